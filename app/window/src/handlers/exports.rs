@@ -1,0 +1,257 @@
+//! Exports: asked for in a dialog, written on a thread of their own, with what is done shown meanwhile.
+
+use crate::overlays::dialogs::Dialog;
+use crate::panels::tree;
+use crate::{AppWindow, WindowOverlay};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Area, Id, Order, vec2};
+use engine::Session;
+use engine::commands::CommandId;
+use export::error::ExportError;
+use export::{self, ExportFormat, ExportProgress, ExportReport, ExportScope};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
+use text::outline;
+use typeset::pdf::PaperSize;
+use ui::theme::{self, ThemeColors, size, space};
+use ui::widgets::{floating_frame, set_accessible_name, text_button};
+
+/// What notes shall become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExportCommand {
+    Html,
+    Pdf,
+    /// A folder of Markdown.
+    Folder,
+    /// Shows what was written last.
+    Open,
+}
+
+/// An export that is asked for: a dialog's fields.
+pub(crate) struct ExportForm {
+    pub(crate) kind: ExportCommand,
+    /// What can be chosen, and its names.
+    pub(crate) choices: Vec<(ExportScope, String)>,
+    pub(crate) chosen: usize,
+    pub(crate) paper: PaperSize,
+    pub(crate) dest: String,
+}
+
+impl ExportForm {
+    /// The title of the dialog.
+    pub(crate) fn title(&self) -> &'static str {
+        match self.kind {
+            ExportCommand::Html => "Export to HTML",
+            ExportCommand::Pdf => "Export to PDF",
+            ExportCommand::Folder | ExportCommand::Open => "Export to a Markdown folder",
+        }
+    }
+
+    /// What comes of it, in a sentence.
+    pub(crate) fn summary(&self) -> &'static str {
+        let note = matches!(self.choices.get(self.chosen), Some((ExportScope::Note(_), _)));
+        match (self.kind, note) {
+            (ExportCommand::Html, true) => "One page for a browser that needs nothing beside it.",
+            (ExportCommand::Html, false) => "A folder of pages that link to each other.",
+            (ExportCommand::Pdf, true) => "One document.",
+            (ExportCommand::Pdf, false) => "One document in which each note begins on a page of its own.",
+            (_, true) => "A folder with the note and the files that it shows.",
+            (_, false) => "A folder with all files, byte for byte.",
+        }
+    }
+
+    /// Chooses what to export; the new file is called after it.
+    pub(crate) fn choose_note(&mut self, chosen: usize) {
+        self.chosen = chosen;
+        let Some((what, name)) = self.choices.get(chosen) else { return };
+        let ending = match (self.kind, what) {
+            (ExportCommand::Pdf, _) => ".pdf",
+            (ExportCommand::Html, ExportScope::Note(_)) => ".html",
+            _ => "",
+        };
+        let home = std::env::home_dir().unwrap_or_default();
+        let documents = home.join("Documents");
+        let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
+        self.dest = folder.join(format!("{name}{ending}")).display().to_string();
+    }
+}
+
+/// The export that is under way, and what came of the last one.
+#[derive(Default)]
+pub(crate) struct ExportState {
+    running: Option<RunningExport>,
+    last: Option<PathBuf>,
+}
+
+struct RunningExport {
+    progress: Arc<ExportProgress>,
+    answer: Receiver<Result<ExportReport, ExportError>>,
+    name: String,
+    since: f64,
+}
+
+/// Before that, nothing is shown of an export.
+const EXPORT_PROGRESS_DELAY_SECONDS: f64 = 0.3;
+
+impl AppWindow {
+    /// Performs a command about exports.
+    pub(crate) fn run_exporting(&mut self, ctx: &egui::Context, exporting: ExportCommand) {
+        match (exporting, self.active_pane.note) {
+            (ExportCommand::Open, _) => self.open_export(ctx),
+            (kind, Some(note)) => self.ask_export(kind, ExportScope::Note(note)),
+            (kind, None) => match self.session().and_then(|session| session.volumes().next()).map(|volume| volume.id) {
+                Some(volume) => self.ask_export(kind, ExportScope::Folder(volume, String::new())),
+                None => self.toasts.show_message("There is nothing to export: open a folder first."),
+            },
+        }
+    }
+
+    /// Asks where to.
+    pub(crate) fn ask_export(&mut self, kind: ExportCommand, what: ExportScope) {
+        let Some(session) = self.session() else { return };
+        let mut choices: Vec<(ExportScope, String)> =
+            name(session, &what).map(|name| (what.clone(), name)).into_iter().collect();
+        // What is around it can be chosen instead.
+        let volume = match &what {
+            ExportScope::Note(note) => session.locate_file(*note).map(|(volume, _)| volume),
+            ExportScope::Folder(volume, below) => (!below.is_empty()).then_some(*volume),
+        };
+        let whole = volume.map(|volume| ExportScope::Folder(volume, String::new()));
+        choices.extend(whole.and_then(|whole| name(session, &whole).map(|name| (whole, name))));
+        let mut wanted = ExportForm { kind, choices, chosen: 0, paper: PaperSize::A4, dest: String::new() };
+        wanted.choose_note(0);
+        self.overlay = WindowOverlay::Dialog(Dialog::Export { wanted, trouble: None });
+    }
+
+    /// Begins what was asked for. Gives why not.
+    pub(crate) fn begin_export(
+        &mut self,
+        ctx: &egui::Context,
+        kind: ExportCommand,
+        what: ExportScope,
+        paper: PaperSize,
+        dest: &Path,
+    ) -> Result<(), String> {
+        if self.exports.running.is_some() {
+            return Err("Another export is not done yet.".to_owned());
+        }
+        if host::fs::copy::exists(dest) {
+            return Err("There is something of that name already, and nothing is overwritten.".to_owned());
+        }
+        let Some(driver) = &self.driver else { return Ok(()) };
+        let (handle, dest, wake) = (driver.handle(), dest.to_owned(), ctx.clone());
+        let name = name(driver.session(), &what).unwrap_or_default();
+        let progress = Arc::new(ExportProgress::default());
+        let (send, answer) = channel();
+        let shared = progress.clone();
+        std::thread::spawn(move || {
+            let form = match kind {
+                ExportCommand::Html => ExportFormat::Html,
+                ExportCommand::Pdf => ExportFormat::Pdf(paper),
+                ExportCommand::Folder | ExportCommand::Open => ExportFormat::Files,
+            };
+            let done = match (&what, form) {
+                (ExportScope::Note(note), ExportFormat::Files) => export::export_bundle(&handle, *note, &dest, &shared),
+                _ => export::export(&handle, &what, form, &dest, &shared),
+            };
+            let _ = send.send(done);
+            wake.request_repaint();
+        });
+        let since = ctx.input(|input| input.time);
+        self.exports.running = Some(RunningExport { progress, answer, name, since });
+        Ok(())
+    }
+
+    /// Shows how far an export is, and says when it is done.
+    pub(crate) fn poll_export(&mut self, ctx: &egui::Context) {
+        let Some(running) = &self.exports.running else { return };
+        match running.answer.try_recv() {
+            Err(TryRecvError::Empty) => self.show_export(ctx),
+            Err(TryRecvError::Disconnected) => {
+                self.exports.running = None;
+                self.toasts.show_message("The export ended before it was done.");
+            }
+            Ok(Err(refusal)) => {
+                self.exports.running = None;
+                self.toasts.show_message(ui::text::sentence(&refusal.to_string()));
+            }
+            Ok(Ok(done)) => {
+                self.exports.running = None;
+                let mut text = format!("Exported to {}", done.dest.display());
+                if let Some(first) = done.skipped.first() {
+                    text.push_str(&format!("\n{} left out: {}: {}", done.skipped.len(), first.path, first.why));
+                }
+                if let Some(first) = done.limited.first() {
+                    text.push_str(&format!("\n{}: {}", first.path, first.why));
+                    if done.limited.len() > 1 {
+                        text.push_str(&format!(" ({} such notes)", done.limited.len()));
+                    }
+                }
+                if !done.missing.is_empty() {
+                    text.push_str(&format!(
+                        "\n{}.",
+                        ui::text::sentence(&export::missing_glyphs_message(&done.missing))
+                    ));
+                }
+                self.exports.last = Some(done.dest);
+                self.toasts.show_with_action(text, "Open", CommandId::ExportOpen);
+            }
+        }
+    }
+
+    fn show_export(&self, ctx: &egui::Context) {
+        let Some(running) = &self.exports.running else { return };
+        let after = ctx.input(|input| input.time) - running.since;
+        if after < EXPORT_PROGRESS_DELAY_SECONDS {
+            ctx.request_repaint_after(Duration::from_secs_f64(EXPORT_PROGRESS_DELAY_SECONDS - after));
+            return;
+        }
+        ctx.request_repaint_after(Duration::from_millis(100));
+        let dark = ctx.global_style().visuals.dark_mode;
+        let colours = ThemeColors::for_dark_mode(dark);
+        let corner = vec2(-space::L, -(size::STATUS_BAR_HEIGHT + space::L));
+        Area::new(Id::unique("export")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, corner).show(ctx, |ui| {
+            floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
+                ui.set_width(300.0);
+                let text = format!("Exporting {}", running.name);
+                let label = ui.label(egui::RichText::new(&text).font(theme::small().font).color(colours.ink));
+                set_accessible_name(&label, Role::Label, &text);
+                ui.add_space(space::S);
+                ui.add(
+                    egui::ProgressBar::new(running.progress.fraction()).desired_height(space::XS).fill(colours.accent),
+                );
+                ui.add_space(space::S);
+                if text_button(ui, "Stop export", false).clicked() {
+                    running.progress.cancel();
+                }
+            });
+        });
+    }
+
+    fn open_export(&mut self, ctx: &egui::Context) {
+        let Some(last) = &self.exports.last else {
+            self.toasts.show_message("Nothing was exported yet.");
+            return;
+        };
+        let index = last.join("index.html");
+        let shown = if host::fs::copy::exists(&index) { &index } else { last };
+        let path = shown.display().to_string();
+        ctx.open_url(egui::OpenUrl::new_tab(format!("file://{}", outline::percent_encode_path(&path))));
+    }
+}
+
+/// What is exported is called so.
+fn name(session: &Session, what: &ExportScope) -> Option<String> {
+    let last = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or(path).to_owned();
+    match what {
+        ExportScope::Note(note) => {
+            let (_, path) = session.locate_file(*note)?;
+            Some(tree::shown_name(&last(path)).to_owned())
+        }
+        ExportScope::Folder(volume, below) if below.is_empty() => Some(session.volume(*volume)?.name.clone()),
+        ExportScope::Folder(_, below) => Some(last(below)),
+    }
+}

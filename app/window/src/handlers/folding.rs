@@ -1,0 +1,61 @@
+//! The commands that fold headings of the open note and unfold them.
+
+use crate::AppWindow;
+use editor::display_map::RowIndex;
+use editor::note_editor::{EditContext, Editor};
+use eframe::egui;
+
+impl AppWindow {
+    /// Folds the heading at the caret, or unfolds it.
+    pub(crate) fn fold_here(&mut self, ctx: &egui::Context) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let done = self.with_note(ctx, dark, |world, editor, _| {
+            let spot = editor.caret.and_then(|caret| world.find_row(caret.at))?;
+            let heading = world.heading_of(spot)?;
+            world.toggle_fold(heading);
+            leave_hidden(world, editor, heading);
+            Some(())
+        });
+        if done.flatten().is_none() {
+            self.toasts.show_message("Put the caret below a heading first.");
+        }
+    }
+
+    /// Folds all headings but those that stand alone at the top, or unfolds all.
+    pub(crate) fn fold_all(&mut self, ctx: &egui::Context, fold: bool) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, _| {
+            world.sheet.folds.clear();
+            let mut headings = Vec::new();
+            for block in (0..world.sheet.len()).filter(|_| fold) {
+                for row in 0..world.rows(block).len() {
+                    headings.extend(world.sheet.fold_of(RowIndex { block, row }));
+                }
+            }
+            // One heading above all others is the note's title: folded, nothing would be left.
+            let top = headings.iter().map(|(_, level)| *level).min();
+            let alone = headings.iter().filter(|(_, level)| Some(*level) == top).count() == 1 && headings.len() > 1;
+            let folds = headings.into_iter().filter(|(_, level)| !alone || Some(*level) != top);
+            world.sheet.folds.extend(folds.map(|(fold, _)| fold));
+            world.sheet.update_folds(world.note, world.texts);
+            if let Some(spot) = editor.caret.and_then(|caret| world.find_row(caret.at))
+                && world.sheet.is_hidden(spot)
+                && let Some(heading) = world.heading_of(spot)
+            {
+                leave_hidden(world, editor, heading);
+            }
+        });
+    }
+}
+
+/// Takes the caret out of what was just folded away, onto the heading.
+fn leave_hidden(world: &mut EditContext<'_>, editor: &mut Editor, heading: RowIndex) {
+    let inside =
+        editor.caret.and_then(|caret| world.find_row(caret.at)).is_some_and(|spot| world.sheet.is_hidden(spot));
+    if inside && let Some(row) = world.sheet.row(heading) {
+        let at = world.sheet.start(heading.block) + row.content.end;
+        editor.more.clear();
+        editor.place_caret(at);
+        editor.reveal = false;
+    }
+}

@@ -1,0 +1,126 @@
+//! The kernel of a note: which there are, and which one the user chooses.
+
+use crate::overlays::command_palette::CommandPalette;
+use crate::overlays::dialogs::Dialog;
+use crate::{AppWindow, WindowOverlay};
+use engine::{Command, KernelGrant};
+use std::path::PathBuf;
+use store::DocId;
+use ui::text::absolute;
+
+/// What shall be granted to a note's cells, as it is being written: a path in each line.
+#[derive(Default)]
+pub(crate) struct KernelPermissionsForm {
+    pub(crate) read: String,
+    pub(crate) write: String,
+    pub(crate) network: bool,
+}
+
+impl KernelPermissionsForm {
+    fn of(grant: &KernelGrant) -> KernelPermissionsForm {
+        let lines =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
+        KernelPermissionsForm { read: lines(&grant.read), write: lines(&grant.write), network: grant.network }
+    }
+
+    /// What is granted by it.
+    ///
+    /// # Errors
+    /// A sentence: a line is no whole path.
+    pub(crate) fn grant(&self) -> Result<KernelGrant, String> {
+        let paths = |text: &str| -> Result<Vec<PathBuf>, String> {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let whole = |line: &str| {
+                absolute(line).ok_or_else(|| format!("{line}: give the whole path, beginning with / or ~."))
+            };
+            lines.map(whole).collect()
+        };
+        Ok(KernelGrant { network: self.network, read: paths(&self.read)?, write: paths(&self.write)? })
+    }
+}
+
+impl AppWindow {
+    /// Looks which kernels there are, to offer them.
+    pub(crate) fn find_kernels(&mut self) {
+        let Some(note) = self.active_pane.note else {
+            self.toasts.show_message("No note is open.");
+            return;
+        };
+        let before = self.session().map_or(0, engine::Session::kernel_searches);
+        if self.send(Command::FindKernels { note }) {
+            self.kernels_asked = Some(before);
+        }
+    }
+
+    /// Offers the kernels once they are known.
+    pub(crate) fn show_kernels(&mut self) {
+        let Some(before) = self.kernels_asked else { return };
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        if session.kernel_searches() == before {
+            return;
+        }
+        self.kernels_asked = None;
+        let note = self.active_pane.note.and_then(|note| session.note(note));
+        if let (Some(note), WindowOverlay::None) = (note, &self.overlay) {
+            self.overlay = WindowOverlay::Palette(CommandPalette::kernels(session.kernels(), note.kernel_name()));
+            if session.kernels().is_empty() {
+                self.toasts.show_message(
+                    "No Jupyter kernel was found. `pip install ipykernel` in a Python environment brings one, for \
+                     instance in .venv beside the note.",
+                );
+            }
+        }
+    }
+
+    /// Asks what the cells of the open note may reach.
+    pub(crate) fn ask_for_grant(&mut self) {
+        let Some((note, session)) = self.active_pane.note.zip(self.session()) else {
+            self.toasts.show_message("No note is open.");
+            return;
+        };
+        let wish = KernelPermissionsForm::of(&session.kernel_grant(note));
+        self.overlay = WindowOverlay::Dialog(Dialog::Grant { note, wish, trouble: None });
+    }
+
+    /// Grants it.
+    pub(crate) fn grant(&mut self, note: DocId, grant: KernelGrant) -> Result<(), String> {
+        let says = format!("The cells of this note reach {} from now on.", grant.describe());
+        let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };
+        let driver = self.driver.as_mut().ok_or("The workspace is not open.")?;
+        driver.command(Command::Grant { note, grant }).map_err(|reject| ui::text::sentence(&reject.0))?;
+        self.toasts.show_message(says);
+        Ok(())
+    }
+
+    /// Takes the kernel that was chosen; says once what it may do. `seen`: the print of one that others can change, and
+    /// that the user has allowed.
+    pub(crate) fn use_kernel(&mut self, kernel: Option<String>, seen: Option<String>) {
+        let Some(note) = self.active_pane.note else { return };
+        let spec = self
+            .session()
+            .and_then(|session| session.kernels().iter().find(|spec| Some(&spec.name) == kernel.as_ref()).cloned());
+        if let Some((spec, doubt)) = spec.as_ref().and_then(|spec| Some((spec, spec.doubt.as_ref()?)))
+            && seen.as_ref() != Some(&spec.print)
+        {
+            let mut doubt = doubt.escape_debug().to_string();
+            doubt.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+            self.overlay = WindowOverlay::Dialog(Dialog::Kernel {
+                name: spec.name.clone(),
+                print: spec.print.clone(),
+                place: spec.path.to_string_lossy().escape_debug().to_string(),
+                command: spec.command_line(),
+                doubt,
+            });
+            return;
+        }
+        if self.send(Command::UseKernel { note, kernel, keep: true, seen })
+            && let Some(spec) = spec
+        {
+            self.toasts.show_message(format!(
+                "{} runs the cells of this note from now on, with all your rights: it can read and change every file \
+                 of yours and use the network.",
+                spec.title
+            ));
+        }
+    }
+}

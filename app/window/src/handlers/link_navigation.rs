@@ -1,0 +1,113 @@
+//! Where a link leads when it is clicked: the web, another note, a heading or block of it. A note that is not there yet
+//! can be made.
+
+use crate::AppWindow;
+use crate::overlays::search::PendingJump;
+use eframe::egui;
+use engine::Session;
+use store::{DocId, FileKind};
+use text::links;
+use text::outline::Outline;
+
+impl AppWindow {
+    /// Follows a link of the open note.
+    pub(crate) fn follow_link(&mut self, ctx: &egui::Context, link: &str) {
+        if let Some(tag) = link.strip_prefix(editor::render::embeds::TAG) {
+            self.open_search_for(&format!("tag:{tag}"));
+            return;
+        }
+        if link.contains("://") || link.starts_with("mailto:") {
+            ctx.open_url(egui::OpenUrl::new_tab(link));
+            return;
+        }
+        let (path, part) = link.split_once('#').unwrap_or((link, ""));
+        let (target, file) = {
+            let Some((session, note)) = self.session().zip(self.active_pane.note) else { return };
+            let target = link_target(session, note, link);
+            let row = target.and_then(|target| {
+                let (volume, path) = session.locate_file(target)?;
+                session.volume(volume)?.files.get(path).map(|row| (row.kind, path.to_owned()))
+            });
+            (target, row)
+        };
+        match (target, file) {
+            (Some(target), Some((FileKind::Note | FileKind::Script, _))) => self.open_at(target, part),
+            (Some(target), Some((FileKind::Collection, _))) => {
+                self.open(target);
+                self.active_pane.collection.begin_with(part);
+            }
+            (Some(_), Some((FileKind::Attachment, path))) => {
+                self.toasts.show_message(format!("An attachment stays as it is; open it with its own program: {path}"));
+            }
+            _ if self.session().is_some_and(|session| session.agents().find_by_address(path).is_some()) => {
+                self.follow_address(path, part);
+            }
+            _ => {
+                let name = text::outline::percent_decode(path).into_owned();
+                let own =
+                    self.session().zip(self.active_pane.note).and_then(|(session, note)| session.locate_file(note));
+                let from_here =
+                    own.and_then(|(_, own)| links::resolve_relative(own, &name)).filter(|_| name.starts_with('.'));
+                self.ask_name(links::without_md_extension(&from_here.unwrap_or(name)).to_owned(), None);
+            }
+        }
+    }
+
+    /// Shows the step of a run, or the message of a session, that an address names.
+    pub(crate) fn follow_address(&mut self, address: &str, part: &str) {
+        if let Some(doc) = self.session().and_then(|session| session.agents().find_by_address(address)) {
+            self.show_found(doc, part.trim());
+        }
+    }
+
+    /// Shows a note, from a heading or block on.
+    pub(crate) fn open_at(&mut self, note: DocId, part: &str) {
+        self.open(note);
+        let outline = self.session().and_then(|session| {
+            let (volume, _) = session.locate_file(note)?;
+            session.volume(volume)?.links.outline(note).cloned()
+        });
+        // A block by its own name is what the search gives as an address.
+        match (outline.and_then(|outline| heading_offset(&outline, part)), PendingJump::from_place(note, part)) {
+            (Some(at), _) => self.active_pane.page.point_out(at),
+            (None, Some(aim)) => self.pending_jump = Some(aim),
+            (None, None) if part.is_empty() => {}
+            (None, None) => self.toasts.show_message(format!("There is no such part in the note: {part}")),
+        }
+    }
+}
+
+/// Where a link of a note leads.
+pub(crate) fn link_target(session: &Session, note: DocId, link: &str) -> Option<DocId> {
+    let (volume, _) = session.locate_file(note)?;
+    session.volume(volume)?.links.resolve_rendered_link(note, link)
+}
+
+/// Where a heading, or with a leading `^` a block, stands.
+pub(crate) fn heading_offset(outline: &Outline, part: &str) -> Option<usize> {
+    if let Some(block) = part.strip_prefix('^') {
+        return outline.blocks.iter().find(|(id, _)| id.eq_ignore_ascii_case(block)).map(|(_, at)| *at);
+    }
+    // `#a#b` names a heading below another: the last one counts. GitHub writes headings in small letters with `-`.
+    let plain = |text: &str| -> String {
+        text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let wanted = plain(part.rsplit('#').next().unwrap_or(part));
+    let found = outline.headings.iter().find(|heading| plain(&heading.text) == wanted);
+    found.filter(|_| !wanted.is_empty()).map(|heading| heading.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_note_are_found() {
+        let outline = Outline::of("# One\n\n## Two & `x` three\n\ntext ^id-1\n");
+        assert_eq!(heading_offset(&outline, "One"), Some(0));
+        assert_eq!(heading_offset(&outline, "One#Two & x three"), Some(7));
+        assert_eq!(heading_offset(&outline, "two--x-three"), Some(7));
+        assert_eq!(heading_offset(&outline, "^id-1"), Some(27));
+        assert_eq!((heading_offset(&outline, ""), heading_offset(&outline, "no")), (None, None));
+    }
+}

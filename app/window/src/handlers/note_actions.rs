@@ -1,0 +1,291 @@
+//! Notes kept in order: today's note, templates, copies, stars, and what the tree's menus ask for. Where another note's
+//! text is needed, the session is asked to read it, and the rest is done once it is there.
+
+use crate::notebook::page::PageAction;
+use crate::overlays::command_palette::CommandPalette;
+use crate::overlays::dialogs::Dialog;
+use crate::panels::tree::{self, TreeAction};
+use crate::{AppWindow, WindowOverlay};
+use editor::note_editor::NoteEdit;
+use eframe::egui;
+use engine::{Command, NotePhase, Session};
+use jiff::Zoned;
+use store::{DocId, FileKind};
+
+/// A command of the table that keeps notes in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoteCommand {
+    Today,
+    Template,
+    Duplicate,
+    Star,
+}
+
+/// Something to be done with a note's text once that is read.
+pub(crate) struct PendingNoteAction {
+    source: DocId,
+    then: FollowUpAction,
+}
+
+enum FollowUpAction {
+    /// A new note of it; `fill`: it is a template.
+    New { volume: DocId, path: String, fill: bool },
+    /// It goes into a note, as a template.
+    Insert { note: DocId },
+}
+
+impl AppWindow {
+    /// Performs a command that keeps notes in order.
+    pub(crate) fn run_filing(&mut self, filing: NoteCommand) {
+        match (filing, self.active_pane.note) {
+            (NoteCommand::Today, _) => self.today(),
+            (NoteCommand::Template, Some(_)) => self.choose_template(),
+            (NoteCommand::Duplicate, Some(note)) => self.duplicate(note),
+            (NoteCommand::Star, Some(note)) => self.star(note),
+            (NoteCommand::Template | NoteCommand::Duplicate | NoteCommand::Star, None) => {
+                self.toasts.show_message("No note is open.")
+            }
+        }
+    }
+
+    /// Does what a menu of the tree asked for.
+    pub(crate) fn apply_tree_action(&mut self, ctx: &egui::Context, wish: TreeAction) {
+        match wish {
+            TreeAction::NewNote(volume, folder) => self.ask_name(folder, Some(volume)),
+            TreeAction::RenameFolder(volume, from) => {
+                let path = from.trim_end_matches('/').to_owned();
+                self.overlay = WindowOverlay::Dialog(Dialog::RenameFolder { volume, from, path, trouble: None });
+            }
+            TreeAction::Duplicate(note) => self.duplicate(note),
+            TreeAction::Star(note) => self.star(note),
+            TreeAction::Discard(files) => self.ask_discard(files),
+            TreeAction::History(note) => self.show_history(Some(note), false),
+            TreeAction::Export(kind, what) => self.ask_export(kind, what),
+            TreeAction::CopyLink(note) => {
+                if let Some((_, path)) = self.place_of(note) {
+                    ctx.copy_text(format!("[[{}]]", tree::shown_name(path.rsplit('/').next().unwrap_or(&path))));
+                }
+            }
+            TreeAction::CopyPath(file) => {
+                let session = self.driver.as_ref().map(host::Driver::session);
+                let place = self.place_of(file);
+                let root = place.as_ref().and_then(|(volume, _)| session?.volume(*volume)?.root.clone());
+                if let (Some(root), Some((_, path))) = (root, place) {
+                    ctx.copy_text(root.join(path).display().to_string());
+                }
+            }
+        }
+    }
+
+    fn place_of(&self, file: DocId) -> Option<(DocId, String)> {
+        let (volume, path) = self.driver.as_ref()?.session().locate_file(file)?;
+        Some((volume, path.to_owned()))
+    }
+
+    /// Moves all files of a folder. Gives why not.
+    pub(crate) fn rename_folder(&mut self, volume: DocId, from: &str, to: &str) -> Result<(), String> {
+        let to = format!("{}/", to.trim().trim_matches('/'));
+        let Some(driver) = &mut self.driver else { return Ok(()) };
+        let files = driver.session().volume(volume).into_iter().flat_map(|volume| tree::files_below(volume, from));
+        let moves = files.map(|(path, file)| (file, format!("{to}{}", &path[from.len()..]))).collect();
+        driver.command(Command::MoveFiles { moves }).map_err(|reject| ui::text::sentence(&reject.0))
+    }
+
+    fn star(&mut self, note: DocId) {
+        let Some(driver) = &self.driver else { return };
+        let mut settings = driver.session().settings().clone();
+        self.prefs.store_settings(&mut settings);
+        match settings.starred.iter().position(|starred| *starred == note) {
+            Some(place) => _ = settings.starred.remove(place),
+            None => settings.starred.push(note),
+        }
+        self.send(Command::Set { settings: Box::new(settings) });
+    }
+
+    fn duplicate(&mut self, note: DocId) {
+        let Some((volume, path)) = self.place_of(note) else { return };
+        let stem = path.strip_suffix(".md").unwrap_or(&path).to_owned();
+        let taken = |path: &str| {
+            let session = self.driver.as_ref().map(host::Driver::session);
+            session.and_then(|session| session.volume(volume)).is_some_and(|volume| volume.files.contains_key(path))
+        };
+        let free = (2..).map(|number| format!("{stem} {number}.md")).find(|path| !taken(path)).unwrap_or_default();
+        self.begin(note, FollowUpAction::New { volume, path: free, fill: false });
+    }
+
+    /// Opens today's note; makes it where there is none yet.
+    fn today(&mut self) {
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let own = self.active_pane.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
+        let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
+        let Some(volume) = own.or_else(first).and_then(|volume| session.volume(volume)) else {
+            self.toasts.show_message("A note lies in a folder: open one first.");
+            return;
+        };
+        let settings = session.settings();
+        let name = match write_date(&settings.daily_format, &Zoned::now()) {
+            Ok(name) => name,
+            Err(why) => {
+                self.toasts.show_message(why);
+                return;
+            }
+        };
+        let folder = settings.daily_folder.trim().trim_matches('/');
+        let path = if folder.is_empty() { format!("{name}.md") } else { format!("{folder}/{name}.md") };
+        let there = volume.files.get(&path).map(|row| row.id);
+        let template = volume.files.get(settings.daily_template.trim()).filter(|row| row.kind == FileKind::Note);
+        let (volume, template) = (volume.id, template.map(|row| row.id));
+        match (there, template) {
+            (Some(note), _) => self.open(note),
+            (None, Some(template)) => self.begin(template, FollowUpAction::New { volume, path, fill: true }),
+            (None, None) => self.make(volume, &path, format!("# {name}\n\n")),
+        }
+    }
+
+    /// Lists the templates of the open note's volume.
+    fn choose_template(&mut self) {
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let folder = format!("{}/", session.settings().templates.trim().trim_matches('/'));
+        let volume = self
+            .active_pane
+            .note
+            .and_then(|note| session.locate_file(note))
+            .and_then(|(volume, _)| session.volume(volume));
+        let notes: Vec<(DocId, String)> = volume
+            .into_iter()
+            .flat_map(|volume| tree::files_below(volume, &folder))
+            .filter(|(path, _)| path.ends_with(".md"))
+            .map(|(path, note)| (note, tree::shown_name(&path[folder.len()..]).to_owned()))
+            .collect();
+        if notes.is_empty() {
+            self.toasts.show_message(format!("There are no templates: a template is a note in the folder {folder}"));
+            return;
+        }
+        self.overlay = WindowOverlay::Palette(CommandPalette::templates(notes));
+    }
+
+    /// Puts a template into the open note.
+    pub(crate) fn insert_template(&mut self, template: DocId) {
+        if let Some(note) = self.active_pane.note {
+            self.begin(template, FollowUpAction::Insert { note });
+        }
+    }
+
+    fn begin(&mut self, source: DocId, then: FollowUpAction) {
+        if self.send(Command::HoldNote { note: source }) {
+            self.pending_note_actions.push(PendingNoteAction { source, then });
+        }
+    }
+
+    /// Goes on with what waits for a note's text.
+    pub(crate) fn run_pending_note_actions(&mut self, ctx: &egui::Context) {
+        for errand in std::mem::take(&mut self.pending_note_actions) {
+            let read = self.driver.as_ref().and_then(|driver| read(driver.session(), errand.source));
+            let Some(text) = read else {
+                self.pending_note_actions.push(errand);
+                continue;
+            };
+            self.send(Command::ReleaseNote { note: errand.source });
+            ctx.request_repaint();
+            match (text, errand.then) {
+                (Err(why), _) => self.toasts.show_message(format!("The note cannot be read: {why}.")),
+                (Ok(text), FollowUpAction::New { volume, path, fill }) => {
+                    let text = if fill { filled(&text, &title_of(&path), &Zoned::now()) } else { text };
+                    self.make(volume, &path, text);
+                }
+                (Ok(text), FollowUpAction::Insert { note }) => {
+                    let title = self.place_of(note).map(|(_, path)| title_of(&path)).unwrap_or_default();
+                    let insert = filled(&text, &title, &Zoned::now());
+                    let here = self.active_pane.note == Some(note);
+                    let caret = self.active_pane.editor.caret.filter(|_| here).map(|caret| caret.at);
+                    let end = self
+                        .driver
+                        .as_ref()
+                        .and_then(|driver| driver.session().note(note))
+                        .map_or(0, |note| note.length());
+                    let at = caret.unwrap_or(end);
+                    if here {
+                        let after = at + insert.len();
+                        let edit = NoteEdit { at, delete: 0, insert, caret: after, anchor: after };
+                        self.perform_actions(ctx, vec![PageAction::Edit(edit)]);
+                        self.active_pane.editor.place_caret(after);
+                    } else {
+                        self.send(Command::Edit { note, at, delete: 0, insert });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes a note of a text and shows it, with the caret at its end.
+    fn make(&mut self, volume: DocId, path: &str, text: String) {
+        let end = text.len();
+        if self.send(Command::NewNote { volume, path: path.to_owned(), text }) {
+            let session = self.driver.as_ref().map(host::Driver::session);
+            let note = session.and_then(|session| Some(session.volume(volume)?.files.get(path)?.id));
+            if let Some(note) = note {
+                self.open(note);
+                self.active_pane.editor.place_caret(end);
+            }
+        }
+    }
+}
+
+/// A note's text, once it is read.
+fn read(session: &Session, note: DocId) -> Option<Result<String, String>> {
+    let Some(note) = session.note(note) else { return Some(Err("it was closed meanwhile".to_owned())) };
+    match &note.phase {
+        NotePhase::Ready => Some(Ok(note.text())),
+        NotePhase::Failed(why) => Some(Err(why.clone())),
+        NotePhase::Reading => None,
+    }
+}
+
+fn title_of(path: &str) -> String {
+    tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()
+}
+
+/// A time in a format of the user's, as `strftime` has it.
+pub(crate) fn write_date(format: &str, now: &Zoned) -> Result<String, String> {
+    let written = jiff::fmt::strtime::format(format, now);
+    let written = written.map_err(|error| format!("“{format}” is no format for a date: {error}"))?;
+    let fits = !written.trim().is_empty() && !written.contains('\n');
+    if fits { Ok(written) } else { Err(format!("“{format}” makes no name for a note")) }
+}
+
+/// A template with its places filled: `{{title}}`, `{{date}}`, `{{time}}`, and `{{date:%A}}` in a format.
+fn filled(template: &str, title: &str, now: &Zoned) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(start) = rest.find("{{") {
+        let Some(end) = rest[start..].find("}}").map(|end| start + end) else { break };
+        let word = rest[start + 2..end].trim();
+        let (name, format) = word.split_once(':').map_or((word, None), |(name, format)| (name, Some(format.trim())));
+        let value = match (name.trim(), format) {
+            ("title", None) => Some(title.to_owned()),
+            ("date", format) => write_date(format.unwrap_or("%Y-%m-%d"), now).ok(),
+            ("time", format) => write_date(format.unwrap_or("%H:%M"), now).ok(),
+            _ => None,
+        };
+        out.push_str(&rest[..start]);
+        // What is no place of ours stays as it is.
+        out.push_str(value.as_deref().unwrap_or(&rest[start..end + 2]));
+        rest = &rest[end + 2..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_filled() {
+        let now: Zoned = "2026-03-04T05:06:07[UTC]".parse().expect("a time");
+        let text = filled("# {{title}}\n{{ date }} {{time}} {{date:%A}} {{other}} {{", "Rain", &now);
+        assert_eq!(text, "# Rain\n2026-03-04 05:06 Wednesday {{other}} {{");
+        assert_eq!(write_date("%Y/%m", &now).as_deref(), Ok("2026/03"));
+        assert!(write_date("%!", &now).is_err() && write_date("", &now).is_err());
+    }
+}

@@ -1,0 +1,14 @@
+//! What a note's page shows: rows, cells and their outputs, figures, collections.
+
+pub(crate) mod active_row;
+pub(crate) mod cells;
+pub(crate) mod collection;
+pub(crate) mod embedded_search;
+pub(crate) mod empty_note;
+pub(crate) mod figure;
+pub(crate) mod generated_view;
+pub(crate) mod outputs;
+pub(crate) mod page;
+pub(crate) mod remote_cursors;
+pub(crate) mod script;
+pub(crate) mod spelling;

@@ -1,0 +1,418 @@
+//! Cells: a box for the code with a gutter at its left, what came out straight below. Draws and says what was asked
+//! for; running is the session's.
+
+use super::figure::PageFigures;
+use super::outputs::{self, OutputLayout, OutputViewState};
+use super::page::PageAction;
+use editor::render::TextStyleContext;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text_selection::LabelSelectionState;
+use egui::{Align2, Color32, Galley, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
+use engine::{Command, Note, StaleReason, StdinRequest};
+use std::collections::{HashMap, HashSet};
+use store::{BlockId, Execution, ExecutionStatus};
+use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
+
+/// The room above and below code in its box.
+pub(crate) const CELL_PADDING: f32 = space::S;
+/// The box reaches this far to the left of the column where it has a gutter, and without one.
+const CELL_OUTSET_WITH_GUTTER: f32 = theme::size::CELL_GUTTER_WIDTH + space::L;
+const CELL_OUTSET_WITHOUT_GUTTER: f32 = space::M;
+/// How often a running cell's ring turns on.
+const SPINNER_FRAME_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// The box around code of a height, at the column's left top.
+pub(crate) fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
+    let left = if gutter { CELL_OUTSET_WITH_GUTTER } else { CELL_OUTSET_WITHOUT_GUTTER };
+    Rect::from_min_max(origin - vec2(left, 0.0), origin + vec2(column + space::M, height + 2.0 * CELL_PADDING))
+}
+
+/// A cell as it is drawn now.
+pub(crate) struct CellFrame<'a> {
+    /// Which.
+    pub(crate) cell: BlockId,
+    /// Counted from 1.
+    pub(crate) number: usize,
+    /// Its box.
+    pub(crate) area: Rect,
+    /// The code's first line, where that is laid out already.
+    pub(crate) first: Option<&'a Galley>,
+    /// Whether the caret is in it.
+    pub(crate) focused: bool,
+    /// Who runs it on another device.
+    pub(crate) elsewhere: Option<&'a str>,
+}
+
+/// What is kept of cells from frame to frame.
+#[derive(Default)]
+pub(crate) struct CellViews {
+    outputs: HashMap<BlockId, OutputLayout>,
+    /// How their outputs are looked at.
+    views: HashMap<BlockId, OutputViewState>,
+    /// How somebody looks at figures.
+    pub(crate) figures: PageFigures,
+    /// Cells whose output is unfolded.
+    open: HashSet<BlockId>,
+    /// What a cell asks, and the answer so far.
+    answer: Option<(StdinRequest, String)>,
+}
+
+impl CellViews {
+    /// Forgets all; another note is shown.
+    pub(crate) fn clear(&mut self) {
+        *self = CellViews::default();
+    }
+
+    /// Forgets what was laid out.
+    pub(crate) fn relayout(&mut self) {
+        self.outputs.clear();
+        self.figures.relayout();
+    }
+
+    /// How high a cell's output is, with the room above it.
+    pub(crate) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
+        let Some(run) = note.latest_execution(cell) else { return 0.0 };
+        let old = self.outputs.remove(&cell);
+        let how = (self.open.contains(&cell), note.outputs_changed());
+        let outputs = OutputLayout::layout_outputs(old, run, how, self.views.entry(cell).or_default(), width, pen);
+        let height = taken(&outputs);
+        self.outputs.insert(cell, outputs);
+        let asks = if question(note, cell).is_some() { theme::size::MIN_CLICK_HEIGHT + 2.0 * space::S } else { 0.0 };
+        height + asks
+    }
+
+    /// What a running cell asks, with a field for the answer, below what it has printed.
+    pub(crate) fn show_question(
+        &mut self,
+        ui: &mut Ui,
+        note: &Note,
+        shown: (BlockId, usize),
+        origin: Pos2,
+        width: f32,
+        actions: &mut Vec<PageAction>,
+    ) {
+        let (cell, number) = shown;
+        let Some(question) = question(note, cell) else { return };
+        let new = self.answer.as_ref().is_none_or(|(known, _)| known != question);
+        if new {
+            self.answer = Some((question.clone(), String::new()));
+        }
+        let Some((_, text)) = &mut self.answer else { return };
+        let colours = theme::ThemeColors::of(ui);
+        let top = origin.y + self.outputs.get(&cell).map_or(0.0, taken) + space::S;
+        let line = Rect::from_min_size(
+            pos2(origin.x, top),
+            vec2(width.min(theme::size::DIALOG_WIDTH), theme::size::MIN_CLICK_HEIGHT),
+        );
+        let style = theme::code();
+        let prompt = typeset::ansi::strip_codes(question.prompt.lines().last().unwrap_or(""));
+        let at = pos2(line.left(), line.center().y - style.line / 2.0);
+        let used = paint_clipped_text(ui, at, line.width() * 0.6, &prompt, &style, colours.ink);
+        let gap = if used > 0.0 { space::S } else { 0.0 };
+        let field = Rect::from_min_max(pos2(line.left() + used + gap, line.top()), line.max);
+        let edit = egui::TextEdit::singleline(text)
+            .id(egui::Id::unique(("answer", cell)))
+            .password(question.password)
+            .font(style.font)
+            .margin(egui::Margin::symmetric(8, 6))
+            .desired_width(field.width());
+        let prompt = if prompt.trim().is_empty() { "the input".to_owned() } else { prompt };
+        let stroke = std::mem::replace(&mut ui.visuals_mut().selection.stroke.color, colours.accent);
+        let response = ui.put(field, edit).accessible_name(format!("Answer to cell {number}: {prompt}"));
+        ui.visuals_mut().selection.stroke.color = stroke;
+        if new {
+            response.request_focus();
+        }
+        if response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
+            actions.push(PageAction::Do(Command::Answer { note: note.id, text: std::mem::take(text) }));
+            self.answer = None;
+        }
+    }
+
+    /// The box of a cell, its gutter and its buttons.
+    pub(crate) fn show_cell_frame(
+        &mut self,
+        ui: &mut Ui,
+        note: &Note,
+        shown: CellFrame<'_>,
+        actions: &mut Vec<PageAction>,
+    ) {
+        let CellFrame { cell, number, area, first, focused, elsewhere } = shown;
+        let colours = theme::ThemeColors::of(ui);
+        let run = note.latest_execution(cell);
+        let busy = note.is_running_here(cell);
+        if focused {
+            let stroke = Stroke::new(theme::size::FOCUS_RING_WIDTH, colours.accent);
+            ui.painter().rect_stroke(area, CONTROL_CORNER, stroke, StrokeKind::Outside);
+        }
+        let middle =
+            area.min + vec2(space::S + theme::size::CELL_GUTTER_WIDTH / 2.0, CELL_PADDING + theme::code().line / 2.0);
+        let button = Rect::from_center_size(middle, Vec2::splat(theme::size::MIN_CLICK_HEIGHT));
+        let id = ui.scope_id().with(("run", cell));
+        let response = ui.interact(button, id, Sense::click());
+        let name = match elsewhere.filter(|_| !busy) {
+            Some(who) => format!("{who} runs cell {number}"),
+            None if busy => format!("Stop cell {number}"),
+            None => format!("Run cell {number}"),
+        };
+        set_accessible_name(&response, Role::Button, &name);
+        let active = response.hovered() || response.has_focus() || ui.rect_contains_pointer(area);
+        if response.hovered() {
+            ui.painter().rect_filled(button, CONTROL_CORNER, colours.hover_color(colours.sunken));
+        }
+        let stale = note.stale_reason(cell);
+        let elsewhere = elsewhere.filter(|_| !busy);
+        // What was begun elsewhere and is not said to run any more has stopped there.
+        let over = !busy && elsewhere.is_none() && run.is_some_and(|run| !run.status.is_final());
+        let run = run.filter(|_| !over);
+        match elsewhere {
+            Some(who) => turning(ui, middle, colours.person_color(who), colours.line),
+            None => self.glyph(ui, middle, run, stale.is_some(), active, response.hovered()),
+        }
+        paint_focus_ring(ui, &response, CONTROL_CORNER);
+        if response.clicked() {
+            let note = note.id;
+            actions.push(PageAction::Do(if busy { Command::Interrupt { note } } else { Command::Run { note, cell } }));
+        }
+        if response.hovered() || response.has_focus() {
+            let mut words = hint(run, stale.as_ref(), &name);
+            note.name_remarks(cell).into_iter().for_each(|remark| words = format!("{words}\n{remark}"));
+            response.on_hover_text(words);
+        }
+        if let Some(run) = run {
+            caption(ui, area, run, stale.as_ref(), first, elsewhere);
+        }
+        if busy || elsewhere.is_some() {
+            ui.ctx().request_repaint_after(SPINNER_FRAME_INTERVAL);
+        }
+    }
+
+    fn glyph(&self, ui: &Ui, at: Pos2, run: Option<&Execution>, stale: bool, active: bool, hovered: bool) {
+        let colours = theme::ThemeColors::of(ui);
+        let icon = |icon: &str, colour: Color32| {
+            ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(theme::size::ICON_SIZE), colour);
+        };
+        match run.map(|run| run.status) {
+            Some(ExecutionStatus::Running | ExecutionStatus::Queued) if hovered => icon(icons::STOP, colours.ink),
+            Some(ExecutionStatus::Running) => turning(ui, at, colours.accent, colours.line),
+            Some(ExecutionStatus::Queued) => icon(icons::HOURGLASS, colours.warn),
+            _ if active => icon(icons::PLAY, if hovered { colours.accent } else { colours.ink }),
+            None => icon(icons::PLAY, colours.muted),
+            Some(_) if stale => {
+                ui.painter().circle_filled(at, 4.0, colours.warn);
+            }
+            Some(ExecutionStatus::Ok) => icon(icons::CHECK, colours.ok),
+            Some(ExecutionStatus::Error) => icon(icons::X, colours.bad),
+            Some(ExecutionStatus::Interrupted) => icon(icons::STOP, colours.muted),
+            Some(ExecutionStatus::Died) => icon(icons::WARNING, colours.bad),
+        }
+    }
+
+    /// Folds what a cell printed away, or shows it.
+    pub(crate) fn toggle_output_fold(&mut self, cell: BlockId) {
+        let views = self.views.entry(cell).or_default();
+        views.folded = !views.folded;
+        views.version += 1;
+    }
+
+    /// What came out of a cell, at a place below its box.
+    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+    pub(crate) fn output(
+        &mut self,
+        ui: &mut Ui,
+        cell: BlockId,
+        number: usize,
+        origin: Pos2,
+        width: f32,
+        selected: bool,
+        actions: &mut Vec<PageAction>,
+        pen: TextStyleContext<'_>,
+    ) {
+        let Some(outputs) = self.outputs.get(&cell).filter(|outputs| outputs.height > 0.0) else { return };
+        let colours = theme::ThemeColors::of(ui);
+        let origin = origin + vec2(0.0, space::S);
+        for (index, text) in outputs.galleys.iter().enumerate() {
+            let at = origin + vec2(0.0, text.y);
+            let rect = Rect::from_min_size(at, text.galley.size());
+            if !ui.is_rect_visible(rect) {
+                continue;
+            }
+            if selected {
+                ui.painter().rect_filled(rect, 0.0, colours.accent_ground);
+            }
+            let sense = Sense::click_and_drag() - Sense::FOCUSABLE;
+            let id = ui.scope_id().with(("output", cell, index));
+            let response = ui.interact(rect, id, sense);
+            response.widget_info(|| egui::WidgetInfo::labeled(Role::Label, true, text.galley.text()));
+            let response = response.on_hover_cursor(egui::CursorIcon::Text);
+            LabelSelectionState::label_text_selection(
+                ui,
+                &response,
+                at,
+                text.galley.clone(),
+                colours.ink,
+                Stroke::NONE,
+            );
+            for (index, (place, cell, line)) in text.places.iter().enumerate() {
+                let link = ui.interact(place.translate(at.to_vec2()), id.with(index), Sense::click());
+                set_accessible_name(&link, Role::Link, &format!("Line {line} of cell {cell}"));
+                paint_focus_ring(ui, &link, CONTROL_CORNER);
+                if link.on_hover_cursor(egui::CursorIcon::PointingHand).clicked() {
+                    actions.push(PageAction::ToLine { cell: *cell, line: *line });
+                }
+            }
+        }
+        for slot in &outputs.figures {
+            if ui.is_rect_visible(Rect::from_min_size(origin + vec2(0.0, slot.y), slot.size)) {
+                self.figures.show(ui, slot, origin, number, pen);
+            }
+        }
+        let views = self.views.entry(cell).or_default();
+        for (index, (y, piece)) in outputs.others.iter().enumerate() {
+            let at = origin + vec2(0.0, *y);
+            outputs::show(ui, piece, ui.scope_id().with(("piece", cell, index)), number, (at, width), views, actions);
+        }
+        let bottom = origin.y + outputs.height;
+        if outputs.lines > 0 {
+            let open = self.open.contains(&cell);
+            let text = if open { "Show less".to_owned() } else { format!("Show all {} lines", outputs.lines) };
+            let rect = Rect::from_min_size(pos2(origin.x, bottom), vec2(140.0, theme::size::MIN_CLICK_HEIGHT));
+            let name = format!("{text} of cell {number}");
+            let id = ui.scope_id().with(("fold", cell));
+            if word_button(ui, rect, id, &text, &name).clicked() {
+                if open {
+                    self.open.remove(&cell)
+                } else {
+                    self.open.insert(cell)
+                };
+            }
+        }
+        let area = Rect::from_min_max(
+            origin - vec2(CELL_OUTSET_WITHOUT_GUTTER, 0.0),
+            pos2(origin.x + width + CELL_OUTSET_WITHOUT_GUTTER, bottom),
+        );
+        let over = ui.rect_contains_pointer(area);
+        let fold = if views.folded { ("Show", icons::CARET_RIGHT) } else { ("Fold", icons::CARET_DOWN) };
+        let buttons = [(fold.0, fold.1), ("Save", icons::FLOPPY), ("Copy", icons::COPY)];
+        for (place, (does, icon)) in buttons.into_iter().enumerate() {
+            #[allow(clippy::cast_precision_loss, reason = "one of three")]
+            let right = area.right() - 34.0 - (buttons.len() - 1 - place) as f32 * theme::size::MIN_CLICK_HEIGHT;
+            let button =
+                Rect::from_min_size(pos2(right, area.top() - space::XS), Vec2::splat(theme::size::MIN_CLICK_HEIGHT));
+            let response = ui.interact(button, ui.scope_id().with((place, "output", cell)), Sense::click());
+            set_accessible_name(&response, Role::Button, &format!("{does} output of cell {number}"));
+            if over || response.has_focus() || (place == 0 && views.folded) {
+                let colour = if response.hovered() { colours.hover_color(colours.paper) } else { colours.paper };
+                ui.painter().rect_filled(button, CONTROL_CORNER, colour);
+                let font = theme::icon_font(theme::size::ICON_SIZE);
+                ui.painter().text(button.center(), Align2::CENTER_CENTER, icon, font, colours.muted);
+            }
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
+            let response = response.on_hover_text(format!("{does} output"));
+            match (response.clicked(), place) {
+                (true, 0) => (views.folded, views.version) = (!views.folded, views.version + 1),
+                (true, 1) => actions.push(PageAction::SaveOutput(cell)),
+                (true, _) => ui.copy_text(outputs.text.clone()),
+                (false, _) => {}
+            }
+        }
+    }
+}
+
+/// What a cell asks, if it runs and does.
+fn question(note: &Note, cell: BlockId) -> Option<&StdinRequest> {
+    note.stdin_request().filter(|question| note.latest_execution(cell).is_some_and(|run| run.id == question.execution))
+}
+
+/// The height that outputs take, with the room around them.
+fn taken(outputs: &OutputLayout) -> f32 {
+    let more = if outputs.lines > 0 { theme::size::MIN_CLICK_HEIGHT } else { 0.0 };
+    if outputs.height == 0.0 {
+        return 0.0;
+    }
+    outputs.height + 2.0 * space::S + more
+}
+
+/// A ring of which a quarter goes round.
+fn turning(ui: &Ui, at: Pos2, colour: Color32, ground: Color32) {
+    ui.painter().circle_stroke(at, 6.0, Stroke::new(2.0, ground));
+    #[allow(clippy::cast_possible_truncation, reason = "an angle")]
+    let start = (ui.input(|input| input.time).rem_euclid(1.0) * std::f64::consts::TAU) as f32;
+    let arc: Vec<Pos2> = (0..=10_u8)
+        .map(|step| at + Vec2::angled(start + f32::from(step) / 10.0 * std::f32::consts::FRAC_PI_2) * 6.0)
+        .collect();
+    ui.painter().line(arc, Stroke::new(2.0, colour));
+}
+
+fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> String {
+    let Some(run) = run else { return format!("{name}   Shift+Enter") };
+    let says = match run.status {
+        ExecutionStatus::Queued => "Waits for the cell before it",
+        ExecutionStatus::Running => "Is running",
+        ExecutionStatus::Ok if run.cached => "Not run: its result was made of the same before",
+        ExecutionStatus::Ok => "Done",
+        ExecutionStatus::Error => "Raised an error",
+        ExecutionStatus::Interrupted => "Was stopped",
+        ExecutionStatus::Died => "The kernel ended in it",
+    };
+    let stale = match stale {
+        Some(StaleReason::Code) => "; its code has changed since".to_owned(),
+        Some(other) => format!("; stale: {}", other.describe()),
+        None => String::new(),
+    };
+    format!("{name}   Shift+Enter\n{says}{stale}")
+}
+
+/// How long it took, at the right of the first line where that leaves room.
+fn caption(
+    ui: &Ui,
+    area: Rect,
+    run: &Execution,
+    stale: Option<&StaleReason>,
+    first: Option<&Galley>,
+    elsewhere: Option<&str>,
+) {
+    let colours = theme::ThemeColors::of(ui);
+    let (text, colour) = match (run.status, run.duration) {
+        _ if elsewhere.is_some() => (format!("on {}", elsewhere.unwrap_or_default()), colours.muted),
+        (ExecutionStatus::Queued, _) => ("waits".to_owned(), colours.muted),
+        (ExecutionStatus::Running, _) => (time(elapsed(run)), colours.muted),
+        (_, milliseconds) => match (stale, milliseconds) {
+            (Some(stale), _) => (stale.describe(), colours.warn),
+            (None, Some(_)) if run.cached => ("cached".to_owned(), colours.muted),
+            (None, Some(milliseconds)) => (time(milliseconds), colours.muted),
+            (None, None) => return,
+        },
+    };
+    let galley = ui.painter().layout_no_wrap(text, theme::tabular_font(12.0), colour);
+    let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
+    let column = area.width() - CELL_OUTSET_WITH_GUTTER - space::M;
+    if used + galley.size().x + space::L > column {
+        return;
+    }
+    let at = pos2(
+        area.right() - space::M - galley.size().x,
+        area.top() + CELL_PADDING + (theme::code().line - galley.size().y) / 2.0,
+    );
+    ui.painter().galley(at, galley, colour);
+}
+
+/// How long a cell has been running.
+fn elapsed(run: &Execution) -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    u64::try_from(now.saturating_sub(run.started)).unwrap_or(0)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+fn time(milliseconds: u64) -> String {
+    match milliseconds {
+        0 => "< 1 ms".to_owned(),
+        1..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 => format!("{:.1} s", milliseconds as f64 / 1e3),
+        _ => format!("{} min {} s", milliseconds / 60_000, milliseconds / 1_000 % 60),
+    }
+}

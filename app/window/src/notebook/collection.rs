@@ -1,0 +1,597 @@
+//! A collection on its page: its views as tabs, what narrows and orders them, and the table or the cards below. What is
+//! done here is written into the `.base` file or into the notes' properties, one value at a time.
+
+mod cards;
+mod cell;
+mod embed;
+mod list;
+pub(crate) mod query_worker;
+mod table;
+mod toolbar;
+
+use super::page::PageAction;
+use crate::AppWindow;
+use crate::panels::tree;
+use collection::{Collection, CollectionChange, CollectionRow, CollectionTable, apply_change};
+use eframe::egui;
+use egui::{Align2, Rect, Ui};
+pub(crate) use embed::{CollectionEmbeds, HeldCollections};
+use engine::{Command, Note, Session};
+use host::clock;
+use query_worker::{CollectionAnswer, CollectionQuery};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use store::DocId;
+use text::text_edit;
+use ui::empty_state;
+use ui::theme::{self, ThemeColors, space};
+
+/// A line of a table: a group's name, or a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableLine {
+    Group(usize),
+    Row(usize),
+}
+
+/// A cell that is edited.
+struct CellEditor {
+    file: DocId,
+    column: String,
+    text: String,
+    /// Whether the text field has had the keyboard.
+    begun: bool,
+    /// Whether it began with what was typed.
+    typed: bool,
+    trouble: Option<&'static str>,
+}
+
+/// Where a collection's text stands.
+#[derive(Clone, Copy)]
+pub(crate) struct CollectionSource<'a> {
+    /// The note that holds it.
+    note: &'a Note,
+    /// Which part of that note it is, and where that begins; `None`: it is all of it.
+    part: Option<(&'a str, usize)>,
+    /// The note in which it is looked at, where that is a note of its own around it.
+    inside: Option<DocId>,
+}
+
+impl<'a> CollectionSource<'a> {
+    /// A collection that is a file, on its page.
+    pub(crate) fn file(note: &'a Note) -> CollectionSource<'a> {
+        CollectionSource { note, part: None, inside: None }
+    }
+
+    fn text(&self) -> String {
+        self.part.map_or_else(|| self.note.text(), |(text, _)| text.to_owned())
+    }
+
+    /// The note in which it is looked at.
+    fn this(&self) -> DocId {
+        self.inside.unwrap_or(self.note.id)
+    }
+}
+
+/// A collection's page.
+#[derive(Default)]
+pub(crate) struct CollectionPage {
+    /// What was read: of which note at which revision, from where on, and the hash of its text.
+    read: Option<(DocId, u64, usize, u64)>,
+    base: Option<Result<Arc<Collection>, String>>,
+    /// The view that is shown.
+    view: usize,
+    /// The view to begin with, by its name.
+    begin: Option<String>,
+    /// Whether its text is shown instead.
+    pub(crate) as_text: bool,
+    /// The lines as they were made last, and of which table.
+    lines: Vec<TableLine>,
+    lined: Option<Arc<CollectionTable>>,
+    folded: HashSet<String>,
+    refold: bool,
+    /// The cell that is chosen: a line and a column.
+    chosen: Option<(usize, usize)>,
+    reveal: bool,
+    /// How far the table is scrolled.
+    offset: egui::Vec2,
+    editing: Option<CellEditor>,
+    /// A column that is being made wider, and how wide it is by now.
+    stretched: Option<(String, f32)>,
+    /// A condition that is being made.
+    draft: toolbar::FilterDraft,
+    /// Whether there is little room for words.
+    compact: bool,
+    /// Since when it is waited for, in seconds.
+    since: Option<f64>,
+    /// How high and how wide it would be with all that it has, in points, as it was drawn last.
+    high: f32,
+    wide: f32,
+    /// Whether it has the keyboard.
+    focused: bool,
+    /// The view that was asked for and is not there.
+    missing: Option<String>,
+}
+
+/// What a part of the page needs.
+struct CollectionContext<'a> {
+    session: &'a Session,
+    source: CollectionSource<'a>,
+    base: &'a Arc<Collection>,
+    /// Whether the pane has the keyboard.
+    is_here: bool,
+    actions: &'a mut Vec<PageAction>,
+}
+
+impl CollectionContext<'_> {
+    /// Writes a change into the collection.
+    fn change(&mut self, change: &CollectionChange) {
+        let text = self.source.text();
+        match apply_change(&text, change) {
+            Ok(new) => {
+                let mut edits = text_edit::compute_edits(&text, &new);
+                let start = self.source.part.map_or(0, |(_, start)| start);
+                edits.iter_mut().for_each(|edit| edit.at += start);
+                if !edits.is_empty() {
+                    self.push_edit(CollectionEdit::Change { note: self.source.note.id, edits });
+                }
+            }
+            Err(why) => {
+                self.actions.push(PageAction::Say(format!("That cannot be written into the collection: {why}.")))
+            }
+        }
+    }
+
+    fn push_edit(&mut self, deed: CollectionEdit) {
+        self.actions.push(PageAction::Collection(self.source.this(), deed));
+    }
+
+    /// Sets a property of a note.
+    fn set(&mut self, file: DocId, key: &str, value: Option<Value>) {
+        self.push_edit(CollectionEdit::Set { file, key: key.to_owned(), value });
+    }
+
+    /// Makes a note that a view shows.
+    fn make(&mut self, view: usize) {
+        let inside = self.source.inside.and_then(|note| self.session.locate_file(note));
+        let name = inside.map(|(_, path)| tree::shown_name(path.rsplit('/').next().unwrap_or(path)));
+        let (folder, properties) = self.base.required_properties(view, name);
+        self.push_edit(CollectionEdit::New { volume: self.source.note.volume, folder, properties });
+    }
+
+    fn is_note(&self, row: &CollectionRow) -> bool {
+        let volume = self.session.volume(self.source.note.volume);
+        let file = volume.and_then(|volume| volume.files.get(&row.path));
+        file.is_some_and(|file| file.kind == store::FileKind::Note)
+    }
+
+    /// The value of a note's property, as it stands in the note.
+    fn property(&self, file: DocId, key: &str) -> Value {
+        let outline = self.session.volume(self.source.note.volume).and_then(|volume| volume.links.outline(file));
+        let found = outline.and_then(|outline| {
+            let properties = &outline.properties;
+            properties.get(key).or_else(|| {
+                properties.iter().find(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value)
+            })
+        });
+        found.cloned().unwrap_or(Value::Null)
+    }
+}
+
+/// What is done in a collection.
+#[derive(Debug)]
+pub(crate) enum CollectionEdit {
+    /// Its text is edited, which this note holds.
+    Change { note: DocId, edits: Vec<text_edit::TextEdit> },
+    /// A property of a note is set.
+    Set { file: DocId, key: String, value: Option<Value> },
+    /// A new note in a folder, with properties.
+    New { volume: DocId, folder: Option<String>, properties: Map<String, Value> },
+    /// Its text is shown, or its views again.
+    Text,
+}
+
+impl CollectionPage {
+    /// Another note is shown.
+    pub(crate) fn reset_for_note(&mut self) {
+        *self = CollectionPage::default();
+    }
+
+    /// The view that a link asks for.
+    pub(crate) fn begin_with(&mut self, view: &str) {
+        self.begin = Some(view.to_owned()).filter(|view| !view.is_empty());
+    }
+
+    fn sync(&mut self, source: &CollectionSource<'_>) {
+        let start = source.part.map_or(0, |(_, start)| start);
+        let (note, revision) = (source.note.id, source.note.revision());
+        let known = self.read.as_ref().map(|(note, revision, start, hash)| ((*note, *revision, *start), *hash));
+        if known.map(|(known, _)| known) != Some((note, revision, start)) {
+            let text = source.text();
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            let hash = hasher.finish();
+            self.read = Some((note, revision, start, hash));
+            if known.map(|(_, hash)| hash) != Some(hash) {
+                self.base = Some(Collection::parse(&text).map(Arc::new));
+            }
+        }
+        if let Some(Ok(base)) = &self.base {
+            if let Some(wanted) = self.begin.take() {
+                match base.view_index(Some(&wanted)) {
+                    Some(view) => self.view = view,
+                    None => self.missing = Some(wanted),
+                }
+            }
+            self.view = self.view.min(base.views.len().saturating_sub(1));
+        }
+    }
+
+    /// Draws it.
+    pub(crate) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        source: CollectionSource<'_>,
+        is_here: bool,
+        actions: &mut Vec<PageAction>,
+    ) {
+        self.sync(&source);
+        let base = match &self.base {
+            Some(Ok(base)) => base.clone(),
+            Some(Err(why)) => {
+                let says = format!("This collection cannot be read: {}.", why.trim_end_matches('.'));
+                if source.inside.is_some() {
+                    self.say(ui, &says, ThemeColors::of(ui).warn);
+                } else if empty_state::show_message(ui, &says, Some("Show its text"), "") {
+                    actions.push(PageAction::Collection(source.this(), CollectionEdit::Text));
+                }
+                return;
+            }
+            None => return,
+        };
+        let hash = self.read.as_ref().map_or(0, |(.., hash)| *hash);
+        let asked = CollectionQuery {
+            by: ui.scope_id().with("table"),
+            volume: source.note.volume,
+            base: &base,
+            hash,
+            view: self.view,
+            this: Some(source.this()),
+            now: clock::local_now(),
+        };
+        let answer = query_worker::query_table(ui.ctx(), &asked);
+        let mut scene = CollectionContext { session, source, base: &base, is_here, actions };
+        self.show_toolbar(ui, &mut scene, &answer);
+        let CollectionAnswer { table: Some(table), .. } = &answer else {
+            self.show_waiting(ui, &answer, session, source.note);
+            return;
+        };
+        self.since = None;
+        self.line_up(table);
+        if let Some(missing) = &self.missing {
+            let colours = ThemeColors::of(ui);
+            let text = format!("There is no view “{missing}”; another one is shown.");
+            empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
+        }
+        if let Some(problem) = table.problems.first() {
+            let colours = ThemeColors::of(ui);
+            let text = format!("Some of this collection is not understood: {problem}.");
+            empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
+        }
+        if table.rows.is_empty() {
+            let words = "No note fits this view.";
+            if source.inside.is_some() {
+                return self.say(ui, words, ThemeColors::of(ui).muted);
+            }
+            let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(ui.available_rect_before_wrap()));
+            if empty_state::show_message(
+                &mut inner,
+                words,
+                Some("New note"),
+                "Its filters are behind the button “Filter”.",
+            ) {
+                scene.make(self.view);
+            }
+            return;
+        }
+        let kind = base.views.get(self.view).map_or("table", |view| view.kind.as_str());
+        let instead = match kind {
+            "" | "table" | "cards" | "list" => None,
+            "map" => Some("Maps are not drawn here: this is a table of what the map would show.".to_owned()),
+            other => {
+                Some(format!("There is no view of the kind “{other}” here: this is a table of what it would show."))
+            }
+        };
+        if let Some(words) = instead {
+            empty_state::show_banner(ui, ui::icons::INFO, &words, ThemeColors::of(ui).muted, false);
+        }
+        match kind {
+            "cards" => self.show_cards(ui, &mut scene, table),
+            "list" => self.show_list(ui, &mut scene, table),
+            _ => self.show_table(ui, &mut scene, table),
+        }
+    }
+
+    /// One line in a note, where a page would say it in its middle.
+    fn say(&mut self, ui: &mut Ui, words: &str, colour: egui::Color32) {
+        let style = theme::small();
+        let mut job = egui::text::LayoutJob::default();
+        job.wrap.max_width = (ui.available_width() - 2.0 * space::L).max(80.0);
+        job.append(words, 0.0, ui::widgets::format(style.font, style.line, colour));
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let at = ui.available_rect_before_wrap().min + egui::vec2(space::L, space::S);
+        let rect = Rect::from_min_size(at, galley.size());
+        let response = ui.interact(rect, ui.scope_id().with("said"), egui::Sense::hover());
+        ui::widgets::set_accessible_name(&response, egui::accesskit::Role::Label, words);
+        ui.painter().galley(at, galley, colour);
+        self.high = rect.bottom() + space::S - ui.max_rect().top();
+    }
+
+    fn show_waiting(&mut self, ui: &mut Ui, answer: &CollectionAnswer, session: &Session, note: &Note) {
+        let now = ui.input(|input| input.time);
+        let since = *self.since.get_or_insert(now);
+        ui.ctx().request_repaint_after(std::time::Duration::from_millis(100));
+        if now - since < empty_state::SKELETON_DELAY_SECONDS {
+            return;
+        }
+        let all = session.volume(note.volume).map_or(0, |volume| volume.files.len());
+        let (looked, told) = answer.seen;
+        let words = match looked {
+            0 => format!("Looking through {told} of {all} files…"),
+            looked => format!("Working out {looked} of {all} files…"),
+        };
+        let area = ui.available_rect_before_wrap();
+        let colours = ThemeColors::of(ui);
+        let response = ui.interact(area, ui.scope_id().with("waiting"), egui::Sense::hover());
+        ui::widgets::set_accessible_name(&response, egui::accesskit::Role::Status, &words);
+        let at = area.center_top() + egui::vec2(0.0, space::XXXL);
+        ui.painter().text(at, Align2::CENTER_TOP, words, theme::small().font, colours.muted);
+        #[allow(clippy::cast_precision_loss, reason = "counts of files")]
+        let part = (told + looked) as f32 / (2 * all.max(1)) as f32;
+        let bar = Rect::from_center_size(at + egui::vec2(0.0, space::XXL), egui::vec2(240.0, 4.0));
+        ui.painter().rect_filled(bar, 2.0, colours.line);
+        let done = bar.with_max_x(bar.left() + bar.width() * part.clamp(0.0, 1.0));
+        ui.painter().rect_filled(done, 2.0, colours.accent);
+    }
+
+    /// Makes the lines of a table, where groups are folded or not.
+    fn line_up(&mut self, table: &Arc<CollectionTable>) {
+        let same = self.lined.as_ref().is_some_and(|lined| Arc::ptr_eq(lined, table));
+        if same && !std::mem::take(&mut self.refold) {
+            return;
+        }
+        // The chosen cell stays with its row.
+        let chosen = self.chosen.and_then(|(line, column)| {
+            let Some(TableLine::Row(row)) = self.lines.get(line) else { return None };
+            Some((self.lined.as_ref()?.rows.get(*row)?.file, column))
+        });
+        self.lines.clear();
+        if table.groups.is_empty() {
+            self.lines.extend((0..table.rows.len()).map(TableLine::Row));
+        }
+        let mut first = 0;
+        for (group, (name, count)) in table.groups.iter().enumerate() {
+            self.lines.push(TableLine::Group(group));
+            if !self.folded.contains(name) {
+                self.lines.extend((first..first + count).map(TableLine::Row));
+            }
+            first += count;
+        }
+        if let Some((file, column)) = chosen {
+            let is = |row: &usize| table.rows.get(*row).is_some_and(|row| row.file == file);
+            let line = self.lines.iter().position(|line| matches!(line, TableLine::Row(row) if is(row)));
+            self.chosen = line.map(|line| (line, column.min(table.columns.len().saturating_sub(1))));
+        }
+        self.lined = Some(table.clone());
+    }
+
+    /// Shows the next view, or the one before, and begins anew behind the last; gives how many views there are.
+    pub(crate) fn turn_view(&mut self, back: bool) -> Option<usize> {
+        let count = self.base.as_ref()?.as_ref().ok()?.views.len();
+        let step = if back { count - 1 } else { 1 };
+        self.show_view((self.view + step) % count);
+        Some(count)
+    }
+
+    fn row<'t>(&self, table: &'t CollectionTable, line: usize) -> Option<&'t CollectionRow> {
+        match self.lines.get(line)? {
+            TableLine::Row(row) => table.rows.get(*row),
+            TableLine::Group(_) => None,
+        }
+    }
+
+    fn fold(&mut self, group: &str) {
+        if !self.folded.remove(group) {
+            self.folded.insert(group.to_owned());
+        }
+        self.refold = true;
+    }
+}
+
+/// Edits made in collections, to be taken back in order.
+#[derive(Default)]
+pub(crate) struct CollectionUndo {
+    /// Which collection, and which note was edited.
+    done: Vec<(DocId, DocId)>,
+    undone: Vec<(DocId, DocId)>,
+    /// Notes that are held open for it.
+    held: Vec<DocId>,
+}
+
+/// Edits that can be taken back.
+const MAX_COLLECTION_UNDO_STEPS: usize = 64;
+
+impl AppWindow {
+    /// Whether the pane with the caret shows a collection, and not its text.
+    pub(crate) fn shows_collection(&self) -> bool {
+        let place = self.active_pane.note.and_then(|note| self.session()?.locate_file(note));
+        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.active_pane.collection.as_text
+    }
+
+    /// Whether a collection has the keyboard, or would have it: what is taken back is what was done in it.
+    pub(crate) fn in_collection(&self) -> bool {
+        self.shows_collection() || self.active_pane.page.insets.focused()
+    }
+
+    /// The collection that a command means: the page's, or of those in a note the one with the keyboard, the one at the
+    /// caret, or the first in sight.
+    fn meant(&mut self) -> Option<&mut CollectionPage> {
+        if self.shows_collection() {
+            Some(&mut self.active_pane.collection)
+        } else {
+            self.active_pane.page.insets.command_target()
+        }
+    }
+
+    /// Whether there is a collection that a command could mean.
+    pub(crate) fn has_collection(&mut self) -> bool {
+        self.view.is_none() && self.meant().is_some()
+    }
+
+    /// Shows another view of the collection.
+    pub(crate) fn turn_view(&mut self, back: bool) {
+        let free = self.view.is_none();
+        match self.meant().filter(|_| free).map(|collection| collection.turn_view(back)) {
+            None => self.toasts.show_message("No collection is shown here."),
+            Some(None) => self.toasts.show_message("This collection cannot be read."),
+            Some(Some(0 | 1)) => self.toasts.show_message("This collection has one view."),
+            Some(Some(_)) => {}
+        }
+    }
+
+    /// How many rows the collection that is shown has, once its table is there.
+    pub fn rows(&self) -> Option<usize> {
+        self.shows_collection()
+            .then(|| self.active_pane.collection.lined.as_ref().map(|table| table.rows.len()))
+            .flatten()
+    }
+
+    /// Does what was done in a collection.
+    pub(crate) fn apply_collection_edit(&mut self, ctx: &egui::Context, collection: DocId, deed: CollectionEdit) {
+        match deed {
+            CollectionEdit::Change { note, edits } => {
+                if self.send(Command::EditAll { note, edits }) {
+                    self.did(collection, note);
+                }
+            }
+            CollectionEdit::Set { file, key, value } => {
+                let held = self.collection_undo.held.contains(&file);
+                if !held && !self.send(Command::HoldNote { note: file }) {
+                    return;
+                }
+                if !held {
+                    self.collection_undo.held.push(file);
+                }
+                if self.send(Command::SetProperty { note: file, key: key.clone(), value: value.clone() }) {
+                    self.did(collection, file);
+                    let session = self.driver.as_ref().map(host::Driver::session);
+                    let volume = session.and_then(|session| session.volume(session.locate_file(file)?.0));
+                    if let Some(volume) = volume {
+                        query_worker::apply_optimistically(ctx, volume, file, &key, value.as_ref());
+                    }
+                }
+            }
+            CollectionEdit::New { volume, folder, properties } => self.new_in_collection(volume, folder, &properties),
+            CollectionEdit::Text => self.active_pane.collection.as_text = !self.active_pane.collection.as_text,
+        }
+    }
+
+    fn did(&mut self, collection: DocId, note: DocId) {
+        self.collection_undo.undone.clear();
+        self.collection_undo.done.push((collection, note));
+        if self.collection_undo.done.len() > MAX_COLLECTION_UNDO_STEPS {
+            self.collection_undo.done.remove(0);
+        }
+        let needed: HashSet<DocId> = self.collection_undo.done.iter().map(|(_, note)| *note).collect();
+        let (keep, free) = self.collection_undo.held.iter().copied().partition(|note| needed.contains(note));
+        self.collection_undo.held = keep;
+        free.into_iter().for_each(|note: DocId| _ = self.send(Command::ReleaseNote { note }));
+    }
+
+    /// Takes back what was done last in the collection that is shown, or does it again.
+    pub(crate) fn undo_collection_edit(&mut self, ctx: &egui::Context, redo: bool) {
+        let (from, to) = match redo {
+            false => (&mut self.collection_undo.done, &mut self.collection_undo.undone),
+            true => (&mut self.collection_undo.undone, &mut self.collection_undo.done),
+        };
+        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.active_pane.note) else {
+            self.toasts.show_message(if redo { "Nothing to redo." } else { "Nothing to undo." });
+            return;
+        };
+        let (collection, note) = from.remove(place);
+        to.push((collection, note));
+        if !self.send(if redo { Command::Redo { note } } else { Command::Undo { note } }) || note == collection {
+            return;
+        }
+        // The table shows at once what the note says now.
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
+        if let (Some(volume), Some(text)) = (volume, session.note(note).map(Note::text)) {
+            let now = text::outline::Outline::of(&text).properties;
+            let was = volume.links.outline(note).map(|outline| outline.properties.clone()).unwrap_or_default();
+            let keys: HashSet<&String> = now.keys().chain(was.keys()).collect();
+            for key in keys {
+                query_worker::apply_optimistically(ctx, volume, note, key, now.get(key));
+            }
+        }
+    }
+
+    /// Makes a collection of the notes beside the open one.
+    pub(crate) fn new_collection(&mut self) {
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let own = self.active_pane.note.and_then(|note| session.locate_file(note));
+        let (volume, folder) = match own {
+            Some((volume, path)) => (Some(volume), path.rsplit_once('/').map_or("", |(folder, _)| folder)),
+            None => (session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id), ""),
+        };
+        let Some(volume) = volume.and_then(|volume| session.volume(volume)) else {
+            self.toasts.show_message("A collection lies in a folder: open one first.");
+            return;
+        };
+        let inside = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let mut names =
+            std::iter::once("Untitled".to_owned()).chain((2..).map(|count: u32| format!("Untitled {count}")));
+        let path = names.find_map(|name| {
+            let path = format!("{inside}{name}.base");
+            (!volume.files.contains_key(&path)).then_some(path)
+        });
+        let Some(path) = path else { return };
+        let asked = match folder {
+            "" => "file.ext == \"md\"".to_owned(),
+            folder => format!("file.inFolder({})", serde_json::Value::from(folder)),
+        };
+        let made = apply_change("", &CollectionChange::AddCondition(None, asked)).and_then(|text| {
+            apply_change(&text, &CollectionChange::Columns(0, vec!["file.name".to_owned(), "tags".to_owned()]))
+        });
+        let (volume, text) = (volume.id, made.unwrap_or_default());
+        if self.send(Command::NewNote { volume, path: path.clone(), text }) {
+            let file = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));
+            if let Some(file) = file {
+                self.new_tab(Some(file));
+                self.ask_rename(file);
+            }
+        }
+    }
+
+    /// Makes a note that a view of a collection shows.
+    fn new_in_collection(&mut self, volume: DocId, folder: Option<String>, properties: &Map<String, Value>) {
+        let found = self.session().and_then(|session| session.volume(volume)).and_then(|volume| {
+            let folder = folder.filter(|folder| !folder.is_empty()).map_or_else(String::new, |folder| folder + "/");
+            let free = |name: &String| !volume.files.contains_key(&format!("{folder}{name}.md"));
+            let mut names =
+                std::iter::once("Untitled".to_owned()).chain((2..).map(|count| format!("Untitled {count}")));
+            let name = names.find(free)?;
+            Some((volume.id, format!("{folder}{name}.md"), text::properties::format_front_matter(properties)))
+        });
+        let Some((volume, path, text)) = found else { return };
+        if self.send(Command::NewNote { volume, path: path.clone(), text }) {
+            let note = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));
+            if let Some(note) = note {
+                self.new_tab(Some(note));
+                self.ask_rename(note);
+            }
+        }
+    }
+}

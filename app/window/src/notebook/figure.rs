@@ -1,0 +1,311 @@
+//! Figures in outputs, as somebody looks at them: which part, which series. Read once, off the thread that draws where
+//! they are large; drawn again when something of that changes, with other limits, so that they stay sharp.
+
+mod interaction;
+mod shape_backend;
+
+use crate::AppWindow;
+use editor::render::TextStyleContext;
+use eframe::egui;
+use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
+use plot::{PlacedAxes, PlotTheme, PlotView, PreparedFigure};
+use shape_backend::{STEPS_PER_POINT, ShapeBackend};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use store::{BlobHash, CellOutput, ExecutionId, OutputBody};
+use ui::theme::{self, ThemeColors};
+
+pub(crate) use interaction::FigureCommand;
+
+/// Figures that were not looked at for so many frames are let go.
+const FIGURE_EVICTION_FRAMES: u64 = 900;
+/// What a figure is before it is read, in points.
+const PLACEHOLDER_FIGURE_SIZE: Vec2 = vec2(640.0, 400.0);
+
+/// An execution's output.
+pub(crate) type FigureId = (ExecutionId, usize);
+
+/// Where a figure's data are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum FigureSource {
+    /// In the note's outputs: a hash of them.
+    Here(u64),
+    Blob(BlobHash),
+}
+
+/// A figure among outputs: where it stands, and what is known of it before it is read.
+pub(crate) struct FigureSlot {
+    name: FigureId,
+    data: FigureSource,
+    /// It, where it is small enough for a note's outputs.
+    made: Option<FigureResult>,
+    /// Where it stands below the top of the outputs.
+    pub(crate) y: f32,
+    pub(crate) size: Vec2,
+    scale: f32,
+    /// What it is, for those who do not see it.
+    pub(crate) words: String,
+}
+
+impl FigureSlot {
+    /// The figure of an output, at most so wide, if it is one.
+    pub(crate) fn from_output(
+        name: FigureId,
+        output: &CellOutput,
+        width: f32,
+        pen: TextStyleContext<'_>,
+    ) -> Option<FigureSlot> {
+        let (OutputBody::ExecuteResult { data, metadata, .. } | OutputBody::DisplayData { data, metadata }) =
+            &output.body
+        else {
+            return None;
+        };
+        let about = metadata.get(plot::FIGURE_MIME);
+        #[allow(clippy::cast_possible_truncation, reason = "points")]
+        let side = |name: &str, else_: f32| {
+            let said = about.and_then(|about| about[name].as_f64());
+            said.filter(|said| (16.0..=10_000.0).contains(said)).map_or(else_, |said| said as f32)
+        };
+        let mut size = vec2(side("width", PLACEHOLDER_FIGURE_SIZE.x), side("height", PLACEHOLDER_FIGURE_SIZE.y));
+        let title = about.and_then(|about| about["title"].as_str()).unwrap_or("");
+        let mut words = if title.is_empty() { "Figure".to_owned() } else { format!("Figure: {title}") };
+        let (data, made) = if let Some(value) = data.get(plot::FIGURE_MIME) {
+            let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let mut hasher = DefaultHasher::new();
+            json.hash(&mut hasher);
+            let data = FigureSource::Here(hasher.finish());
+            // Small enough for a note's outputs, so small enough to be read at once.
+            let made = with(pen.ctx, |shelf| shelf.cached_figure(data)).flatten().unwrap_or_else(|| {
+                let made = PreparedFigure::from_json(&json).map(Arc::new);
+                with(pen.ctx, |shelf| shelf.keep(data, made.clone()));
+                made
+            });
+            if let Ok(ready) = &made {
+                #[allow(clippy::cast_possible_truncation, reason = "points")]
+                let own = vec2(ready.figure.width as f32, ready.figure.height as f32);
+                (size, words) = (own, ready.describe());
+            }
+            (data, Some(made))
+        } else {
+            (FigureSource::Blob(output.whole.as_ref().filter(|whole| whole.mime == plot::FIGURE_MIME)?.blob), None)
+        };
+        // One that is too wide is made smaller as a whole: its words stay in proportion.
+        let scale = (width / size.x).min(1.0);
+        Some(FigureSlot { name, data, made, y: 0.0, size: size * scale, scale, words })
+    }
+}
+
+/// What a drawing depends on besides the figure and the view.
+#[derive(Clone, Copy, PartialEq)]
+struct FigureKey {
+    data: FigureSource,
+    scale: f32,
+    paper: Color32,
+    pixels: f32,
+    letters: u64,
+}
+
+/// A figure as it is painted.
+struct PaintedFigure {
+    ready: Arc<PreparedFigure>,
+    key: FigureKey,
+    view: PlotView,
+    shapes: Vec<Shape>,
+    /// Shown by some of the shapes.
+    _textures: Vec<TextureHandle>,
+    places: Vec<PlacedAxes>,
+}
+
+impl PaintedFigure {
+    fn new(
+        ready: &Arc<PreparedFigure>,
+        view: &PlotView,
+        key: FigureKey,
+        pen: TextStyleContext<'_>,
+    ) -> Result<PaintedFigure, String> {
+        let look = if pen.colours.paper == ThemeColors::for_dark_mode(true).paper {
+            PlotTheme::DARK
+        } else {
+            PlotTheme::LIGHT.without_paper()
+        };
+        #[allow(clippy::cast_possible_truncation, reason = "points")]
+        let size = vec2(ready.figure.width as f32, ready.figure.height as f32);
+        let mut backend =
+            ShapeBackend { ctx: pen.ctx, size, scale: key.scale, shapes: Vec::new(), textures: Vec::new() };
+        let places = plot::draw_figure(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)?;
+        let ShapeBackend { shapes, textures, .. } = backend;
+        Ok(PaintedFigure { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
+    }
+
+    /// Paints it at a place.
+    fn paint(&self, painter: &egui::Painter, at: Pos2) {
+        let moved = self.shapes.iter().cloned().map(|mut shape| {
+            shape.translate(at.to_vec2());
+            shape
+        });
+        painter.extend(moved);
+    }
+}
+
+/// How somebody looks at a figure.
+#[derive(Default)]
+struct FigureView {
+    view: PlotView,
+    drawn: Option<PaintedFigure>,
+    /// When it was in sight last, and where.
+    seen: u64,
+    top: f32,
+    focused: bool,
+    /// Since when it is waited for, in seconds.
+    since: Option<f64>,
+}
+
+/// The figures of a page.
+#[derive(Default)]
+pub(crate) struct PageFigures {
+    looked: HashMap<FigureId, FigureView>,
+    frame: u64,
+    pass: u64,
+}
+
+impl PageFigures {
+    /// Draws a figure anew where something has changed.
+    fn draw(&mut self, slot: &FigureSlot, pen: TextStyleContext<'_>) -> Option<Result<Arc<PreparedFigure>, String>> {
+        let made = slot.made.clone().or_else(|| with(pen.ctx, |shelf| shelf.ask(slot.data)).flatten());
+        let ready = match made? {
+            Ok(ready) => ready,
+            Err(why) => return Some(Err(why)),
+        };
+        let key = FigureKey {
+            data: slot.data,
+            scale: slot.scale,
+            paper: pen.colours.paper,
+            pixels: pen.ctx.pixels_per_point() * theme::text_scale(),
+            letters: editor::assets::version(pen.ctx),
+        };
+        let looked = self.looked.entry(slot.name).or_default();
+        if looked.drawn.as_ref().is_none_or(|drawn| drawn.key != key || drawn.view != looked.view) {
+            match PaintedFigure::new(&ready, &looked.view, key, pen) {
+                Ok(drawn) => looked.drawn = Some(drawn),
+                Err(why) => return Some(Err(why)),
+            }
+        }
+        Some(Ok(ready))
+    }
+
+    /// Forgets what was drawn, but not how somebody looks at it.
+    pub(crate) fn relayout(&mut self) {
+        self.looked.values_mut().for_each(|looked| looked.drawn = None);
+    }
+
+    /// Counts frames, and lets go of what was drawn long ago.
+    fn begin(&mut self, ctx: &Context) {
+        let pass = ctx.cumulative_pass_nr();
+        if self.pass != pass {
+            (self.pass, self.frame) = (pass, self.frame + 1);
+            let frame = self.frame;
+            for looked in self.looked.values_mut().filter(|looked| looked.seen + FIGURE_EVICTION_FRAMES < frame) {
+                looked.drawn = None;
+            }
+        }
+    }
+}
+
+/// A figure that was read, or why it was not.
+type FigureResult = Result<Arc<PreparedFigure>, String>;
+
+/// The way on which figures come that were read elsewhere.
+type FigureChannel = (Sender<(FigureSource, FigureResult)>, Mutex<Receiver<(FigureSource, FigureResult)>>);
+
+/// Figures that were read, for all pages.
+#[derive(Default)]
+pub(crate) struct FigureCache {
+    known: HashMap<FigureSource, (Option<FigureResult>, u64)>,
+    wishes: Vec<BlobHash>,
+    frame: u64,
+    way: Option<FigureChannel>,
+}
+
+impl egui::Plugin for FigureCache {
+    fn debug_name(&self) -> &'static str {
+        "figures"
+    }
+}
+
+fn with<R>(ctx: &Context, what: impl FnOnce(&mut FigureCache) -> R) -> Option<R> {
+    ctx.with_plugin(what)
+}
+
+impl FigureCache {
+    fn cached_figure(&mut self, data: FigureSource) -> Option<FigureResult> {
+        let (made, seen) = self.known.get_mut(&data)?;
+        *seen = self.frame;
+        made.clone()
+    }
+
+    fn keep(&mut self, data: FigureSource, made: FigureResult) {
+        self.known.insert(data, (Some(made), self.frame));
+    }
+
+    /// A figure; sends for it where it is a blob that is not here yet.
+    fn ask(&mut self, data: FigureSource) -> Option<FigureResult> {
+        if let FigureSource::Blob(blob) = data
+            && !self.known.contains_key(&data)
+        {
+            self.known.insert(data, (None, self.frame));
+            self.wishes.push(blob);
+        }
+        self.cached_figure(data)
+    }
+}
+
+/// Sends for the figures that were asked for since the last frame, and takes in those that have come.
+pub(crate) fn fetch_figures(ctx: &Context, driver: &host::Driver) {
+    let wishes = with(ctx, |shelf| {
+        shelf.frame += 1;
+        let come: Vec<(FigureSource, FigureResult)> = match shelf.way.as_mut().and_then(|(_, come)| come.get_mut().ok())
+        {
+            Some(come) => come.try_iter().collect(),
+            None => Vec::new(),
+        };
+        come.into_iter().for_each(|(data, made)| shelf.keep(data, made));
+        let frame = shelf.frame;
+        // What is on its way stays; what nobody looks at goes.
+        shelf.known.retain(|_, (made, seen)| made.is_none() || *seen + FIGURE_EVICTION_FRAMES > frame);
+        std::mem::take(&mut shelf.wishes)
+    });
+    for blob in wishes.unwrap_or_default() {
+        let Some(done) = with(ctx, |shelf| {
+            shelf
+                .way
+                .get_or_insert_with(|| {
+                    let (done, come) = channel();
+                    (done, Mutex::new(come))
+                })
+                .0
+                .clone()
+        }) else {
+            continue;
+        };
+        let (bytes, ctx) = (driver.fetch(blob), ctx.clone());
+        std::thread::spawn(move || {
+            let read = || {
+                let bytes = bytes.recv().map_err(|_| "the program is closing".to_owned())??;
+                let json = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+                PreparedFigure::from_json(&json).map(Arc::new)
+            };
+            // The window may have gone.
+            let _ = done.send((FigureSource::Blob(blob), read()));
+            ctx.request_repaint();
+        });
+    }
+}
+
+impl AppWindow {
+    /// How many figures of the note that is shown are drawn.
+    pub fn figures(&self) -> usize {
+        self.active_pane.page.cells.figures.drawn_count()
+    }
+}

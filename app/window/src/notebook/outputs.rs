@@ -1,0 +1,633 @@
+//! What a cell printed and returned, in the richest form that can be drawn: laid out once per change, folded past some
+//! lines.
+
+mod json_tree;
+mod mime_bundle;
+mod save_file;
+
+use super::figure::FigureSlot;
+use super::page::PageAction;
+use editor::assets::{self, AssetBytes, DrawingState};
+use editor::output_table::DataTable;
+use editor::render::{self, TextStyleContext};
+use editor::row_layout::{RowLayout as Row, text_rects};
+use editor::row_splitter::RowKind;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text::LayoutJob;
+use egui::{Color32, CursorIcon, Galley, Pos2, Rect, Sense, Stroke, TextureHandle, Ui, Vec2, vec2};
+use engine::commands::CommandId;
+use json_tree::JsonTree;
+use mime_bundle::OutputForm;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use store::{CellOutput, Execution, ExecutionId, ExecutionStatus, OutputBody};
+use typeset::ansi::{TerminalColor, TerminalStyle, multiline_text, parse_styled};
+use ui::theme::{self, MAX_UNFOLDED_OUTPUT_LINES, size, space};
+use ui::widgets::format;
+use ui::widgets::{set_accessible_name, word_button};
+
+pub(crate) use save_file::OutputFile;
+
+/// Of HTML as Markdown no more is laid out, in bytes.
+const MAX_RICH_OUTPUT_BYTES: usize = 60_000;
+/// No picture is drawn higher.
+const MAX_OUTPUT_PICTURE_HEIGHT: f32 = 1_200.0;
+
+/// Laid-out output of one execution.
+pub(crate) struct OutputLayout {
+    key: OutputLayoutKey,
+    pub(crate) galleys: Vec<OutputText>,
+    pub(crate) figures: Vec<FigureSlot>,
+    /// What is neither text nor a figure, each at its height.
+    pub(crate) others: Vec<(f32, OutputItem)>,
+    pub(crate) height: f32,
+    /// Lines in all, when some are folded away or could be.
+    pub(crate) lines: usize,
+    /// All of it, for the clipboard.
+    pub(crate) text: String,
+}
+
+/// Printed text.
+pub(crate) struct OutputText {
+    pub(crate) y: f32,
+    pub(crate) galley: Arc<Galley>,
+    /// Where it names lines of cells: where, which cell, which line.
+    pub(crate) places: Vec<(Rect, usize, usize)>,
+}
+
+/// Something in an output.
+pub(crate) enum OutputItem {
+    /// Markdown, also what HTML and LaTeX became.
+    Rich(Row),
+    Picture(TextureHandle, Vec2),
+    /// A bar; `None`: nobody knows how far it is.
+    Progress(Option<f32>, Vec2),
+    /// Of the output at this place.
+    Tree(usize),
+    Table(usize),
+    /// What shows the whole of the output at this place, of so many bytes.
+    Whole(usize, u64),
+    /// The way to a kernel that has what this one has not.
+    Kernels,
+}
+
+/// How a user looks at the outputs of one cell.
+#[derive(Default)]
+pub(crate) struct OutputViewState {
+    execution: Option<ExecutionId>,
+    trees: BTreeMap<usize, (u64, JsonTree)>,
+    tables: BTreeMap<usize, DataTable>,
+    /// Outputs of which all is shown.
+    whole: HashSet<usize>,
+    /// Whether all of it is folded away.
+    pub(crate) folded: bool,
+    /// How often something was opened or closed.
+    pub(crate) version: u64,
+}
+
+impl OutputViewState {
+    /// Takes in what came, for the outputs of this run.
+    fn sync(&mut self, run: &Execution, ctx: &egui::Context) {
+        if self.execution != Some(run.id) {
+            *self =
+                OutputViewState { execution: Some(run.id), version: self.version + 1, ..OutputViewState::default() };
+        }
+        self.tables.values_mut().for_each(|table| table.poll_results(ctx));
+    }
+
+    fn state(&self) -> u64 {
+        self.version + self.tables.values().map(|table| table.version).sum::<u64>()
+    }
+
+    fn table(
+        &mut self,
+        at: usize,
+        form: editor::output_table::TableFormat,
+        bytes: AssetBytes,
+        ctx: &egui::Context,
+    ) -> f32 {
+        let source = hash(&(form, &bytes));
+        let table = self.tables.entry(at).or_insert_with(|| DataTable::new(source, form, bytes.clone(), ctx));
+        if table.source != source {
+            let version = table.version + 1;
+            *table = DataTable::new(source, form, bytes, ctx);
+            table.version = version;
+        }
+        table.height()
+    }
+
+    fn tree(&mut self, at: usize, value: &Value) -> f32 {
+        let source = hash(&value.to_string());
+        let (known, tree) = self.trees.entry(at).or_insert_with(|| (source, JsonTree::new(value.clone())));
+        if *known != source {
+            (*known, *tree) = (source, JsonTree::new(value.clone()));
+        }
+        tree.height()
+    }
+}
+
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What an output's layout depends on.
+#[derive(Clone, Copy, PartialEq)]
+struct OutputLayoutKey {
+    execution: ExecutionId,
+    outputs: usize,
+    bytes: usize,
+    /// How often shown things of the note became others, where that may concern this.
+    changed: u64,
+    views: u64,
+    status: ExecutionStatus,
+    open: bool,
+    width: f32,
+    paper: Color32,
+    scale: f32,
+    letters: u64,
+}
+
+impl OutputLayout {
+    /// The layout of an execution's outputs, made anew only when something changed.
+    pub(crate) fn layout_outputs(
+        old: Option<OutputLayout>,
+        run: &Execution,
+        (open, changed): (bool, u64),
+        views: &mut OutputViewState,
+        width: f32,
+        pen: TextStyleContext<'_>,
+    ) -> OutputLayout {
+        views.sync(run, pen.ctx);
+        let changes =
+            !run.status.is_final() || run.outputs.iter().any(|output| mime_bundle::mime_data(output).is_some());
+        let key = OutputLayoutKey {
+            execution: run.id,
+            outputs: run.outputs.len(),
+            bytes: run.outputs.iter().map(bytes).sum(),
+            changed: if changes { changed } else { 0 },
+            views: views.state(),
+            status: run.status,
+            open,
+            width,
+            paper: pen.colours.paper,
+            scale: pen.ctx.pixels_per_point() * theme::text_scale(),
+            letters: assets::version(pen.ctx),
+        };
+        match old {
+            Some(old) if old.key == key => old,
+            _ if views.folded => folded(key, run, pen),
+            _ => layout_execution(key, run, views, pen),
+        }
+    }
+}
+
+fn bytes(output: &CellOutput) -> usize {
+    match &output.body {
+        OutputBody::Stream { text, .. } => text.len(),
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => data.len(),
+        OutputBody::Error { traceback, .. } => traceback.len(),
+    }
+}
+
+/// All of it folded away: one line says what is there.
+fn folded(key: OutputLayoutKey, run: &Execution, pen: TextStyleContext<'_>) -> OutputLayout {
+    let count = run.outputs.len();
+    let text = if count == 1 { "1 output, folded".to_owned() } else { format!("{count} outputs, folded") };
+    let galley = pen.text(&text, &theme::caption(), pen.colours.muted, key.width);
+    let height = galley.size().y;
+    let galleys = vec![OutputText { y: 0.0, galley, places: Vec::new() }];
+    OutputLayout { key, galleys, figures: Vec::new(), others: Vec::new(), height, lines: 0, text: whole_text(run) }
+}
+
+/// The words of an execution's outputs.
+fn whole_text(run: &Execution) -> String {
+    let words = run.outputs.iter().map(|output| match &output.body {
+        OutputBody::Stream { text, .. } => parse_styled(text).0.trim_end_matches('\n').to_owned(),
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+            let text = ["text/plain", "text/markdown", "text/latex"].into_iter().find_map(|mime| data.get(mime));
+            text.map(multiline_text).unwrap_or_default()
+        }
+        OutputBody::Error { traceback, .. } => parse_styled(&traceback.join("\n")).0.trim_end().to_owned(),
+    });
+    words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Outputs on their way to a layout.
+struct OutputLayouter<'a> {
+    pen: TextStyleContext<'a>,
+    width: f32,
+    /// Lines that may still be shown, and lines in all.
+    left: usize,
+    lines: usize,
+    y: f32,
+    made: OutputLayout,
+}
+
+fn layout_execution(
+    key: OutputLayoutKey,
+    run: &Execution,
+    views: &mut OutputViewState,
+    pen: TextStyleContext<'_>,
+) -> OutputLayout {
+    let lines = |text: &str| parse_styled(text).0.lines().count();
+    let all: usize = run
+        .outputs
+        .iter()
+        .map(|output| match &output.body {
+            OutputBody::Stream { text, .. } => lines(text),
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                if let OutputForm::Text(text) = mime_bundle::output_form(output, data) { lines(&text) } else { 0 }
+            }
+            OutputBody::Error { traceback, .. } => lines(&traceback.join("\n")),
+        })
+        .sum();
+    let left = if key.open || all <= MAX_UNFOLDED_OUTPUT_LINES { usize::MAX } else { MAX_UNFOLDED_OUTPUT_LINES };
+    let made = OutputLayout {
+        key,
+        galleys: Vec::new(),
+        figures: Vec::new(),
+        others: Vec::new(),
+        height: 0.0,
+        lines: 0,
+        text: whole_text(run),
+    };
+    let mut lay = OutputLayouter { pen, width: key.width, left, lines: 0, y: 0.0, made };
+    let colours = pen.colours;
+    for (at, output) in run.outputs.iter().enumerate() {
+        if let Some(whole) = output.whole.as_ref().filter(|_| views.whole.contains(&at)) {
+            let height =
+                views.table(at, editor::output_table::TableFormat::Lines, AssetBytes::Blob(whole.blob), pen.ctx);
+            lay.other(OutputItem::Table(at), height);
+            continue;
+        }
+        match &output.body {
+            OutputBody::Stream { name, text } if name == "stderr" => {
+                lay.text(text, colours.muted.lerp_to_gamma(colours.bad, 0.5));
+            }
+            OutputBody::Stream { text, .. } => lay.text(text, colours.ink),
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                let form = mime_bundle::output_form(output, data);
+                lay.form(at, output, data, form, views);
+            }
+            OutputBody::Error { ename, evalue, traceback } => lay.error(ename, evalue, traceback),
+        }
+        if let Some(whole) = &output.whole
+            && let OutputBody::Stream { .. } | OutputBody::ExecuteResult { .. } = &output.body
+            && whole.mime == "text/plain"
+        {
+            lay.note("Only its beginning is kept in the note.");
+            lay.other(OutputItem::Whole(at, whole.size), size::MIN_CLICK_HEIGHT);
+        }
+    }
+    match run.status {
+        ExecutionStatus::Interrupted => lay.note("Stopped before it was done."),
+        ExecutionStatus::Died => {
+            lay.note("The kernel ended in the middle of it; text and outputs stay, variables are gone.")
+        }
+        ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}
+    }
+    // One long stream has one button, which shows all of it.
+    let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, OutputItem::Whole(..)));
+    let lines = if whole && run.outputs.len() == 1 { 0 } else { lay.lines };
+    OutputLayout { height: lay.y, lines: if lines > MAX_UNFOLDED_OUTPUT_LINES { lines } else { 0 }, ..lay.made }
+}
+
+impl OutputLayouter<'_> {
+    /// Printed text, as far as there is room for its lines.
+    fn text(&mut self, text: &str, colour: Color32) {
+        let (text, spans) = parse_styled(text);
+        self.coloured(text.trim_end_matches('\n'), &spans, colour, &[]);
+    }
+
+    fn coloured(
+        &mut self,
+        text: &str,
+        spans: &[(std::ops::Range<usize>, TerminalStyle)],
+        colour: Color32,
+        places: &[(std::ops::Range<usize>, usize, usize)],
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let all = text.lines().count();
+        self.lines += all;
+        if self.left == 0 {
+            return;
+        }
+        let shown: usize = text.split_inclusive('\n').take(self.left).map(str::len).sum();
+        self.left = self.left.saturating_sub(all);
+        let shown = text[..shown].trim_end_matches('\n');
+        let code = theme::code();
+        let mut job = LayoutJob::default();
+        job.wrap.max_width = self.width;
+        // Where the look changes: at spans, and at what can be clicked.
+        let mut looks: Vec<(std::ops::Range<usize>, egui::TextFormat)> = spans
+            .iter()
+            .map(|(range, style)| (range.clone(), styled(style, colour, self.pen)))
+            .chain(places.iter().map(|(range, ..)| {
+                let mut format = format(code.font.clone(), code.line, self.pen.colours.accent);
+                format.underline = Stroke::new(1.0, self.pen.colours.accent.gamma_multiply(0.5));
+                (range.clone(), format)
+            }))
+            .collect();
+        looks.sort_by_key(|(range, _)| range.start);
+        let mut at = 0;
+        for (range, look) in looks {
+            let (start, end) = (range.start.max(at).min(shown.len()), range.end.min(shown.len()));
+            if start >= end {
+                continue;
+            }
+            job.append(&shown[at..start], 0.0, format(code.font.clone(), code.line, colour));
+            job.append(&shown[start..end], 0.0, look);
+            at = end;
+        }
+        job.append(&shown[at..], 0.0, format(code.font.clone(), code.line, colour));
+        let galley = self.pen.galley(job);
+        let places = places.iter().filter(|(range, ..)| range.end <= shown.len()).flat_map(|(range, cell, line)| {
+            let chars = |to: usize| shown[..to].chars().count();
+            let found = text_rects(&galley, chars(range.start)..chars(range.end));
+            found.into_iter().map(|rect| (rect, *cell, *line)).collect::<Vec<_>>()
+        });
+        let places = places.collect();
+        self.galley(galley, places);
+    }
+
+    fn galley(&mut self, galley: Arc<Galley>, places: Vec<(Rect, usize, usize)>) {
+        let y = self.y;
+        self.y += galley.size().y;
+        self.made.galleys.push(OutputText { y, galley, places });
+    }
+
+    /// An exception: what led to it, then its words.
+    fn error(&mut self, ename: &str, evalue: &str, traceback: &[String]) {
+        let head = if evalue.is_empty() { ename.to_owned() } else { format!("{ename}: {evalue}") };
+        let (trace, spans) = parse_styled(&traceback.join("\n"));
+        let before = trace.trim_end();
+        let before = before.strip_suffix(head.trim_end()).unwrap_or(before).trim_end();
+        self.coloured(before, &spans, self.pen.colours.muted, &mime_bundle::traceback_locations(before));
+        self.text(&head, self.pen.colours.bad);
+        let lacks = evalue.contains("a full Python kernel has it") || ename == "ModuleNotFoundError";
+        // Tracebacks of the embedded kernel name cells so.
+        if lacks && trace.contains("File \"cell ") {
+            self.other(OutputItem::Kernels, size::MIN_CLICK_HEIGHT);
+        }
+    }
+
+    /// A word of the program about what is above.
+    fn note(&mut self, text: &str) {
+        let galley = self.pen.text(text, &theme::caption(), self.pen.colours.muted, self.width);
+        if self.y > 0.0 {
+            self.y += space::XS;
+        }
+        self.galley(galley, Vec::new());
+    }
+
+    fn other(&mut self, shown: OutputItem, height: f32) {
+        if self.y > 0.0 {
+            self.y += space::XS;
+        }
+        self.made.others.push((self.y, shown));
+        self.y += height;
+    }
+
+    fn rich(&mut self, text: &str) {
+        let width = self.width.min(size::NOTE_COLUMN_WIDTH);
+        let row = render::draw(text, RowKind::Paragraph, width, self.width, self.pen);
+        let height = row.height;
+        self.other(OutputItem::Rich(row), height);
+    }
+
+    fn form(
+        &mut self,
+        at: usize,
+        output: &CellOutput,
+        data: &serde_json::Map<String, Value>,
+        form: OutputForm<'_>,
+        views: &mut OutputViewState,
+    ) {
+        let pen = self.pen;
+        match form {
+            OutputForm::Figure => {
+                if let Some(mut slot) = FigureSlot::from_output((self.made.key.execution, at), output, self.width, pen)
+                {
+                    slot.y = self.y;
+                    self.y += slot.size.y;
+                    self.made.figures.push(slot);
+                }
+            }
+            OutputForm::Table(form, bytes) => {
+                let height = views.table(at, form, bytes, pen.ctx);
+                self.other(OutputItem::Table(at), height);
+            }
+            OutputForm::Progress(value) => self.progress(value),
+            OutputForm::Html(bytes) => match assets::request_text(pen.ctx, &bytes, short_markdown) {
+                None => self.note("Reading …"),
+                Some(Some(text)) => self.rich(&text),
+                // It says no more than the text beside it, or is too large.
+                Some(None) => self.form(at, output, data, mime_bundle::plain_form(output, data), views),
+            },
+            OutputForm::Markdown(bytes) => match &bytes {
+                AssetBytes::Here(text) => self.rich(text),
+                AssetBytes::Blob(_) => match assets::request_text(pen.ctx, &bytes, |text| Some(short(text))) {
+                    None => self.note("Reading …"),
+                    Some(text) => self.rich(&text.unwrap_or_default()),
+                },
+            },
+            OutputForm::Picture { bytes, is_svg } => match assets::shown_picture(pen.ctx, &bytes, is_svg) {
+                DrawingState::Waiting => self.note("Drawing …"),
+                DrawingState::Failed(why) => self.note(&ui::text::sentence(&why)),
+                DrawingState::Ready(texture, wanted) => {
+                    let scale =
+                        (self.width / wanted.x.max(1.0)).min(MAX_OUTPUT_PICTURE_HEIGHT / wanted.y.max(1.0)).min(1.0);
+                    let drawn = wanted * scale;
+                    self.other(OutputItem::Picture(texture, drawn), drawn.y);
+                }
+            },
+            OutputForm::Tree(value) => {
+                let height = views.tree(at, value);
+                self.other(OutputItem::Tree(at), height);
+            }
+            OutputForm::Text(text) => self.text(&text, pen.colours.ink),
+        }
+    }
+
+    /// A bar, and how far it is in words below it.
+    fn progress(&mut self, value: &Value) {
+        let (done, total) = (value["done"].as_f64().unwrap_or(0.0), value["total"].as_f64());
+        #[allow(clippy::cast_possible_truncation, reason = "a share")]
+        let share = total.filter(|total| *total > 0.0).map(|total| (done / total).clamp(0.0, 1.0) as f32);
+        let wide = vec2(self.width.min(size::DIALOG_WIDTH), space::XS + 2.0);
+        self.other(OutputItem::Progress(share, wide), wide.y);
+        self.note(value["words"].as_str().unwrap_or(""));
+    }
+}
+
+/// Draws what is neither text nor a figure at a place, in a width.
+pub(crate) fn show(
+    ui: &mut Ui,
+    piece: &OutputItem,
+    id: egui::Id,
+    cell: usize,
+    (at, width): (Pos2, f32),
+    views: &mut OutputViewState,
+    actions: &mut Vec<PageAction>,
+) {
+    let colours = theme::ThemeColors::of(ui);
+    match piece {
+        OutputItem::Rich(row) => {
+            let rect = Rect::from_min_size(at, vec2(width, row.height));
+            if !ui.is_rect_visible(rect) {
+                return;
+            }
+            let response = ui.interact(rect, id, Sense::click() - Sense::FOCUSABLE);
+            set_accessible_name(&response, Role::Label, &row.text);
+            row.paint(ui.painter(), at, colours, "", &[]);
+            let over = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
+            if let Some(link) = over.and_then(|point| row.byte_at_point("", point - at).1).map(str::to_owned)
+                && response.on_hover_cursor(CursorIcon::PointingHand).clicked()
+            {
+                actions.push(PageAction::Follow(link));
+            }
+        }
+        OutputItem::Picture(texture, size) => {
+            let rect = Rect::from_min_size(at, *size);
+            let response = ui.interact(rect, id, Sense::hover());
+            set_accessible_name(&response, Role::Image, &format!("Picture of cell {cell}"));
+            let whole = Rect::from_min_max(Pos2::ZERO, egui::pos2(1.0, 1.0));
+            ui.painter().image(texture.id(), rect, whole, Color32::WHITE);
+        }
+        OutputItem::Progress(share, size) => {
+            let rect = Rect::from_min_size(at, *size);
+            let response = ui.interact(rect, id, Sense::hover());
+            let words =
+                share.map_or_else(|| "Progress".to_owned(), |share| format!("Progress: {:.0} %", share * 100.0));
+            set_accessible_name(&response, Role::ProgressIndicator, &words);
+            ui.painter().rect_filled(rect, theme::CONTROL_CORNER, colours.line);
+            let done = rect.with_max_x(rect.left() + rect.width() * share.unwrap_or(0.0));
+            let colour = if *share == Some(1.0) { colours.ok } else { colours.accent };
+            ui.painter().rect_filled(done, theme::CONTROL_CORNER, colour);
+        }
+        OutputItem::Tree(index) => {
+            if let Some((_, tree)) = views.trees.get_mut(index)
+                && tree.show(ui, id, at, width)
+            {
+                views.version += 1;
+            }
+        }
+        OutputItem::Table(index) => {
+            if let Some(table) = views.tables.get_mut(index) {
+                let rect = Rect::from_min_size(at, vec2(width, table.height()));
+                if ui.is_rect_visible(rect) {
+                    table.show(ui, id, &format!("Table of cell {cell}"), at, width);
+                }
+            }
+        }
+        OutputItem::Kernels => {
+            let rect = Rect::from_min_size(at, vec2(240.0, size::MIN_CLICK_HEIGHT));
+            let text = "Choose a full Python kernel";
+            if word_button(ui, rect, id, text, &format!("{text} for cell {cell}")).clicked() {
+                actions.push(PageAction::Run(CommandId::KernelChoose));
+            }
+        }
+        OutputItem::Whole(index, bytes) => {
+            let rect = Rect::from_min_size(at, vec2(200.0, size::MIN_CLICK_HEIGHT));
+            let text = format!("Show all of it ({})", ui::text::amount(*bytes));
+            if word_button(ui, rect, id, &text, &format!("Show all of the output of cell {cell}")).clicked() {
+                views.whole.insert(*index);
+                views.version += 1;
+            }
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    if text.len() <= MAX_RICH_OUTPUT_BYTES {
+        return text.to_owned();
+    }
+    let cut = &text[..text.floor_char_boundary(MAX_RICH_OUTPUT_BYTES)];
+    format!("{}\n\n…", &cut[..cut.rfind('\n').unwrap_or(cut.len())])
+}
+
+fn short_markdown(html: &str) -> Option<String> {
+    export::render_jobs::html_to_markdown(html).map(|text| short(&text))
+}
+
+/// Letters as a terminal has them, in our colours.
+fn styled(style: &TerminalStyle, plain: Color32, pen: TextStyleContext<'_>) -> egui::TextFormat {
+    let colours = pen.colours;
+    let colour = |ink: TerminalColor| match ink {
+        TerminalColor::Named(1) => colours.bad,
+        TerminalColor::Named(2) => colours.ok,
+        TerminalColor::Named(3) => colours.warn,
+        TerminalColor::Named(4) => colours.accent,
+        TerminalColor::Named(5) => colours.thought,
+        TerminalColor::Named(6) => colours.tool,
+        TerminalColor::Named(7) => colours.muted,
+        TerminalColor::Named(_) => colours.ink,
+        TerminalColor::Exact([red, green, blue]) => Color32::from_rgb(red, green, blue),
+    };
+    let mut ink = style.ink.map_or(plain, colour);
+    let mut ground = style.ground.map(colour);
+    if style.reverse {
+        (ink, ground) = (ground.unwrap_or(colours.paper), Some(ink));
+    }
+    let code = theme::code();
+    let font = if style.italic { theme::code_italic_font() } else { code.font };
+    let mut format = format(font, code.line, legible(ink, ground.unwrap_or(colours.paper), colours));
+    if let Some(ground) = ground {
+        format.background = ground;
+    }
+    if style.underline {
+        format.underline = Stroke::new(1.0, format.color);
+    }
+    if style.bold && style.ink.is_none() {
+        format.color = colours.ink;
+    }
+    format
+}
+
+/// A colour, mixed with ink or paper until it can be read on a ground.
+fn legible(colour: Color32, ground: Color32, colours: &theme::ThemeColors) -> Color32 {
+    let ink = contrast(colours.ink, ground) >= contrast(colours.paper, ground);
+    let towards = if ink { colours.ink } else { colours.paper };
+    let steps = (0..=10_u8).map(|step| colour.lerp_to_gamma(towards, f32::from(step) / 10.0));
+    // On a ground of middle brightness neither does; black or white always can be read.
+    let (black, white) = (Color32::BLACK, Color32::WHITE);
+    let last = if contrast(black, ground) >= contrast(white, ground) { black } else { white };
+    steps.into_iter().find(|mixed| contrast(*mixed, ground) >= 4.5).unwrap_or(last)
+}
+
+/// The contrast of two colours as WCAG 2.2 has it, 1 to 21.
+fn contrast(a: Color32, b: Color32) -> f32 {
+    let light = |colour: Color32| {
+        let rgba = egui::Rgba::from(colour);
+        0.2126 * rgba.r() + 0.7152 * rgba.g() + 0.0722 * rgba.b() + 0.05
+    };
+    let (a, b) = (light(a), light(b));
+    a.max(b) / a.min(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_can_be_read() {
+        for colours in [&theme::LIGHT, &theme::DARK, &theme::LIGHT_HIGH_CONTRAST, &theme::DARK_HIGH_CONTRAST] {
+            for step in 0..=5_u8 {
+                for colour in [[255, 51 * step, 0], [51 * step, 51 * step, 255], [51 * step; 3]] {
+                    let [red, green, blue] = colour;
+                    let colour = Color32::from_rgb(red, green, blue);
+                    for ground in [colours.paper, colours.ink, colour, colours.ok] {
+                        assert!(contrast(legible(colour, ground, colours), ground) >= 4.4, "{colour:?} on {ground:?}");
+                    }
+                }
+            }
+        }
+    }
+}

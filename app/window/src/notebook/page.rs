@@ -1,0 +1,571 @@
+//! The open note on its page: only the rows in sight are laid out and drawn, the one with the caret in a text field.
+//! Where the page is scrolled to is kept as a byte of the note, so that what is read stays where it is while heights
+//! above it become known or change.
+
+mod drag;
+mod draw;
+mod pointer;
+
+use super::cells::{self, CellViews};
+use super::collection::{CollectionEdit, CollectionEmbeds};
+use crate::overlays::search::PendingJump;
+use crate::panels::tree::TreeAction;
+use crate::shell::pane::PaneId;
+use agent_ui::panel_action::PanelAction;
+pub(crate) use drag::{RowDrag, past_cell};
+use editor::display_map::{DisplayMap, RowIndex};
+use editor::note_editor::{self, Caret, EditContext, EditTarget, Editor, NoteEdit};
+use editor::row_layout::RowLayout;
+use editor::row_splitter::{MarkdownRow, RowKind};
+use editor::{assets, editor_keys};
+use eframe::egui;
+use egui::{Color32, Pos2, Rect, Ui};
+use engine::commands::CommandId;
+use engine::{Command, Note};
+pub(crate) use pointer::is_pressed;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+use store::{Block, BlockId, DocId, StepId};
+use text::text_edit::{TextEdit, shift_offset};
+use ui::theme::{self, ThemeColors, size, space};
+
+/// The room above the first row and below the last.
+const PAGE_TOP_PADDING: f32 = space::XXL;
+const PAGE_BOTTOM_PADDING: f32 = 160.0;
+/// The margin beside the column, at least.
+const MIN_PAGE_MARGIN: f32 = space::XXXL;
+/// The pointer rests once it has been still for so long, in seconds.
+const POINTER_REST_SECONDS: f32 = 0.4;
+/// For so long, in seconds, the row is marked to which a link led.
+const LINK_TARGET_HIGHLIGHT_SECONDS: f64 = 1.5;
+/// Laid-out rows that are kept.
+const MAX_CACHED_ROW_LAYOUTS: usize = 400;
+/// No more of them are let go in one frame.
+const MAX_EVICTED_ROWS_PER_FRAME: usize = 40;
+
+/// What a view asks for.
+#[derive(Debug)]
+pub(crate) enum PageAction {
+    /// A wish for the session; its rejection becomes a toast.
+    Do(Command),
+    /// A command of the table.
+    Run(CommandId),
+    /// An edit of the open note.
+    Edit(NoteEdit),
+    /// Show this note.
+    Open(DocId),
+    /// Show this note from a byte on.
+    OpenAt(DocId, usize),
+    /// Ask for a file's new path.
+    Rename(DocId),
+    /// Put a file into the trash.
+    Delete(DocId),
+    /// Show it in a tab of its own.
+    OpenBeside(DocId),
+    /// A menu of the tree asks for this.
+    Tree(TreeAction),
+    /// The caret goes to this pane.
+    Here(PaneId),
+    /// Close this tab.
+    CloseTab(PaneId),
+    /// Follow a link in the open note.
+    Follow(String),
+    /// Move rows; the caret goes there if it went with them.
+    Move { edits: Vec<TextEdit>, caret: Option<usize> },
+    /// Rows of another note go into this one; the caret goes there.
+    Carry { from: Box<RowDrag>, to: DocId, edit: TextEdit, caret: usize },
+    /// Put the caret at a byte of the open note.
+    Place(usize),
+    /// Say something.
+    Say(String),
+    /// Something is done with what is remembered.
+    Memory(Box<agent_ui::memory::MemoryAction>),
+    /// Show what the agent asks.
+    ShowAgent,
+    /// Show a step of a run on its timeline.
+    ShowStep(DocId, StepId),
+    /// Something is done in a collection.
+    Collection(DocId, CollectionEdit),
+    /// Show what a search has found.
+    Hit(PendingJump),
+    /// The caret goes to a line of a cell, both counted from 1.
+    ToLine { cell: usize, line: usize },
+    /// Save what a cell printed as a file.
+    SaveOutput(BlockId),
+    /// Ask over which hub a volume shall be shared.
+    Share(DocId),
+}
+
+impl From<PanelAction> for PageAction {
+    fn from(action: PanelAction) -> PageAction {
+        match action {
+            PanelAction::Do(command) => PageAction::Do(command),
+            PanelAction::Run(id) => PageAction::Run(id),
+            PanelAction::Open(note) => PageAction::Open(note),
+            PanelAction::OpenAt(note, at) => PageAction::OpenAt(note, at),
+            PanelAction::Delete(file) => PageAction::Delete(file),
+            PanelAction::Follow(link) => PageAction::Follow(link),
+            PanelAction::Say(text) => PageAction::Say(text),
+            PanelAction::Memory(wish) => PageAction::Memory(wish),
+            PanelAction::ShowStep(run, step) => PageAction::ShowStep(run, step),
+        }
+    }
+}
+
+/// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.
+#[derive(Clone, Copy, Debug)]
+struct ScrollPosition {
+    at: usize,
+    y: f32,
+    caret: Option<Caret>,
+}
+
+impl Default for ScrollPosition {
+    fn default() -> Self {
+        ScrollPosition { at: 0, y: -PAGE_TOP_PADDING, caret: None }
+    }
+}
+
+/// A row as it was drawn in this frame.
+struct VisibleRow {
+    spot: RowIndex,
+    origin: Pos2,
+    area: Rect,
+}
+
+/// A laid-out row that is kept.
+struct CachedRow {
+    drawn: Rc<RowLayout>,
+    /// In which frame it was used last.
+    used: u64,
+    /// Where colours were still on their way: how many had come by then.
+    waits: Option<u64>,
+    /// Where its misspelt words stand, and for which state of the dictionaries.
+    spelt: Option<(u64, Vec<Rect>)>,
+}
+
+/// The page.
+#[derive(Default)]
+pub(crate) struct NotePage {
+    note: Option<DocId>,
+    pub(crate) cells: CellViews,
+    /// The collections that the note shows.
+    pub(crate) insets: CollectionEmbeds,
+    drawn: HashMap<u64, CachedRow>,
+    frame: u64,
+    /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
+    look: Option<(f32, f32, Color32, f32, u64)>,
+    /// How full the picture of all letters was, and when that was looked at.
+    letters: (f32, u64),
+    seat: ScrollPosition,
+    seats: HashMap<DocId, ScrollPosition>,
+    revision: u64,
+    /// The offset that was shown, and the one that the user scrolled to since.
+    shown: f32,
+    ended: f32,
+    /// Whether somebody went to where the page is.
+    jumped: bool,
+    /// Where a link led, and since when its row is marked.
+    pub(crate) pointed: Option<(usize, Option<f64>)>,
+    /// To be scrolled by the program.
+    nudge: f32,
+    view: f32,
+    pub(crate) numbers: HashMap<BlockId, usize>,
+    /// The cells from the top, as they were counted.
+    order: Vec<BlockId>,
+    /// Whether what its cells show stands elsewhere: beside a script.
+    pub(crate) apart: bool,
+    /// When and where was pressed last, and how often right there.
+    presses: (f64, Pos2, u32),
+    /// The rows in sight, from the top.
+    seen: Vec<VisibleRow>,
+    /// The grip at the left of a row, and the rows that the pointer holds by one.
+    grip: Option<drag::DragHandle>,
+    held: Option<drag::RowDrag>,
+    /// What the pointer brings from another page, and whether it is over another page.
+    guest: Option<drag::RowDrag>,
+    away: bool,
+    /// Where the page was drawn last, and in which pass.
+    area: Option<Rect>,
+    drawn_in: u64,
+    /// The link under the pointer, and where the pointer is.
+    pub(crate) over: Option<(String, Pos2)>,
+    /// The byte on which the pointer rests, and where that is.
+    pub(crate) resting: Option<(usize, Pos2)>,
+    /// What somebody looks for, in order, and which of it is the one that was gone to.
+    pub(crate) found: Rc<[Range<usize>]>,
+    pub(crate) current: Option<Range<usize>>,
+}
+
+impl NotePage {
+    /// Goes to another note; remembers where this one was left.
+    pub(crate) fn show_note(&mut self, note: Option<DocId>, editor: &mut Editor) {
+        if self.note == note {
+            return;
+        }
+        if let Some(old) = self.note {
+            self.seat.caret = editor.caret;
+            self.seats.insert(old, self.seat);
+        }
+        self.note = note;
+        // Links and pictures of equal rows may mean other things in another note.
+        self.drawn.clear();
+        self.cells.clear();
+        self.insets.clear();
+        self.seat = note.and_then(|note| self.seats.get(&note).copied()).unwrap_or_default();
+        (self.ended, self.shown, self.revision) = (0.0, 0.0, 0);
+        *editor = Editor::default();
+    }
+
+    /// Whether it stands at a point, in this pass or the one before.
+    pub(crate) fn is_at(&self, ctx: &egui::Context, point: Pos2) -> bool {
+        self.drawn_in + 1 >= ctx.cumulative_pass_nr() && self.area.is_some_and(|area| area.contains(point))
+    }
+
+    /// Brings a byte of the note to the top of the page.
+    pub(crate) fn scroll_to_byte(&mut self, at: usize) {
+        self.jumped = true;
+        (self.seat.at, self.seat.y) = (at, if at == 0 { -PAGE_TOP_PADDING } else { -space::L });
+    }
+
+    /// Brings a byte of the note to the top of the page and marks its row for a moment.
+    pub(crate) fn point_out(&mut self, at: usize) {
+        self.scroll_to_byte(at);
+        self.pointed = Some((at, None));
+    }
+
+    /// Lets go of the row that is marked for a moment once that is over; nothing is marked where motion is unwanted.
+    fn fade(&mut self, ui: &Ui) {
+        let Some((_, since)) = &mut self.pointed else { return };
+        let now = ui.input(|input| input.time);
+        let left = *since.get_or_insert(now) + LINK_TARGET_HIGHLIGHT_SECONDS - now;
+        if left <= 0.0 || ui.style().animation_time == 0.0 {
+            self.pointed = None;
+        } else {
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(left));
+        }
+    }
+
+    /// Scrolls by screens.
+    pub(crate) fn turn_by(&mut self, screens: f32) {
+        self.nudge += screens * (self.view - space::XXXL).max(space::XXXL);
+    }
+
+    /// Puts the caret back to where it was when the note was left, or to its beginning.
+    pub(crate) fn restore_caret(&mut self, editor: &mut Editor) {
+        editor.place_caret(self.seat.caret.map_or(0, |caret| caret.at));
+        editor.reveal = false;
+    }
+
+    /// Takes over what happened to the note since the last frame.
+    pub(crate) fn sync_layout(&mut self, note: &Note, sheet: &mut DisplayMap, texts: &[&Block], editor: &mut Editor) {
+        let revision = std::mem::replace(&mut self.revision, note.revision());
+        // A page that was just turned to knows of no edits yet.
+        if revision != note.revision() && revision != 0 {
+            // It may have been sent to the very end, wherever that is.
+            self.seat.at = self.seat.at.min(sheet.bytes());
+            for shift in note.shifts_since(revision).into_iter().flatten() {
+                self.seat.at = shift_offset(self.seat.at, shift.at, shift.delete, shift.insert, false);
+            }
+        }
+        self.seat.at = self.seat.at.min(note.length());
+        if (sheet.sync(note, texts) || revision != note.revision()) && !sheet.cell_ids().eq(self.order.iter().copied())
+        {
+            self.order = sheet.cell_ids().collect();
+            self.numbers = self.order.iter().copied().zip(1..).collect();
+        }
+        editor.track_note_changes(note);
+    }
+
+    /// The measures of the page in a width.
+    pub(crate) fn column_metrics(available: f32) -> (f32, f32) {
+        let width = size::NOTE_COLUMN_WIDTH.min(available - 2.0 * MIN_PAGE_MARGIN).max(200.0);
+        (width, (available - width) / 2.0)
+    }
+
+    /// Moves the caret a screen up or down.
+    pub(crate) fn move_caret_by_page(&mut self, direction: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
+        let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
+        let by = direction * (self.view - space::XXXL).max(space::XXXL);
+        let Some(spot) = target.spot else {
+            self.nudge += by;
+            return;
+        };
+        let (galley, left) = editor_keys::layout_target(&target, world);
+        let cursor = galley.pos_from_cursor(editor.display_cursor(&target.shown, target.shown_byte(caret.at))).center();
+        let x = editor.goal.unwrap_or(left + cursor.x);
+        let y = world.sheet.top(spot) + world.sheet.space_above_row(spot) + cursor.y + by;
+        let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
+        let above = world.sheet.space_above_row(spot);
+        editor.enter_row(spot, y - above, x, world);
+        self.nudge += by;
+    }
+
+    /// Scrolls so that the line of the caret stands at this part of the page: 0 at its top, 1 at its bottom.
+    pub(crate) fn scroll_caret_to(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
+        let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
+        let Some(spot) = target.spot else { return };
+        let (galley, _) = editor_keys::layout_target(&target, world);
+        let line = galley.pos_from_cursor(editor.display_cursor(&target.shown, target.shown_byte(caret.at)));
+        let room = (self.view - 2.0 * space::L - line.height()).max(0.0);
+        self.seat.at = row_start(spot, world);
+        self.seat.y = world.sheet.space_above_row(spot) + line.top() - space::L - part * room;
+        (self.ended, self.nudge, self.jumped) = (self.shown, 0.0, true);
+        editor.reveal = false;
+    }
+
+    /// Scrolls by so much, down or up.
+    pub(crate) fn scroll_by(&mut self, by: f32) {
+        self.nudge += by;
+    }
+
+    /// Puts the caret into the line at this part of the page.
+    pub(crate) fn go_to_part(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
+        let line = theme::body().line;
+        let y = self.shown - PAGE_TOP_PADDING + line + part * (self.view - 2.0 * line).max(0.0);
+        let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
+        let above = world.sheet.space_above_row(spot);
+        editor.enter_row(spot, y - above, 0.0, world);
+        editor.goal = None;
+    }
+
+    /// Draws the note. `hold` keeps the caret although something else has the keyboard.
+    pub(crate) fn show(
+        &mut self,
+        ui: &mut Ui,
+        world: &mut EditContext<'_>,
+        editor: &mut Editor,
+        hold: bool,
+        actions: &mut Vec<PageAction>,
+    ) {
+        self.frame += 1;
+        self.insets.begin_frame();
+        self.fade(ui);
+        let available = ui.available_size();
+        self.view = available.y;
+        (self.area, self.drawn_in) = (Some(ui.available_rect_before_wrap()), ui.ctx().cumulative_pass_nr());
+        let wide = size::WIDE_BLOCK_WIDTH.min(available.x - space::XXXL).max(world.width);
+        let (paper, scale) = (ThemeColors::of(ui).paper, ui.ctx().pixels_per_point() * theme::text_scale());
+        let look = (world.width, wide, paper, scale, assets::version(ui.ctx()));
+        // Where egui begins that picture anew, it is emptier than it was, and laid-out text points to where its letters
+        // no longer are. A page that was away may have missed it.
+        let letters = (ui.ctx().fonts(|fonts| fonts.font_atlas_fill_ratio()), ui.ctx().cumulative_pass_nr());
+        let anew = letters.0 < self.letters.0 || letters.1 > self.letters.1 + 1;
+        self.letters = letters;
+        if anew {
+            self.cells.relayout();
+        }
+        if self.look != Some(look) || anew {
+            self.look = Some(look);
+            self.drawn.clear();
+            world.sheet.relayout();
+        }
+        // Where the caret goes, or somebody jumps, nothing is folded away.
+        let jumped = std::mem::take(&mut self.jumped).then_some(self.seat.at);
+        world.open_comments(editor, jumped);
+        for at in editor.carets().map(|caret| caret.at).chain(jumped).collect::<Vec<usize>>() {
+            if let Some(spot) = world.find_row(at.min(world.sheet.bytes()))
+                && world.sheet.is_hidden(spot)
+            {
+                world.unfold_to(spot);
+            }
+        }
+        let target = editor.source_row(world);
+        if editor.reveal && editor.drag.is_none() {
+            self.approach(target.as_ref(), world);
+        }
+        let offset = self.offset(target.as_ref(), world);
+        let offset = self.measure_view(offset, target.as_ref(), world);
+        let behind = target.as_ref().is_some_and(|target| target.spot.is_none());
+        let tail = if behind || world.sheet.bytes() == 0 { space::M + theme::body().line } else { 0.0 };
+        let height = PAGE_TOP_PADDING + world.sheet.height() + tail + PAGE_BOTTOM_PADDING;
+        let source = egui::containers::scroll_area::ScrollSource {
+            drag: egui::containers::scroll_area::DragScroll::OnTouch,
+            ..Default::default()
+        };
+        let output = egui::ScrollArea::vertical()
+            .id_salt("page")
+            .auto_shrink(false)
+            .animated(false)
+            .scroll_source(source)
+            .vertical_scroll_offset(offset)
+            .show_viewport(ui, |ui, viewport| {
+                ui.set_height(height.max(available.y));
+                self.shown = viewport.min.y;
+                self.rows(ui, viewport, world, editor, target, hold, actions);
+            });
+        self.ended = output.state.clamped_offset().y;
+        self.forget_rows();
+    }
+
+    /// Lets go of the laid-out rows that were seen longest ago when there are too many: a few in each frame, since
+    /// giving back what letters stand on takes its time.
+    fn forget_rows(&mut self) {
+        let over = self.drawn.len().saturating_sub(MAX_CACHED_ROW_LAYOUTS).min(MAX_EVICTED_ROWS_PER_FRAME);
+        if over == 0 {
+            return;
+        }
+        let frame = self.frame;
+        let mut old: Vec<(u64, u64)> = self.drawn.iter().map(|(look, kept)| (kept.used, *look)).collect();
+        old.select_nth_unstable(over - 1);
+        for (_, look) in old.into_iter().take(over).filter(|(used, _)| used + 2 < frame) {
+            self.drawn.remove(&look);
+        }
+    }
+
+    /// Where the page's top is, after what the user scrolled.
+    fn offset(&mut self, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
+        let by = self.ended - self.shown + std::mem::take(&mut self.nudge);
+        if by.abs() > 3.0 * self.view
+            && let Some((spot, y)) = world.sheet.at_height(self.ended - PAGE_TOP_PADDING, world.note, world.texts)
+        {
+            self.seat.at = row_start(spot, world);
+            self.seat.y = y;
+        } else {
+            self.seat.y += by;
+        }
+        let Some(mut spot) = world.find_row(self.seat.at) else {
+            self.seat.y = self.seat.y.clamp(-PAGE_TOP_PADDING, 0.0);
+            return PAGE_TOP_PADDING + self.seat.y;
+        };
+        let mut y = self.seat.y;
+        while y < 0.0 {
+            let Some(before) = world.previous_row(spot) else { break };
+            y += self.extent(before, target, world);
+            spot = before;
+        }
+        while y > 0.0 {
+            let extent = self.extent(spot, target, world);
+            if y < extent {
+                break;
+            }
+            let Some(after) = world.following_row(spot) else { break };
+            y -= extent;
+            spot = after;
+        }
+        if spot == RowIndex::default() {
+            y = y.max(-PAGE_TOP_PADDING);
+        }
+        (self.seat.at, self.seat.y) = (row_start(spot, world), y);
+        (PAGE_TOP_PADDING + world.sheet.top(spot) + y).max(0.0)
+    }
+
+    /// Brings the row of the caret near, when it is far away.
+    fn approach(&mut self, target: Option<&EditTarget>, world: &mut EditContext<'_>) {
+        let Some(spot) = target.and_then(|target| target.spot) else {
+            self.nudge = world.sheet.height();
+            return;
+        };
+        let top = PAGE_TOP_PADDING + world.sheet.top(spot);
+        if top < self.shown - self.view || top > self.shown + 2.0 * self.view {
+            (self.seat.at, self.seat.y) = (row_start(spot, world), -self.view / 3.0);
+            (self.ended, self.nudge) = (self.shown, 0.0);
+        }
+    }
+
+    /// Measures what will be in sight, so that nothing moves while it is drawn.
+    fn measure_view(&mut self, offset: f32, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
+        let Some(mut spot) = world.find_row(self.seat.at) else { return offset };
+        let mut y = -self.seat.y;
+        while y < self.view {
+            y += self.extent(spot, target, world);
+            match world.following_row(spot) {
+                Some(after) => spot = after,
+                None => break,
+            }
+        }
+        offset
+    }
+
+    /// The height of a row and the room above it.
+    fn extent(&mut self, spot: RowIndex, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
+        world.rows(spot.block);
+        let Some(row) = world.sheet.row(spot).filter(|row| !row.hidden).cloned() else { return 0.0 };
+        let above = world.sheet.space_above_row(spot);
+        let editing = target.filter(|target| target.spot == Some(spot));
+        // With the caret in it, or with what changes by itself below it, it is measured in every frame.
+        let alone = row.kind != RowKind::Cell && !row.base;
+        let height = match editing {
+            None if alone => match world.sheet.measured_height(spot) {
+                Some(height) => height,
+                None => self.drawn_row(spot, &row, world).height,
+            },
+            editing => self.row_height(spot, &row, editing, world),
+        };
+        world.sheet.set_height(spot, height, editing.is_none() && alone);
+        above + height
+    }
+
+    fn row_height(
+        &mut self,
+        spot: RowIndex,
+        row: &MarkdownRow,
+        editing: Option<&EditTarget>,
+        world: &mut EditContext<'_>,
+    ) -> f32 {
+        let mut height = match editing {
+            Some(target) => source_height(target, world),
+            None => self.drawn_row(spot, row, world).height,
+        };
+        if row.kind == RowKind::Cell && !self.apart {
+            let id = world.sheet.block_rows(spot.block).id;
+            height += self.cells.output_height(world.note, id, self.output_width(world), world.pen);
+        }
+        if row.base {
+            height += self.insets.height(inset_of(spot, world));
+        }
+        height
+    }
+
+    /// How wide outputs may be: they keep to the column's left and may go on to the right.
+    fn output_width(&self, world: &EditContext<'_>) -> f32 {
+        (world.width + world.margin - space::XL).min(size::WIDE_BLOCK_WIDTH).max(world.width)
+    }
+
+    /// Its cells from the top, with their numbers.
+    pub(crate) fn cells_in_order(&self) -> Vec<(BlockId, usize)> {
+        self.order.iter().copied().zip(1..).collect()
+    }
+
+    /// The number of the cell that a target edits.
+    pub(crate) fn cell_at(&self, target: &EditTarget) -> Option<usize> {
+        self.numbers.get(&target.block?).copied()
+    }
+}
+
+/// The name of the collection that a row shows.
+fn inset_of(spot: RowIndex, world: &mut EditContext<'_>) -> (BlockId, usize) {
+    let before = world.rows(spot.block).iter().take(spot.row).filter(|row| row.base).count();
+    (world.sheet.block_rows(spot.block).id, before)
+}
+
+/// How high a row is while its source is edited, without what stands below it.
+fn source_height(target: &EditTarget, world: &EditContext<'_>) -> f32 {
+    let (_, width) = note_editor::place_of(target, world.width, world.margin, world.pen);
+    let galley = world.pen.galley(note_editor::job_of(target, &target.shown, width, world.pen));
+    let (above, below) = pads(target.kind);
+    note_editor::text_height(&galley, target.kind) + above + below
+}
+
+/// The room above and below the source of a row, inside the box in which it stands.
+fn pads(kind: RowKind) -> (f32, f32) {
+    let (above, below) = kind.has_padding();
+    (if above { cells::CELL_PADDING } else { 0.0 }, if below { cells::CELL_PADDING } else { 0.0 })
+}
+
+/// Puts the caret behind the last row: onto an empty line that is there, or onto one that comes with the first letter.
+pub(crate) fn move_caret_after_last_row(world: &mut EditContext<'_>, editor: &mut Editor) {
+    let bytes = world.sheet.bytes();
+    let last = world.find_row(bytes).and_then(|spot| world.sheet.row(spot));
+    if last.is_some_and(|row| row.kind == RowKind::Blank) {
+        editor.place_caret(bytes);
+    } else {
+        editor.move_caret_after(bytes);
+    }
+}
+
+fn row_start(spot: RowIndex, world: &mut EditContext<'_>) -> usize {
+    let start = world.sheet.start(spot.block);
+    start + world.rows(spot.block).get(spot.row).map_or(0, |row| row.range.start)
+}

@@ -1,0 +1,11 @@
+//! What floats above the rest: palette, search, settings, dialogs, menus and cards.
+
+pub(crate) mod code_completion;
+pub(crate) mod command_palette;
+pub(crate) mod dialogs;
+pub(crate) mod find_bar;
+pub(crate) mod hover;
+pub(crate) mod link_completion;
+pub(crate) mod search;
+pub(crate) mod settings;
+pub(crate) mod slash_menu;

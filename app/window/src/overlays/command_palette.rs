@@ -1,0 +1,411 @@
+//! The palette and the quick switcher: a line to type in, the best hits below. Decides nothing: it says what was
+//! chosen.
+
+use crate::panels::tree;
+use crate::shell::commands::{self, WindowCommand};
+use editor::vim::ex;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text::LayoutJob;
+use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
+use engine::commands::CommandId;
+use engine::{KernelSpec, Session};
+use store::DocId;
+use ui::fuzzy::{FuzzyCandidate, query_chars};
+use ui::picker::{self, ListPicker};
+use ui::theme::{self, ThemeColors, space};
+use ui::widgets::set_accessible_name;
+
+/// Hits that are shown; the rest is found by typing on.
+const MAX_PALETTE_RESULTS: usize = 100;
+/// Lines in sight.
+const VISIBLE_PALETTE_ROWS: f32 = 9.0;
+const PALETTE_ROW_HEIGHT: f32 = 40.0;
+
+/// What was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PaletteChoice {
+    Command(CommandId),
+    Note(DocId),
+    /// A new note of this name.
+    New(String),
+    /// What holds these words.
+    Search(String),
+    /// A template for the open note.
+    Template(DocId),
+    /// This word in the place of those bytes of the open note.
+    Word {
+        range: std::ops::Range<usize>,
+        word: String,
+    },
+    /// A word that is right.
+    Learn(String),
+    /// A kernel for the open note; `None`: the built-in one.
+    Kernel(Option<String>),
+    /// A line behind Vim's colon.
+    Line(String),
+}
+
+struct PaletteEntry {
+    choice: PaletteChoice,
+    title: String,
+    /// What stands behind the title in `muted`.
+    about: String,
+    key: Option<&'static str>,
+    hay: FuzzyCandidate,
+    about_hay: FuzzyCandidate,
+}
+
+/// An open palette.
+pub(crate) struct CommandPalette {
+    name: &'static str,
+    hint: &'static str,
+    query: String,
+    entries: Vec<PaletteEntry>,
+    /// The hits of the query: places in `entries`, and the letters that were found in the title.
+    hits: Vec<(usize, Vec<usize>)>,
+    found_for: Option<String>,
+    pick: ListPicker,
+    /// Whether what is not found can be made.
+    makes: bool,
+    /// Whether lines behind Vim's colon are understood, and what the one that was typed would do.
+    lines: bool,
+    line: Option<String>,
+}
+
+impl CommandPalette {
+    /// All commands, those used last first.
+    pub(crate) fn commands(recent: &[CommandId]) -> CommandPalette {
+        let mut entries: Vec<PaletteEntry> = commands::available_commands()
+            .filter(|command| !matches!(commands::window_command(command.id), Some(WindowCommand::Palette)))
+            .map(|command| PaletteEntry {
+                choice: PaletteChoice::Command(command.id),
+                title: command.title.to_owned(),
+                about: command.help.to_owned(),
+                key: commands::key_of(command.id),
+                hay: FuzzyCandidate::new(command.title),
+                about_hay: FuzzyCandidate::new(""),
+            })
+            .collect();
+        let rank = |entry: &PaletteEntry| match &entry.choice {
+            PaletteChoice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
+            PaletteChoice::Note(_) | PaletteChoice::New(_) | PaletteChoice::Search(_) | PaletteChoice::Word { .. } => {
+                usize::MAX
+            }
+            PaletteChoice::Learn(_)
+            | PaletteChoice::Template(_)
+            | PaletteChoice::Kernel(_)
+            | PaletteChoice::Line(_) => usize::MAX,
+        };
+        entries.sort_by_key(rank);
+        CommandPalette::new("Command palette", "Type a part of a command", entries, false)
+    }
+
+    /// All commands, and lines behind Vim's colon.
+    pub(crate) fn lines(recent: &[CommandId], begin: &str) -> CommandPalette {
+        let palette = CommandPalette::commands(recent);
+        let hint = "w, q, a line's number, %s/old/new/g, or a part of a command";
+        CommandPalette { lines: true, hint, query: begin.to_owned(), ..palette }
+    }
+
+    /// All notes, those open last first.
+    pub(crate) fn notes(session: &Session, open: Option<DocId>) -> CommandPalette {
+        let recent = &session.settings().recent;
+        let volumes: Vec<_> = session.volumes().collect();
+        let mut entries: Vec<(usize, PaletteEntry)> = Vec::new();
+        for volume in &volumes {
+            for (path, row) in volume.files.iter().filter(|(_, row)| row.kind.is_text()) {
+                let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+                let title = tree::shown_name(name).to_owned();
+                let about = match (volumes.len() > 1, folder.is_empty()) {
+                    (true, true) => volume.name.clone(),
+                    (true, false) => format!("{} / {}", volume.name, folder.replace('/', " / ")),
+                    (false, _) => folder.replace('/', " / "),
+                };
+                // The open note comes last of the recent ones: one rarely goes where one is.
+                let rank = match recent.iter().position(|recent| *recent == row.id) {
+                    Some(_) if open == Some(row.id) => recent.len(),
+                    Some(place) => place,
+                    None => recent.len() + 1,
+                };
+                let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(&about));
+                entries.push((
+                    rank,
+                    PaletteEntry { choice: PaletteChoice::Note(row.id), title, about, key: None, hay, about_hay },
+                ));
+            }
+        }
+        entries.sort_by_key(|(a, _)| *a);
+        let entries = entries.into_iter().map(|(_, entry)| entry).collect();
+        CommandPalette::new("Go to note", "Type a part of a note's name", entries, !volumes.is_empty())
+    }
+
+    /// What may have been meant by a misspelt word, which stands at `range` of the open note.
+    pub(crate) fn words(wrong: &str, range: &std::ops::Range<usize>, found: &[String]) -> CommandPalette {
+        let entry = |choice: PaletteChoice, title: String, about: &str| {
+            let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(""));
+            PaletteEntry { choice, title, about: about.to_owned(), key: None, hay, about_hay }
+        };
+        let mut entries: Vec<PaletteEntry> = found
+            .iter()
+            .map(|word| entry(PaletteChoice::Word { range: range.clone(), word: word.clone() }, word.clone(), ""))
+            .collect();
+        let title = format!("Keep “{wrong}”");
+        entries.push(entry(PaletteChoice::Learn(wrong.to_owned()), title, "take it for right from now on, everywhere"));
+        CommandPalette::new("Correct spelling", "Choose a word", entries, false)
+    }
+
+    /// Templates by their names.
+    pub(crate) fn templates(notes: Vec<(DocId, String)>) -> CommandPalette {
+        let entry = |(note, title): (DocId, String)| {
+            let hay = FuzzyCandidate::new(&title);
+            PaletteEntry {
+                choice: PaletteChoice::Template(note),
+                title,
+                about: String::new(),
+                key: None,
+                hay,
+                about_hay: FuzzyCandidate::new(""),
+            }
+        };
+        let entries = notes.into_iter().map(entry).collect();
+        CommandPalette::new("Insert template", "Type a part of a template's name", entries, false)
+    }
+
+    /// The built-in kernel and those of Jupyter's that were found; the one that is used comes first.
+    pub(crate) fn kernels(found: &[KernelSpec], used: Option<&str>) -> CommandPalette {
+        let entry = |choice: Option<String>, title: &str, about: String| {
+            let (hay, about_hay) = (FuzzyCandidate::new(title), FuzzyCandidate::new(&about));
+            PaletteEntry {
+                choice: PaletteChoice::Kernel(choice),
+                title: title.to_owned(),
+                about,
+                key: None,
+                hay,
+                about_hay,
+            }
+        };
+        let about = "built in; cells reach only the folder of their note, and no network".to_owned();
+        let mut entries = vec![entry(None, "Tracebook’s Python", about)];
+        for spec in found {
+            // PREFIX/share/jupyter/kernels/NAME/kernel.json
+            let place = spec.path.ancestors().nth(5).unwrap_or(&spec.path);
+            let about = format!("{}, with all your rights; from {}", spec.name, place.display());
+            entries.push(entry(Some(spec.name.clone()), &spec.title, about));
+        }
+        entries.sort_by_key(|entry| !matches!(&entry.choice, PaletteChoice::Kernel(name) if name.as_deref() == used));
+        CommandPalette::new("Choose kernel", "Type a part of a kernel's name", entries, false)
+    }
+
+    fn new(name: &'static str, hint: &'static str, entries: Vec<PaletteEntry>, makes: bool) -> CommandPalette {
+        CommandPalette {
+            name,
+            hint,
+            query: String::new(),
+            entries,
+            hits: Vec::new(),
+            found_for: None,
+            pick: ListPicker::default(),
+            makes,
+            lines: false,
+            line: None,
+        }
+    }
+
+    /// Finds what the query asks for.
+    fn find(&mut self) {
+        if self.found_for.as_ref() == Some(&self.query) {
+            return;
+        }
+        // Notes are listed without the ending of their files.
+        let query = query_chars(self.query.strip_suffix(".md").unwrap_or(&self.query));
+        let mut hits: Vec<(i32, usize, Vec<usize>)> = Vec::new();
+        for (place, entry) in self.entries.iter().enumerate() {
+            if let Some(hit) = entry.hay.match_query(&query) {
+                hits.push((hit.score, place, hit.places));
+            } else if let Some(hit) = entry.about_hay.match_query(&query) {
+                hits.push((hit.score - 40, place, Vec::new()));
+            }
+        }
+        if !query.is_empty() {
+            hits.sort_by(|(a, i, _), (b, j, _)| b.cmp(a).then(i.cmp(j)));
+        }
+        hits.truncate(MAX_PALETTE_RESULTS);
+        self.hits = hits.into_iter().map(|(_, place, places)| (place, places)).collect();
+        self.line = self.lines.then(|| ex::describe_command(&self.query)).flatten();
+        self.found_for = Some(self.query.clone());
+        self.pick = ListPicker::default();
+    }
+
+    fn count(&self) -> usize {
+        usize::from(self.line.is_some()) + self.hits.len() + if self.offers_new() { 2 } else { 0 }
+    }
+
+    /// The hit in a line.
+    fn hit(&self, line: usize) -> Option<&(usize, Vec<usize>)> {
+        self.hits.get(line.checked_sub(usize::from(self.line.is_some()))?)
+    }
+
+    /// What stands behind the hits: the name as that of a new note, the words to be searched for.
+    fn offer(&self, line: usize) -> Option<PaletteChoice> {
+        let text = || self.query.trim().to_owned();
+        match line.checked_sub(usize::from(self.line.is_some()) + self.hits.len()).filter(|_| self.offers_new())? {
+            0 => Some(PaletteChoice::New(text())),
+            _ => Some(PaletteChoice::Search(text())),
+        }
+    }
+
+    /// What was typed.
+    pub(crate) fn typed_query(&self) -> &str {
+        self.query.trim()
+    }
+
+    fn offers_new(&self) -> bool {
+        self.makes && !self.query.trim().is_empty()
+    }
+
+    /// A key that moves the choice.
+    pub(crate) fn key(&mut self, key: Key) -> bool {
+        self.find();
+        self.pick.key(key, self.count(), VISIBLE_PALETTE_ROWS as usize)
+    }
+
+    /// What Enter chooses.
+    pub(crate) fn take_choice(&mut self) -> Option<PaletteChoice> {
+        self.find();
+        if self.line.is_some() && self.pick.line == 0 {
+            return Some(PaletteChoice::Line(self.query.clone()));
+        }
+        match self.hit(self.pick.line) {
+            Some((place, _)) => Some(self.entries[*place].choice.clone()),
+            None => self.offer(self.pick.line),
+        }
+    }
+
+    /// Draws it. `Some(None)`: it shall close.
+    pub(crate) fn show(
+        &mut self,
+        ctx: &egui::Context,
+        colours: &'static ThemeColors,
+        dark: bool,
+    ) -> Option<Option<PaletteChoice>> {
+        let mut chosen = None;
+        let most = (ctx.content_rect().height() * 0.6).min(VISIBLE_PALETTE_ROWS * PALETTE_ROW_HEIGHT);
+        let away = picker::show_floating(ctx, self.name, 0.2, colours, dark, |ui| {
+            picker::show_entry(ui, &mut self.query, "palette query", (self.name, self.hint), 0.0, |_, _| {});
+            let line = ui.available_rect_before_wrap();
+            ui.painter().hline(line.x_range(), line.top(), egui::Stroke::new(1.0, colours.line));
+            self.find();
+            chosen = self.list(ui, most);
+        });
+        if away {
+            return Some(None);
+        }
+        chosen.map(Some)
+    }
+
+    fn list(&mut self, ui: &mut Ui, height: f32) -> Option<PaletteChoice> {
+        let colours = ThemeColors::of(ui);
+        let lines = self.count();
+        if lines == 0 {
+            let (rect, response) =
+                ui.allocate_exact_size(vec2(ui.available_width(), PALETTE_ROW_HEIGHT + space::S), Sense::hover());
+            let text = "Nothing is called that";
+            let at = rect.left_center() + vec2(space::L, 0.0);
+            ui.painter().text(at, Align2::LEFT_CENTER, text, theme::small().font, colours.muted);
+            set_accessible_name(&response, Role::Label, text);
+            return None;
+        }
+        let mut pick = std::mem::take(&mut self.pick);
+        let clicked = pick.show_list(ui, lines, PALETTE_ROW_HEIGHT, height, |ui, line, rect, response| {
+            self.line(ui, line, rect, response)
+        });
+        self.pick = pick;
+        clicked.and_then(|_| self.take_choice())
+    }
+
+    fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
+        let colours = ThemeColors::of(ui);
+        let (title, about, key, places): (String, &str, Option<&str>, &[usize]) = match self.hit(line) {
+            Some((place, places)) => {
+                let entry = &self.entries[*place];
+                (entry.title.clone(), &entry.about, entry.key, places)
+            }
+            None if line == 0 && self.line.is_some() => (self.line.clone().unwrap_or_default(), "", None, &[]),
+            None => match self.offer(line) {
+                Some(PaletteChoice::Search(text)) => {
+                    (format!("Search everything for “{text}”"), "", commands::key_of(CommandId::SearchOpen), &[])
+                }
+                Some(_) | None => (format!("New note “{}”", self.query.trim()), "", None, &[]),
+            },
+        };
+        set_accessible_name(response, Role::Button, &title);
+        let mut right = rect.right() - space::M;
+        if let Some(key) = key {
+            right -= keys(ui, pos2(right, rect.center().y), key) + space::M;
+        }
+        let style = theme::small();
+        let mut job = LayoutJob::default();
+        for (place, c) in title.chars().enumerate() {
+            let hit = places.contains(&place);
+            let font = if hit {
+                theme::inter_font(theme::InterCut::SemiBold, 14.0)
+            } else {
+                theme::inter_font(theme::InterCut::Regular, 14.0)
+            };
+            let colour = if hit { colours.accent } else { colours.ink };
+            job.append(c.encode_utf8(&mut [0; 4]), 0.0, ui::widgets::format(font, 20.0, colour));
+        }
+        job.append(about, space::M, ui::widgets::format(style.font, 20.0, colours.muted));
+        job.wrap = egui::text::TextWrapping::truncate_at_width((right - rect.left() - space::M).max(0.0));
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);
+        ui.painter().galley(at, galley, colours.ink);
+    }
+}
+
+/// Keys as caps, right-aligned at a point; gives their width.
+pub(crate) fn keys(ui: &Ui, at: egui::Pos2, keys: &str) -> f32 {
+    let colours = ThemeColors::of(ui);
+    let mut x = at.x;
+    let names: Vec<&str> = keys.split('+').collect();
+    for name in names.iter().rev() {
+        let name = match *name {
+            "Plus" => "+",
+            "Minus" => "−",
+            name => name,
+        };
+        let galley = ui.painter().layout_no_wrap(name.to_owned(), theme::caption().font, colours.muted);
+        let width = (galley.size().x + space::M).max(22.0);
+        let cap = Rect::from_min_max(pos2(x - width, at.y - 10.0), pos2(x, at.y + 10.0));
+        ui.painter().rect_filled(cap, egui::CornerRadius::same(4), colours.sunken);
+        ui.painter().galley(
+            Align2::CENTER_CENTER.align_size_within_rect(galley.size(), cap).min,
+            galley,
+            colours.muted,
+        );
+        x -= width + space::XS;
+    }
+    at.x - x - space::XS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_by_a_few_letters() {
+        let mut palette = CommandPalette::commands(&[CommandId::ViewTheme]);
+        assert_eq!(
+            palette.take_choice(),
+            Some(PaletteChoice::Command(CommandId::ViewTheme)),
+            "the last one used comes first"
+        );
+        palette.query = "run all".to_owned();
+        assert_eq!(palette.take_choice(), Some(PaletteChoice::Command(CommandId::NoteRunAll)));
+        palette.query = "run all.md".to_owned();
+        assert_eq!(palette.take_choice(), Some(PaletteChoice::Command(CommandId::NoteRunAll)));
+        palette.query = "zzz".to_owned();
+        assert_eq!(palette.take_choice(), None);
+    }
+}

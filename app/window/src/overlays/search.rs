@@ -1,0 +1,612 @@
+//! The search palette: results as one types, with the words that were found marked, filters by click, the passage in
+//! full below. It asks the host and never waits for it; what was chosen is opened at the block.
+
+use crate::AppWindow;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text::{LayoutJob, LayoutSection, TextWrapping};
+use egui::{Align2, Color32, Id, Key, Rect, Sense, Stroke, Ui, pos2, vec2};
+use engine::NotePhase;
+use host::search::{IndexFreshness, NoteHit, SearchAnswer, SearchRequest, SearchService, highlight_ranges};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use store::{BlockId, DocId};
+use ui::icons;
+use ui::picker::{self, ListPicker};
+use ui::text::format_thousands;
+use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
+use ui::widgets::format;
+use ui::widgets::{self, paint_clipped_text, set_accessible_name};
+
+/// Notes that are shown; the rest is found by typing on.
+const MAX_SEARCH_RESULTS: usize = 30;
+/// Lines in sight.
+const VISIBLE_SEARCH_ROWS: f32 = 6.0;
+const SEARCH_ROW_HEIGHT: f32 = 56.0;
+/// The height of a kept search in its list.
+const SAVED_SEARCH_ROW_HEIGHT: f32 = 32.0;
+/// Lines of the passage below.
+const PASSAGE_PREVIEW_LINES: usize = 7;
+/// Bytes of a passage in a line, and below.
+const MAX_ROW_PASSAGE_BYTES: usize = 140;
+const MAX_PREVIEW_PASSAGE_BYTES: usize = 700;
+
+/// A filter to click on: its name, and what it puts before the query.
+const SEARCH_FILTERS: [(&str, &str); 7] = [
+    ("Everything", ""),
+    ("Text", "in:prose "),
+    ("Code", "in:code "),
+    ("Outputs", "in:output "),
+    ("Todos", "is:todo "),
+    ("Runs", "in:run "),
+    ("Memory", "in:memory "),
+];
+
+/// Where to go once the note can be read: the block, and the words to stand at.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingJump {
+    pub(crate) note: DocId,
+    block: Option<BlockId>,
+    terms: HashSet<String>,
+    /// Of what is no note, the step or the message.
+    part: String,
+}
+
+impl PendingJump {
+    /// A block, or what a cell printed, by its place: `block`, `cell/output/2`.
+    pub(crate) fn from_place(note: DocId, place: &str) -> Option<PendingJump> {
+        let block = place.split('/').next()?.parse().ok()?;
+        Some(PendingJump { note, block: Some(block), terms: HashSet::new(), part: String::new() })
+    }
+
+    /// The passage of a hit.
+    pub(crate) fn from_hit(hit: &NoteHit, terms: &HashSet<String>) -> PendingJump {
+        let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
+        PendingJump { note: hit.note, block, terms: terms.clone(), part: hit.place.clone() }
+    }
+}
+
+/// An open search.
+pub(crate) struct SearchOverlay {
+    search: SearchService,
+    query: String,
+    filter: usize,
+    /// What was asked last: text, filter, and the index's revision.
+    asked: Option<(String, usize, u64)>,
+    wait: Option<Receiver<Result<SearchAnswer, String>>>,
+    answer: SearchAnswer,
+    /// Whether an answer to what is typed is there.
+    answered: bool,
+    trouble: Option<String>,
+    pick: ListPicker,
+    /// The searches that are kept: names, and what they ask.
+    kept: Vec<(String, String)>,
+    /// What shall be kept, or be forgotten.
+    keep: Option<(String, bool)>,
+    /// Whether the parts of the score are told.
+    explains: bool,
+    /// The note to whose passage a link was copied.
+    linked: Option<DocId>,
+}
+
+impl SearchOverlay {
+    pub(crate) fn new(search: SearchService, kept: Vec<(String, String)>) -> SearchOverlay {
+        SearchOverlay {
+            search,
+            query: String::new(),
+            filter: 0,
+            asked: None,
+            wait: None,
+            answer: SearchAnswer::default(),
+            answered: false,
+            trouble: None,
+            pick: ListPicker::default(),
+            kept,
+            keep: None,
+            explains: false,
+            linked: None,
+        }
+    }
+
+    /// Keeps what is asked now, or forgets it again.
+    pub(crate) fn toggle_saved_search(&mut self) {
+        let text = self.text().trim().to_owned();
+        if text.is_empty() {
+            return;
+        }
+        let known = self.kept.iter().any(|(_, query)| *query == text);
+        if known {
+            self.kept.retain(|(_, query)| *query != text);
+        } else {
+            self.kept.push((text.clone(), text.clone()));
+        }
+        self.keep = Some((text, !known));
+    }
+
+    /// What was to be kept (`true`) or forgotten since the last call.
+    pub(crate) fn take_saved_change(&mut self) -> Option<(String, bool)> {
+        self.keep.take()
+    }
+
+    /// The note to which a link was copied since the last call.
+    pub(crate) fn take_copied_link(&mut self) -> Option<DocId> {
+        self.linked.take()
+    }
+
+    /// What is asked: the filter and what was typed.
+    fn text(&self) -> String {
+        format!("{}{}", SEARCH_FILTERS[self.filter].1, self.query)
+    }
+
+    /// Whether the kept searches are listed.
+    fn lists_kept(&self) -> bool {
+        !self.kept.is_empty() && self.query.trim().is_empty() && self.filter == 0
+    }
+
+    /// Asks for what is typed now, and takes in what was answered.
+    fn ask(&mut self, ctx: &egui::Context) {
+        let now = (self.query.clone(), self.filter, self.search.freshness().revision);
+        if self.asked.as_ref() != Some(&now) {
+            let same = self.asked.take().is_some_and(|(query, filter, _)| query == now.0 && filter == now.1);
+            self.asked = Some(now);
+            if !same {
+                (self.pick, self.answered) = (ListPicker::default(), false);
+            }
+            let text = self.text();
+            if text.trim().is_empty() {
+                (self.answer, self.trouble, self.wait) = (SearchAnswer::default(), None, None);
+            } else {
+                let wake = ctx.clone();
+                let ask = SearchRequest { text, limit: MAX_SEARCH_RESULTS, typing: true, ..SearchRequest::default() };
+                self.wait = Some(self.search.ask(ask, move || wake.request_repaint()));
+            }
+        }
+        let Some(wait) = &self.wait else { return };
+        loop {
+            match wait.try_recv() {
+                Ok(Ok(answer)) => {
+                    // A later answer, by meaning too, keeps the choice where the user has put it.
+                    let kept = self.answer.hits.get(self.pick.line).filter(|_| self.pick.line > 0).map(|hit| hit.note);
+                    let place = answer.hits.iter().position(|hit| Some(hit.note) == kept);
+                    self.pick.line = place.unwrap_or(0);
+                    (self.answer, self.answered, self.trouble) = (answer, true, None);
+                }
+                Ok(Err(why)) => (self.trouble, self.answered) = (Some(why), true),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => break,
+            }
+        }
+        self.wait = None;
+    }
+
+    /// A key that moves the choice.
+    pub(crate) fn key(&mut self, key: Key) -> bool {
+        let lines = if self.lists_kept() { self.kept.len() } else { self.answer.hits.len() };
+        self.pick.key(key, lines, VISIBLE_SEARCH_ROWS as usize)
+    }
+
+    /// Where Enter goes; one of the kept searches is asked instead.
+    pub(crate) fn take_choice(&mut self) -> Option<PendingJump> {
+        if self.lists_kept() {
+            self.query = self.kept.get(self.pick.line)?.1.clone();
+            return None;
+        }
+        let hit = self.answer.hits.get(self.pick.line)?;
+        Some(PendingJump::from_hit(hit, &self.answer.terms))
+    }
+
+    /// Draws it. `Some(None)`: it shall close.
+    pub(crate) fn show(
+        &mut self,
+        ctx: &egui::Context,
+        colours: &'static ThemeColors,
+        dark: bool,
+    ) -> Option<Option<PendingJump>> {
+        self.ask(ctx);
+        let mut chosen = None;
+        let most = (ctx.content_rect().height() * 0.45).min(VISIBLE_SEARCH_ROWS * SEARCH_ROW_HEIGHT);
+        let away = picker::show_floating(ctx, "search", 0.125, colours, dark, |ui| {
+            self.entry(ui);
+            self.filters(ui);
+            hairline(ui);
+            chosen = self.list(ui, most);
+            self.passage(ui);
+            self.foot(ui);
+        });
+        if away {
+            return Some(None);
+        }
+        chosen.map(Some)
+    }
+
+    fn entry(&mut self, ui: &mut Ui) {
+        let hint = "Words, \"a phrase\", -not, tag: path: title: lang: before: after:";
+        let text = self.text();
+        let known = self.kept.iter().any(|(_, query)| *query == text.trim());
+        let mut keep = false;
+        picker::show_entry(
+            ui,
+            &mut self.query,
+            "search query",
+            ("Search everything", hint),
+            size::MIN_CLICK_HEIGHT,
+            |ui, _| {
+                let name = if known { "Forget this search" } else { "Keep this search" };
+                let icon = if known { icons::CHECK } else { icons::FLOPPY };
+                keep = !text.trim().is_empty() && widgets::icon_button(ui, icon, name, Some("Ctrl+D")).clicked();
+            },
+        );
+        if keep {
+            self.toggle_saved_search();
+        }
+    }
+
+    fn filters(&mut self, ui: &mut Ui) {
+        let colours = ThemeColors::of(ui);
+        let (strip, _) =
+            ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT + space::S), Sense::hover());
+        let mut x = strip.left() + space::M;
+        for (place, (name, _)) in SEARCH_FILTERS.iter().enumerate() {
+            let on = place == self.filter;
+            let colour = if on { colours.accent } else { colours.muted };
+            let galley = ui.painter().layout_no_wrap((*name).to_owned(), theme::small().font, colour);
+            let rect = Rect::from_min_size(
+                pos2(x, strip.top()),
+                vec2(galley.size().x + 2.0 * space::S, size::MIN_CLICK_HEIGHT),
+            );
+            let response = ui.interact(rect, Id::unique(("search filter", place)), Sense::click());
+            if on {
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+            } else if response.hovered() {
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
+            }
+            let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
+            ui.painter().galley(at, galley, colour);
+            widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
+            set_accessible_name(&response, Role::Button, &format!("Search in: {name}"));
+            if response.clicked() {
+                self.filter = place;
+                ui.ctx().request_repaint();
+            }
+            x = rect.right() + space::XS;
+        }
+    }
+
+    fn list(&mut self, ui: &mut Ui, height: f32) -> Option<PendingJump> {
+        let colours = ThemeColors::of(ui);
+        if self.lists_kept() {
+            self.list_kept(ui);
+            return None;
+        }
+        let lines = self.answer.hits.len();
+        if lines == 0 {
+            let text = match (&self.trouble, self.answered) {
+                (Some(why), _) => why.clone(),
+                (None, true) => format!("Nothing fits “{}”.", self.query.trim()),
+                (None, false) if self.query.trim().is_empty() && self.filter == 0 => {
+                    "Finds notes, code and outputs by their words and by what they mean.".to_owned()
+                }
+                (None, false) => "Looking…".to_owned(),
+            };
+            let (rect, response) =
+                ui.allocate_exact_size(vec2(ui.available_width(), SEARCH_ROW_HEIGHT), Sense::hover());
+            let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+            paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &theme::small(), colours.muted);
+            set_accessible_name(&response, Role::Label, &text);
+            return None;
+        }
+        if !self.answer.has_match() {
+            let text = format!("Nothing fits “{}”. What is nearest:", self.query.trim());
+            let (rect, response) =
+                ui.allocate_exact_size(vec2(ui.available_width(), SAVED_SEARCH_ROW_HEIGHT), Sense::hover());
+            let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+            paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &theme::small(), colours.muted);
+            set_accessible_name(&response, Role::Label, &text);
+        }
+        let mut pick = std::mem::take(&mut self.pick);
+        let clicked = pick.show_list(ui, lines, SEARCH_ROW_HEIGHT, height, |ui, line, rect, response| {
+            self.line(ui, line, rect, response)
+        });
+        self.pick = pick;
+        clicked.and_then(|_| self.take_choice())
+    }
+
+    /// The searches that are kept, before anything is typed.
+    fn list_kept(&mut self, ui: &mut Ui) {
+        let colours = ThemeColors::of(ui);
+        let draw = |ui: &Ui, line: usize, rect: Rect, response: &egui::Response| {
+            let (name, query) = &self.kept[line];
+            set_accessible_name(response, Role::Button, &format!("Search again: {name}"));
+            let mut job = LayoutJob::default();
+            job.append(name, 0.0, format(theme::small().font, 20.0, colours.ink));
+            if name != query {
+                job.append(query, space::S, format(theme::small().font, 20.0, colours.muted));
+            }
+            job.wrap = TextWrapping::truncate_at_width(rect.width() - 2.0 * space::M);
+            let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+            let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);
+            ui.painter().galley(at, galley, colours.ink);
+        };
+        let clicked = self.pick.show_list(
+            ui,
+            self.kept.len(),
+            SAVED_SEARCH_ROW_HEIGHT,
+            VISIBLE_SEARCH_ROWS * SEARCH_ROW_HEIGHT,
+            draw,
+        );
+        if let Some(line) = clicked {
+            self.query.clone_from(&self.kept[line].1);
+            ui.ctx().request_repaint();
+        }
+    }
+
+    fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
+        let colours = ThemeColors::of(ui);
+        let Some(hit) = self.answer.hits.get(line) else { return };
+        let why = hit.why.describe();
+        set_accessible_name(response, Role::Button, &format!("{}: {why}", hit.title));
+        let width = rect.width() - 2.0 * space::M;
+        let place = hit_location(hit);
+        let mut job = LayoutJob::default();
+        job.append(&hit.title, 0.0, format(theme::inter_font(InterCut::SemiBold, 14.0), 20.0, colours.ink));
+        job.append(&place, space::S, format(theme::small().font, 20.0, colours.muted));
+        job.wrap = TextWrapping::truncate_at_width(width);
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let top = rect.top() + space::S;
+        ui.painter().galley(pos2(rect.left() + space::M, top), galley, colours.ink);
+        let (text, found) = hit.excerpt(&self.answer.terms, MAX_ROW_PASSAGE_BYTES);
+        let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.ink, colours);
+        job.wrap = TextWrapping::truncate_at_width(width);
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        ui.painter().galley(pos2(rect.left() + space::M, top + 20.0), galley, colours.ink);
+    }
+
+    /// The chosen passage in full, and why it is a hit.
+    fn passage(&mut self, ui: &mut Ui) {
+        let colours = ThemeColors::of(ui);
+        let Some(hit) = self.answer.hits.get(self.pick.line) else { return };
+        hairline(ui);
+        let width = ui.available_width() - 2.0 * space::L;
+        let found = highlight_ranges(&hit.text, &self.answer.terms);
+        let (text, found, nearest) = part(&hit.text, &found, hit.why.nearest.as_ref());
+        let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.muted, colours);
+        ground(&mut job, nearest, colours.accent_ground);
+        job.wrap = TextWrapping { max_width: width, max_rows: PASSAGE_PREVIEW_LINES, ..TextWrapping::default() };
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let more = match hit.more {
+            0 => String::new(),
+            1 => "; one more passage of this note fits".to_owned(),
+            more => format!("; {more} more passages of this note fit"),
+        };
+        let why = format!("Why: {}{more}", hit.why.describe());
+        let (parts, link, note) = (parts(hit), link(hit), hit.note);
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y + space::S), Sense::hover());
+        ui.painter().galley(rect.min + vec2(space::L, space::S), galley, colours.muted);
+        ui.horizontal(|ui| {
+            let wide = ui.available_width() - size::MIN_CLICK_HEIGHT - space::M - ui.spacing().item_spacing.x;
+            let (rect, response) = ui.allocate_exact_size(vec2(wide, size::MIN_CLICK_HEIGHT), Sense::click());
+            let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+            paint_clipped_text(ui, at, rect.width() - space::L, &why, &theme::small(), colours.accent);
+            widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
+            set_accessible_name(&response, Role::Button, &why);
+            if response.on_hover_text(&parts).clicked() {
+                self.explains = !self.explains;
+            }
+            if widgets::icon_button(ui, icons::COPY, "Copy a link to this passage", None).clicked() {
+                ui.ctx().copy_text(link);
+                self.linked = Some(note);
+            }
+        });
+        if self.explains {
+            let (rect, response) =
+                ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+            let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+            paint_clipped_text(ui, at, width, &parts, &theme::small(), colours.muted);
+            set_accessible_name(&response, Role::Label, &parts);
+        }
+    }
+
+    /// How fresh the index is.
+    fn foot(&self, ui: &mut Ui) {
+        let colours = ThemeColors::of(ui);
+        hairline(ui);
+        let fresh = self.search.freshness();
+        let (text, bad) = match host::search::ParsedQuery::misread_filter(&self.query) {
+            Some(misread) => (format!("{misread}: it is looked for as a word"), true),
+            None => said(&fresh),
+        };
+        // What is edited meanwhile, here or elsewhere, is found without typing again.
+        ui.ctx().request_repaint_after(std::time::Duration::from_millis(500));
+        let (rect, response) =
+            ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+        let at = pos2(rect.left() + space::L, rect.center().y - 8.0);
+        let colour = if bad { colours.warn } else { colours.muted };
+        paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, &text, &theme::caption(), colour);
+        set_accessible_name(&response, Role::Label, &text);
+    }
+}
+
+/// How the index stands, in words, and whether that is bad.
+fn said(fresh: &IndexFreshness) -> (String, bool) {
+    if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
+        return (why.clone(), true);
+    }
+    if !fresh.complete {
+        let waiting =
+            if fresh.waiting > 0 { format!(": {} notes wait", format_thousands(fresh.waiting)) } else { String::new() };
+        return (format!("The index is being made{waiting}"), false);
+    }
+    let notes = if fresh.notes == 1 { "1 note".to_owned() } else { format!("{} notes", format_thousands(fresh.notes)) };
+    match fresh.meanings {
+        (0, _) => match &fresh.mended {
+            Some(mended) => (format!("{notes}, up to date; {mended}"), false),
+            None => (format!("{notes}, up to date"), false),
+        },
+        (left, all) => (
+            format!(
+                "{notes}; meaning of {} of {} passages",
+                format_thousands(all - left.min(all)),
+                format_thousands(all)
+            ),
+            false,
+        ),
+    }
+}
+
+pub(crate) fn hit_location(hit: &NoteHit) -> String {
+    let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
+    let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };
+    let kind = match hit.kind {
+        host::search::PassageKind::Prose => "",
+        host::search::PassageKind::Code => "code",
+        host::search::PassageKind::Output => "output",
+        host::search::PassageKind::Run => "run",
+        host::search::PassageKind::Memory => "memory",
+    };
+    [folder.as_str(), heading, kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ·  ")
+}
+
+/// The parts of a score, in words.
+fn parts(hit: &NoteHit) -> String {
+    let parts: Vec<String> = hit.why.parts.iter().map(|part| format!("{} {:.2}", part.name, part.value)).collect();
+    format!("Score {:.2}: {}", hit.score, parts.join(", "))
+}
+
+/// A link to a hit, as notes write it.
+fn link(hit: &NoteHit) -> String {
+    let address = hit.link_address();
+    let (path, place) = address.split_once('#').unwrap_or((&address, ""));
+    let hash = if place.is_empty() { "" } else { "#" };
+    format!("[[{}{hash}{place}]]", path.strip_suffix(".md").unwrap_or(path))
+}
+
+/// The part of a passage that shows what was found, with its line breaks; where in it the words stand, and what is
+/// nearest in meaning.
+fn part(
+    text: &str,
+    found: &[Range<usize>],
+    nearest: Option<&Range<usize>>,
+) -> (String, Vec<Range<usize>>, Option<Range<usize>>) {
+    let first = found.first().or(nearest).map_or(0, |mark| mark.start);
+    let start =
+        if first < MAX_PREVIEW_PASSAGE_BYTES / 2 { 0 } else { text[..first].rfind('\n').map_or(0, |line| line + 1) };
+    let end = text.floor_char_boundary((start + MAX_PREVIEW_PASSAGE_BYTES).min(text.len()));
+    let inside = found.iter().filter(|mark| mark.start >= start && mark.end <= end);
+    let near = nearest.map(|near| near.start.clamp(start, end) - start..near.end.clamp(start, end) - start);
+    let inside = inside.map(|mark| mark.start - start..mark.end - start).collect();
+    (text[start..end].to_owned(), inside, near.filter(|near| !near.is_empty()))
+}
+
+/// Gives a range of a text another ground.
+fn ground(job: &mut LayoutJob, range: Option<Range<usize>>, colour: Color32) {
+    let Some(range) = range else { return };
+    let mut sections = Vec::with_capacity(job.sections.len() + 2);
+    for section in std::mem::take(&mut job.sections) {
+        let of = section.byte_range.start.0..section.byte_range.end.0;
+        let cuts = [of.start, range.start.clamp(of.start, of.end), range.end.clamp(of.start, of.end), of.end];
+        for (cut, on) in cuts.windows(2).zip([false, true, false]).filter(|(cut, _)| cut[0] < cut[1]) {
+            let mut piece = LayoutSection { byte_range: cut[0].into()..cut[1].into(), ..section.clone() };
+            piece.leading_space = if cut[0] == of.start { section.leading_space } else { 0.0 };
+            if on {
+                piece.format.background = colour;
+            }
+            sections.push(piece);
+        }
+    }
+    job.sections = sections;
+}
+
+/// A text with the words that were found in the accent colour.
+pub(crate) fn highlighted_text(
+    text: &str,
+    found: &[Range<usize>],
+    points: f32,
+    line: f32,
+    colour: Color32,
+    colours: &ThemeColors,
+) -> LayoutJob {
+    let mut job = LayoutJob::default();
+    let plain = || format(theme::inter_font(InterCut::Regular, points), line, colour);
+    let strong = || format(theme::inter_font(InterCut::SemiBold, points), line, colours.accent);
+    let mut at = 0;
+    for mark in found {
+        job.append(&text[at..mark.start], 0.0, plain());
+        job.append(&text[mark.clone()], 0.0, strong());
+        at = mark.end;
+    }
+    job.append(&text[at..], 0.0, plain());
+    job
+}
+
+fn hairline(ui: &Ui) {
+    let line = ui.available_rect_before_wrap();
+    ui.painter().hline(line.x_range(), line.top(), Stroke::new(1.0, ThemeColors::of(ui).line));
+}
+
+impl AppWindow {
+    /// Opens the search, with what was looked for last.
+    pub(crate) fn open_search(&mut self) {
+        if let Some(driver) = &self.driver {
+            let kept = driver.session().settings().searches.clone();
+            self.overlay = crate::WindowOverlay::Search(Box::new(SearchOverlay::new(driver.search().clone(), kept)));
+        }
+    }
+
+    /// The palette that searches, with something asked already.
+    pub(crate) fn open_search_for(&mut self, query: &str) {
+        if let Some(driver) = &self.driver {
+            let kept = driver.session().settings().searches.clone();
+            let seek = SearchOverlay { query: query.to_owned(), ..SearchOverlay::new(driver.search().clone(), kept) };
+            self.overlay = crate::WindowOverlay::Search(Box::new(seek));
+        }
+    }
+
+    /// Keeps a search in the settings, or forgets it.
+    pub(crate) fn save_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
+        let Some(driver) = &self.driver else { return };
+        let mut settings = driver.session().settings().clone();
+        if !keep {
+            settings.searches.retain(|(_, known)| known != query);
+        } else if let Err(why) = settings.save_search(query, query) {
+            self.toasts.show_message(&why);
+            return;
+        }
+        self.set(ctx, vec![super::settings::SettingsChange::Searches(settings.searches)]);
+    }
+
+    /// Opens what was found; goes to the block once the note can be read.
+    pub(crate) fn go_to_hit(&mut self, aim: PendingJump) {
+        self.close_overlay();
+        if self.show_found(aim.note, &aim.part) {
+            return; // a run, or what was said in a session
+        }
+        self.open(aim.note);
+        self.pending_jump = Some(aim);
+    }
+
+    /// Goes where a hit was chosen, once its note is there.
+    pub(crate) fn follow_aim(&mut self) {
+        let Some(aim) = &self.pending_jump else { return };
+        if self.active_pane.note != Some(aim.note) {
+            self.pending_jump = None; // the user went elsewhere
+            return;
+        }
+        let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(aim.note)) else { return };
+        if note.phase == NotePhase::Reading {
+            return;
+        }
+        let lost = aim.block.is_some_and(|id| note.block(id).is_none());
+        let at = aim.block.and_then(|id| {
+            let text = &note.block(id)?.text;
+            let first = highlight_ranges(text, &aim.terms).first().map_or(0, |mark| mark.start);
+            Some(note.block_start(id)? + first)
+        });
+        self.active_pane.editor.place_caret(at.unwrap_or(0));
+        self.active_pane.page.point_out(at.unwrap_or(0));
+        self.pending_jump = None;
+        if lost {
+            self.toasts.show_message("That passage is no longer in the note.");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The settings, in pages, and all of them by their words. Shows what is set, and says what shall be set instead.
+
+mod devices;
+mod embeddings;
+mod providers;
+mod sections;
+mod shortcuts;
+
+use crate::shell::commands;
+use devices::DeviceSettings;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use embeddings::EmbeddingSettings;
+use engine::commands::{CommandId, CommandInfo};
+use engine::keymap::{KeymapPreset, effective_keymap};
+use engine::{ColorTheme, RunsState, Settings};
+use host::search::SearchService;
+use providers::ProviderSettings;
+use ui::icons;
+use ui::setting_rows::SettingsRows;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::widgets::{floating_frame, icon_button, paint_focus_ring, set_accessible_name};
+
+const SETTINGS_WIDTH: f32 = 800.0;
+const SETTINGS_HEIGHT: f32 = 560.0;
+/// The list of sections at the left.
+const SECTION_LIST_WIDTH: f32 = 208.0;
+const SECTION_ROW_HEIGHT: f32 = 40.0;
+
+/// A part of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SettingsSection {
+    Look,
+    Window,
+    Notes,
+    Spelling,
+    Search,
+    Agents,
+    Devices,
+    Keys,
+}
+
+impl SettingsSection {
+    const ALL: [SettingsSection; 8] = [
+        SettingsSection::Look,
+        SettingsSection::Window,
+        SettingsSection::Notes,
+        SettingsSection::Spelling,
+        SettingsSection::Search,
+        SettingsSection::Agents,
+        SettingsSection::Devices,
+        SettingsSection::Keys,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            SettingsSection::Look => "Look",
+            SettingsSection::Window => "Window and tree",
+            SettingsSection::Notes => "Daily notes and templates",
+            SettingsSection::Spelling => "Spelling",
+            SettingsSection::Search => "Search and meaning",
+            SettingsSection::Agents => "Agents and models",
+            SettingsSection::Devices => "Devices",
+            SettingsSection::Keys => "Keys and commands",
+        }
+    }
+}
+
+/// What shall be set.
+#[derive(Clone, Debug)]
+pub(crate) enum SettingsChange {
+    Theme(ColorTheme),
+    Contrast(bool),
+    Calm(bool),
+    Scale(f32),
+    Text(f32),
+    Left(bool),
+    LeftWidth(f32),
+    Right(bool),
+    RightWidth(f32),
+    /// The window has its first size again.
+    WindowSize,
+    RecentOpen(bool),
+    /// Every folder of the tree is folded.
+    FoldTree,
+    /// All tabs but the one with the caret go.
+    CloseTabs,
+    ForgetRecent,
+    NoStars,
+    DailyFolder(String),
+    DailyFormat(String),
+    DailyTemplate(String),
+    Templates(String),
+    Spelling(bool),
+    Words(Vec<String>),
+    Embedder(String),
+    OnnxRuntime(String),
+    Reranker(String),
+    MeaningPaused(bool),
+    Unsearched(Vec<String>),
+    Searches(Vec<(String, String)>),
+    Preset(KeymapPreset),
+    /// The keys of a command; `None`: those of the preset again.
+    Keys(CommandId, Option<Vec<String>>),
+    /// All keys are those of the preset again.
+    NoKeys,
+}
+
+impl SettingsChange {
+    /// Makes it so.
+    pub(crate) fn apply_to(self, settings: &mut Settings) {
+        match self {
+            SettingsChange::Theme(theme) => settings.theme = theme,
+            SettingsChange::Contrast(contrast) => settings.contrast = contrast,
+            SettingsChange::Calm(calm) => settings.calm = calm,
+            SettingsChange::Scale(scale) => settings.scale = scale,
+            SettingsChange::Text(text) => settings.text = text,
+            SettingsChange::Left(open) => settings.left_open = open,
+            SettingsChange::LeftWidth(width) => settings.left = width,
+            SettingsChange::Right(open) => settings.right_open = open,
+            SettingsChange::RightWidth(width) => settings.right = width,
+            SettingsChange::WindowSize => settings.window = Settings::default().window,
+            SettingsChange::RecentOpen(open) => settings.recent_open = open,
+            SettingsChange::FoldTree => {
+                settings.unfolded.clear();
+                settings.folded.clear();
+            }
+            SettingsChange::CloseTabs => (settings.panes, settings.pane) = (None, 0),
+            SettingsChange::ForgetRecent => (settings.recent, settings.last_note) = (Vec::new(), None),
+            SettingsChange::NoStars => settings.starred.clear(),
+            SettingsChange::DailyFolder(folder) => settings.daily_folder = folder,
+            SettingsChange::DailyFormat(format) => settings.daily_format = format,
+            SettingsChange::DailyTemplate(path) => settings.daily_template = path,
+            SettingsChange::Templates(folder) => settings.templates = folder,
+            SettingsChange::Spelling(checked) => settings.spelling = checked,
+            SettingsChange::Words(words) => settings.words = words,
+            SettingsChange::Embedder(model) => settings.embedder = model,
+            SettingsChange::OnnxRuntime(path) => settings.onnx_runtime = path,
+            SettingsChange::Reranker(name) => settings.reranker = name,
+            SettingsChange::MeaningPaused(paused) => settings.meaning_paused = paused,
+            SettingsChange::Unsearched(folders) => settings.unsearched = folders,
+            SettingsChange::Searches(searches) => settings.searches = searches,
+            SettingsChange::Preset(preset) => settings.preset = preset,
+            SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_string(), keys),
+            SettingsChange::Keys(id, None) => _ = settings.keys.remove(id.as_str()),
+            SettingsChange::NoKeys => settings.keys.clear(),
+        }
+    }
+}
+
+/// A command that waits for its key.
+struct ShortcutCapture {
+    id: CommandId,
+    /// The key that was pressed although another command has it, and which.
+    taken: Option<(String, &'static CommandInfo)>,
+    /// Why the key that was pressed cannot be taken.
+    trouble: Option<&'static str>,
+}
+
+/// The open settings.
+pub(crate) struct SettingsPage {
+    section: SettingsSection,
+    /// What is looked for in all sections.
+    wanted: String,
+    query: String,
+    asking: Option<ShortcutCapture>,
+    meaning: EmbeddingSettings,
+    models: ProviderSettings,
+    devices: DeviceSettings,
+    /// What is asked of the session.
+    pub(crate) wishes: Vec<engine::Command>,
+}
+
+impl SettingsPage {
+    /// The page; `folder` is the workspace's.
+    pub(crate) fn new(section: SettingsSection, search: SearchService, folder: std::path::PathBuf) -> SettingsPage {
+        let (meaning, models) = (EmbeddingSettings::new(search), ProviderSettings::new(folder));
+        let (wanted, query) = (String::new(), String::new());
+        SettingsPage {
+            section,
+            wanted,
+            query,
+            asking: None,
+            meaning,
+            models,
+            devices: DeviceSettings::default(),
+            wishes: Vec::new(),
+        }
+    }
+
+    /// Whether the next key is meant to become a command's.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking.is_some()
+    }
+
+    /// Takes a key for the command that waits for one.
+    pub(crate) fn key(&mut self, key: Key, modifiers: Modifiers, settings: &Settings) -> Option<SettingsChange> {
+        let asking = self.asking.as_mut()?;
+        if key == Key::Escape {
+            self.asking = None;
+            return None;
+        }
+        if !commands::can_be_set(key, modifiers) {
+            (asking.taken, asking.trouble) = (None, Some("A key needs Ctrl or Alt, or is one of F1 to F12."));
+            return None;
+        }
+        let spelled = commands::key_text(key, modifiers);
+        let map = effective_keymap(settings);
+        let other = map.iter().find(|(id, keys)| **id != asking.id && keys.contains(&spelled));
+        match other.map(|(id, _)| id.info()) {
+            Some(other) => {
+                (asking.taken, asking.trouble) = (Some((spelled, other)), None);
+                None
+            }
+            None => self.set(spelled),
+        }
+    }
+
+    fn set(&mut self, key: String) -> Option<SettingsChange> {
+        let asking = self.asking.take()?;
+        Some(SettingsChange::Keys(asking.id, Some(vec![key])))
+    }
+
+    /// Draws it. Gives what shall be set; `true`: it shall close.
+    pub(crate) fn show(
+        &mut self,
+        ctx: &egui::Context,
+        settings: &Settings,
+        agents: &RunsState,
+        dark: bool,
+    ) -> (Vec<SettingsChange>, bool) {
+        let colours = ThemeColors::for_dark_mode(dark);
+        let screen = ctx.content_rect();
+        let wanted = vec2(
+            SETTINGS_WIDTH.min(screen.width() - 2.0 * space::L),
+            SETTINGS_HEIGHT.min(screen.height() - 2.0 * space::XXXL),
+        );
+        let id = Id::unique("settings");
+        let area = Modal::default_area(id).anchor(Align2::CENTER_CENTER, vec2(0.0, 0.0));
+        let (mut changes, mut close) = (Vec::new(), false);
+        let response = Modal::new(id)
+            .area(area)
+            .backdrop_color(egui::Color32::from_black_alpha(if dark { 90 } else { 30 }))
+            .frame(floating_frame(colours, dark))
+            .show(ctx, |ui| {
+                let (rect, _) = ui.allocate_exact_size(wanted, Sense::hover());
+                ui.painter().vline(
+                    rect.left() + SECTION_LIST_WIDTH,
+                    rect.y_range().shrink(1.0),
+                    Stroke::new(1.0, colours.line),
+                );
+                let list = Rect::from_min_max(rect.min, pos2(rect.left() + SECTION_LIST_WIDTH, rect.bottom()));
+                self.sections(&mut part(ui, "sections", list.shrink2(vec2(space::S, space::L))));
+                let body = Rect::from_min_max(pos2(rect.left() + SECTION_LIST_WIDTH, rect.top()), rect.max);
+                let mut ui = part(ui, "body", body.shrink2(vec2(space::XL, space::L)));
+                let wanted = self.wanted.trim().to_lowercase();
+                let title = if wanted.is_empty() { self.section.name() } else { "Found" };
+                close = head(&mut ui, title);
+                if wanted.is_empty() && self.section == SettingsSection::Keys {
+                    self.keys(&mut ui, settings, &mut changes);
+                    return;
+                }
+                egui::ScrollArea::vertical().id_salt(title).auto_shrink(false).show(&mut ui, |ui| {
+                    ui.spacing_mut().item_spacing.y = 0.0;
+                    for section in SettingsSection::ALL {
+                        if !wanted.is_empty() || section == self.section {
+                            self.section(ui, section, settings, agents, &wanted, &mut changes);
+                        }
+                    }
+                    ui.add_space(space::L);
+                });
+            });
+        (changes, close || response.backdrop_response.clicked())
+    }
+
+    /// The settings of a section, or those of it that are looked for.
+    fn section(
+        &mut self,
+        ui: &mut Ui,
+        section: SettingsSection,
+        settings: &Settings,
+        agents: &RunsState,
+        wanted: &str,
+        changes: &mut Vec<SettingsChange>,
+    ) {
+        let mut lines = SettingsRows { ui, wanted, shown: 0 };
+        match section {
+            SettingsSection::Look => sections::show_appearance(&mut lines, settings, changes),
+            SettingsSection::Window => sections::show_window(&mut lines, settings, changes),
+            SettingsSection::Notes => sections::show_notes(&mut lines, settings, changes),
+            SettingsSection::Spelling => sections::show_spelling(&mut lines, settings, changes),
+            SettingsSection::Search => self.meaning.show(&mut lines, settings, changes),
+            SettingsSection::Agents => self.models.show(&mut lines, agents, &mut self.wishes),
+            SettingsSection::Devices => self.devices.show(&mut lines),
+            SettingsSection::Keys => self.found_keys(ui, settings, wanted, changes),
+        }
+    }
+
+    fn sections(&mut self, ui: &mut Ui) {
+        let colours = ThemeColors::of(ui);
+        ui.spacing_mut().item_spacing.y = space::XS;
+        let hint = egui::RichText::new("Find a setting").font(theme::small().font).color(colours.muted);
+        let field = egui::TextEdit::singleline(&mut self.wanted)
+            .font(theme::small().font)
+            .hint_text(hint)
+            .margin(egui::Margin::symmetric(8, 6))
+            .desired_width(f32::INFINITY);
+        if ui.add(field).accessible_name("Find a setting").changed() {
+            self.asking = None;
+        }
+        ui.add_space(space::S);
+        for section in SettingsSection::ALL {
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::click());
+            let chosen = section == self.section && self.wanted.trim().is_empty();
+            response.widget_info(|| egui::WidgetInfo::selected(Role::Tab, true, chosen, section.name()));
+            if chosen {
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+            } else if response.hovered() {
+                ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.raised));
+            }
+            paint_focus_ring(ui, &response, CONTROL_CORNER);
+            let at = rect.left_center() + vec2(space::S, 0.0);
+            ui.painter().text(
+                at,
+                Align2::LEFT_CENTER,
+                section.name(),
+                theme::inter_font(theme::InterCut::Regular, 13.0),
+                colours.ink,
+            );
+            if response.clicked() {
+                (self.section, self.asking) = (section, None);
+                self.wanted.clear();
+            }
+        }
+    }
+}
+
+fn part(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
+    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(Layout::top_down(Align::Min)));
+    child.set_clip_rect(rect.expand(space::S).intersect(ui.clip_rect()));
+    child
+}
+
+/// The name of the section, and what closes the settings; whether it was clicked.
+fn head(ui: &mut Ui, name: &str) -> bool {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
+    set_accessible_name(&response, Role::Heading, name);
+    let font = theme::inter_font(theme::InterCut::SemiBold, 18.0);
+    ui.painter().text(rect.left_center(), Align2::LEFT_CENTER, name, font, ThemeColors::of(ui).ink);
+    let corner = Rect::from_min_max(pos2(rect.right() - size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
+    let mut child = ui.new_child(UiBuilder::new().max_rect(corner).id_salt("close"));
+    let closed = icon_button(&mut child, icons::X, "Close the settings", None).clicked();
+    ui.add_space(space::S);
+    closed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field of the settings has a control: whoever adds one says here which, and sees it on a page.
+    #[test]
+    #[rustfmt::skip]
+    fn every_setting_has_a_control() {
+        let Settings {
+            theme: _, scale: _, contrast: _, calm: _, text: _, // Look
+            left: _, left_open: _, right: _, right_open: _, window: _, last_note: _, recent: _, starred: _, // Window
+            folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
+            daily_folder: _, daily_format: _, daily_template: _, templates: _, // Notes
+            spelling: _, words: _, // Spelling
+            script_runs: _, // Beside each script
+            preset: _, keys: _, // Keys
+            kernels: _, kernel_prints: _, grants: _, // Chosen for the open note, by commands of their own
+            embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
+        } = Settings::default();
+    }
+}

@@ -1,0 +1,371 @@
+//! The graph of all notes, or of those around the open one: a thread lays it out in steps, the window draws what there
+//! is as one mesh. Names are written where there is room for them.
+
+use crate::notebook::page::PageAction;
+use crate::panels::backlinks_panel::button;
+use crate::panels::tree::shown_name;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align, Align2, Color32, Layout, Mesh, Pos2, Rect, Sense, Shape, Ui, UiBuilder, Vec2, pos2, vec2};
+use engine::Session;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+use store::{DocId, FileKind};
+use ui::theme::{self, ThemeColors, space};
+use ui::widgets::set_accessible_name;
+
+/// A frame may spend this much on looking up links.
+const LINK_LOOKUP_BUDGET: Duration = Duration::from_millis(4);
+/// More edges than this are not drawn at once: of the rest every other one, or fewer.
+const MAX_DRAWN_EDGES: usize = 40_000;
+/// Names that are written at once.
+const MAX_DRAWN_NAMES: usize = 80;
+/// How far around the open note its own graph goes.
+const LOCAL_GRAPH_DEPTH: usize = 2;
+/// Steps of a layout; the later, the smaller.
+const LAYOUT_STEPS: usize = 300;
+
+/// Where the notes lie so far; the layout goes on while somebody holds it.
+type NodePositions = Mutex<Arc<Vec<[f32; 2]>>>;
+/// What says where notes are on the screen: places, the point at the middle and the zoom, the area.
+type GraphViewport = (usize, [u32; 3], [u32; 4]);
+/// What a mesh was made of: places and view, hovered note, open note, colours.
+type GraphMeshKey = (GraphViewport, Option<usize>, Option<DocId>, bool);
+
+/// A graph as it is shown.
+#[derive(Default)]
+pub(crate) struct GraphPage {
+    /// The note around which it is; `None`: all.
+    around: Option<DocId>,
+    made: Option<Vec<u64>>,
+    /// Notes whose links are still to be looked up.
+    left: Vec<DocId>,
+    nodes: Vec<(DocId, String)>,
+    number: HashMap<DocId, u32>,
+    edges: Vec<(u32, u32)>,
+    degrees: Vec<u32>,
+    places: Option<Arc<NodePositions>>,
+    /// The point at the middle, and points of the screen for one of the graph.
+    centre: Vec2,
+    zoom: f32,
+    /// Whether the user has moved it.
+    moved: bool,
+    /// Where the notes are on the screen, and for which places and view that holds.
+    points: Vec<Pos2>,
+    view: Option<GraphViewport>,
+    mesh: Option<(GraphMeshKey, Arc<Mesh>)>,
+}
+
+impl GraphPage {
+    /// Of all notes, or of those around one.
+    pub(crate) fn new(around: Option<DocId>) -> GraphPage {
+        GraphPage { around, zoom: 1.0, ..GraphPage::default() }
+    }
+
+    /// Looks up notes and links, for a part of a frame at a time, and then has them laid out.
+    fn gather(&mut self, ui: &Ui, session: &Session) {
+        let state: Vec<u64> = session.volumes().map(|volume| volume.revision).collect();
+        if self.made.as_ref() != Some(&state) {
+            *self = GraphPage { made: Some(state), ..GraphPage::new(self.around) };
+            match self.around {
+                Some(note) => self.neighbours(session, note),
+                None => {
+                    for volume in session.volumes() {
+                        for row in volume.files.values().filter(|row| row.kind == FileKind::Note) {
+                            self.enter(row.id, &row.path);
+                        }
+                    }
+                }
+            }
+            self.left = self.nodes.iter().map(|(note, _)| *note).collect();
+        }
+        if self.places.is_some() {
+            return;
+        }
+        let begun = Instant::now();
+        while let Some(note) = self.left.pop() {
+            let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
+            let (Some(volume), Some(from)) = (volume, self.number.get(&note).copied()) else { continue };
+            let mut seen = HashSet::from([from]);
+            let targets = volume.links.outgoing_links(note).filter_map(|(_, to)| self.number.get(&to?).copied());
+            self.edges.extend(targets.filter(|to| seen.insert(*to)).map(|to| (from, to)));
+            if begun.elapsed() > LINK_LOOKUP_BUDGET {
+                ui.ctx().request_repaint();
+                return;
+            }
+        }
+        self.degrees = vec![0; self.nodes.len()];
+        for (from, to) in &self.edges {
+            self.degrees[*from as usize] += 1;
+            self.degrees[*to as usize] += 1;
+        }
+        self.places = Some(lay_out(self.nodes.len(), self.edges.clone(), ui.ctx().clone()));
+    }
+
+    fn enter(&mut self, note: DocId, path: &str) -> bool {
+        if self.number.contains_key(&note) {
+            return false;
+        }
+        self.number.insert(note, u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push((note, shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()));
+        true
+    }
+
+    /// The notes that some links lead to from one, or that lead to it.
+    fn neighbours(&mut self, session: &Session, note: DocId) {
+        let Some(volume) = session.locate_file(note).and_then(|(volume, _)| session.volume(volume)) else { return };
+        let mut ring = vec![note];
+        for _ in 0..=LOCAL_GRAPH_DEPTH {
+            let mut next = Vec::new();
+            for note in ring {
+                let Some(path) = volume.links.path(note) else { continue };
+                let is_note = volume.files.get(path).is_some_and(|row| row.kind == FileKind::Note);
+                if is_note && self.enter(note, path) {
+                    next.extend(volume.links.outgoing_links(note).filter_map(|(_, to)| to));
+                    next.extend(volume.links.backlinks(note).into_iter().map(|(from, _)| from));
+                }
+            }
+            ring = next;
+        }
+    }
+
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PageAction>) {
+        self.gather(ui, session);
+        let area = ui.available_rect_before_wrap();
+        let colours = ThemeColors::of(ui);
+        let response = ui.interact(area, ui.scope_id().with("graph"), Sense::click_and_drag());
+        let words = format!("Graph of {} notes and {} links", self.nodes.len(), self.edges.len());
+        set_accessible_name(&response, Role::Canvas, &words);
+        let places = self.places.as_ref().and_then(|places| places.lock().ok().map(|places| places.clone()));
+        let Some(places) = places.filter(|places| !places.is_empty()) else {
+            let text = if self.nodes.is_empty() { "There are no notes yet." } else { "Looking up the links…" };
+            ui.painter().text(area.center(), Align2::CENTER_CENTER, text, theme::small().font, colours.muted);
+            return;
+        };
+        self.steer(ui, &response, area, &places);
+        let view = self.look(area, &places);
+        let pointer = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
+        let hovered = pointer.and_then(|pointer| self.nearest(pointer));
+        let mesh = self.mesh(view, area, hovered, note, ui.visuals().dark_mode);
+        let painter = ui.painter().with_clip_rect(area);
+        painter.add(Shape::mesh(mesh));
+        self.names(&painter, area, hovered, colours);
+        let at = area.left_bottom() + vec2(space::L, -space::M);
+        painter.text(at, Align2::LEFT_BOTTOM, words, theme::caption().font, colours.muted);
+        if let Some(node) = hovered {
+            ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
+            if response.clicked() {
+                actions.push(PageAction::Open(self.nodes[node].0));
+            }
+        }
+        let corner = Rect::from_min_size(area.left_top() + vec2(space::L, space::M), vec2(360.0, 28.0));
+        let mut child = ui.new_child(UiBuilder::new().max_rect(corner).layout(Layout::left_to_right(Align::Min)));
+        let other = match self.around {
+            Some(_) => Some((None, "All notes")),
+            None => note.map(|note| (Some(note), "Only around the open note")),
+        };
+        if let Some((around, label)) = other
+            && button(&mut child, label).clicked()
+        {
+            *self = GraphPage::new(around);
+            return;
+        }
+        if self.moved && button(&mut child, "Show all of it").clicked() {
+            self.moved = false;
+        }
+    }
+
+    /// Panning, zooming, and keeping all of it in sight until the user moves it.
+    fn steer(&mut self, ui: &Ui, response: &egui::Response, area: Rect, places: &[[f32; 2]]) {
+        if response.dragged() {
+            self.centre -= response.drag_delta() / self.zoom;
+            self.moved = true;
+        }
+        if response.hovered() {
+            let (scroll, pinch, pointer) =
+                ui.input(|input| (input.smooth_scroll_delta().y, input.zoom_delta(), input.pointer.latest_pos()));
+            let zoom = (self.zoom * (scroll * 0.004).exp() * pinch).clamp(0.005, 20.0);
+            if scroll != 0.0 || pinch != 1.0 {
+                let pointer = pointer.unwrap_or(area.center()) - area.center();
+                // What is under the pointer stays there.
+                self.centre += pointer / self.zoom - pointer / zoom;
+                (self.zoom, self.moved) = (zoom, true);
+            }
+        }
+        if !self.moved {
+            let mut whole = Rect::NOTHING;
+            places.iter().for_each(|place| whole.extend_with(pos2(place[0], place[1])));
+            self.centre = whole.center().to_vec2();
+            let room = area.size() - Vec2::splat(2.0 * space::XXXL);
+            self.zoom = (room.x / whole.width().max(1.0)).min(room.y / whole.height().max(1.0)).clamp(0.005, 3.0);
+        }
+    }
+
+    /// Finds out where all notes are on the screen, unless that is known.
+    fn look(&mut self, area: Rect, places: &Arc<Vec<[f32; 2]>>) -> GraphViewport {
+        let bits = |number: f32| number.to_bits();
+        let view = (
+            Arc::as_ptr(places) as usize,
+            [bits(self.centre.x), bits(self.centre.y), bits(self.zoom)],
+            [bits(area.left()), bits(area.top()), bits(area.right()), bits(area.bottom())],
+        );
+        if self.view != Some(view) {
+            let (middle, centre, zoom) = (area.center(), self.centre, self.zoom);
+            self.points.clear();
+            self.points.extend(places.iter().map(|place| middle + (vec2(place[0], place[1]) - centre) * zoom));
+            self.view = Some(view);
+        }
+        view
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a count of links")]
+    fn radius(&self, node: usize) -> f32 {
+        let size = 2.5 + (self.degrees[node] as f32).sqrt();
+        (size * self.zoom.sqrt()).clamp(1.2, 18.0)
+    }
+
+    fn nearest(&self, pointer: Pos2) -> Option<usize> {
+        let far = |at: &Pos2| at.distance_sq(pointer);
+        let nearest = self.points.iter().enumerate().min_by(|one, other| far(one.1).total_cmp(&far(other.1)))?;
+        (nearest.1.distance(pointer) < self.radius(nearest.0) + 6.0).then_some(nearest.0)
+    }
+
+    /// All notes and links in sight as one mesh; made anew when something has changed.
+    fn mesh(
+        &mut self,
+        view: GraphViewport,
+        area: Rect,
+        hovered: Option<usize>,
+        open: Option<DocId>,
+        dark: bool,
+    ) -> Arc<Mesh> {
+        let key = (view, hovered, open, dark);
+        if let Some((made, mesh)) = &self.mesh
+            && *made == key
+        {
+            return mesh.clone();
+        }
+        let colours = ThemeColors::for_dark_mode(dark);
+        let (points, near) = (&self.points, area.expand(20.0));
+        let mut mesh = Mesh::default();
+        let stride = self.edges.len() / MAX_DRAWN_EDGES + 1;
+        let quiet = colours.line.lerp_to_gamma(colours.muted, 0.3);
+        let room = self.edges.len().min(MAX_DRAWN_EDGES) + points.len();
+        mesh.reserve_vertices(4 * room);
+        mesh.reserve_triangles(2 * room);
+        for (index, (from, to)) in self.edges.iter().enumerate() {
+            let (from, to) = (*from as usize, *to as usize);
+            let lit = hovered.is_some_and(|hovered| hovered == from || hovered == to);
+            if !lit && index % stride != 0 {
+                continue;
+            }
+            let (one, other) = (points[from], points[to]);
+            // What is so short lies below its notes.
+            if near.intersects(Rect::from_two_pos(one, other)) && (lit || one.distance_sq(other) > 4.0) {
+                let (width, colour) = if lit { (1.5, colours.accent) } else { (1.0, quiet) };
+                line(&mut mesh, one, other, width, colour);
+            }
+        }
+        let open = open.and_then(|open| self.number.get(&open)).map(|number| *number as usize);
+        let wheel = DotCorners::default();
+        for (node, at) in points.iter().enumerate().filter(|(_, at)| near.contains(**at)) {
+            let is_open = open == Some(node);
+            let colour = if is_open || hovered == Some(node) { colours.accent } else { colours.muted };
+            wheel.dot(&mut mesh, *at, self.radius(node) + if is_open { 2.0 } else { 0.0 }, colour);
+        }
+        let mesh = Arc::new(mesh);
+        self.mesh = Some((key, mesh.clone()));
+        mesh
+    }
+
+    /// Names of the notes with most links in sight, where they do not cover each other; of the hovered one always.
+    fn names(&self, painter: &egui::Painter, area: Rect, hovered: Option<usize>, colours: &ThemeColors) {
+        let in_sight = |node: &usize| area.contains(self.points[*node]);
+        let mut shown: Vec<usize> = (0..self.points.len()).filter(in_sight).collect();
+        if shown.len() > MAX_DRAWN_NAMES {
+            shown.select_nth_unstable_by_key(MAX_DRAWN_NAMES, |node| std::cmp::Reverse(self.degrees[*node]));
+            shown.truncate(MAX_DRAWN_NAMES);
+        }
+        shown.extend(hovered.filter(|hovered| !shown.contains(hovered)));
+        shown.sort_by_key(|node| (Some(*node) != hovered, std::cmp::Reverse(self.degrees[*node])));
+        let mut taken: Vec<Rect> = Vec::new();
+        for node in shown {
+            let lit = Some(node) == hovered;
+            let at = self.points[node] + vec2(0.0, self.radius(node) + 3.0);
+            let colour = if lit { colours.ink } else { colours.muted };
+            let galley = painter.layout_no_wrap(self.nodes[node].1.clone(), theme::caption().font, colour);
+            let rect = Align2::CENTER_TOP.anchor_size(at, galley.size());
+            if !taken.iter().any(|other| other.intersects(rect.expand(4.0))) {
+                taken.push(rect);
+                painter.galley(rect.min, galley, colour);
+            }
+        }
+    }
+}
+
+fn line(mesh: &mut Mesh, from: Pos2, to: Pos2, width: f32, colour: Color32) {
+    let side = (to - from).normalized().rot90() * (width / 2.0);
+    let first = u32::try_from(mesh.vertices.len()).unwrap_or(0);
+    for at in [from + side, to + side, to - side, from - side] {
+        mesh.colored_vertex(at, colour);
+    }
+    mesh.add_triangle(first, first + 1, first + 2);
+    mesh.add_triangle(first, first + 2, first + 3);
+}
+
+/// The corners of dots: the smaller a dot, the fewer.
+struct DotCorners {
+    coarse: [Vec2; 4],
+    middle: [Vec2; 7],
+    fine: [Vec2; 14],
+}
+
+impl Default for DotCorners {
+    fn default() -> Self {
+        DotCorners { coarse: corners(), middle: corners(), fine: corners() }
+    }
+}
+
+impl DotCorners {
+    fn dot(&self, mesh: &mut Mesh, at: Pos2, radius: f32, colour: Color32) {
+        let corners = match radius {
+            ..2.0 => &self.coarse[..],
+            ..5.0 => &self.middle,
+            _ => &self.fine,
+        };
+        let first = u32::try_from(mesh.vertices.len()).unwrap_or(0);
+        corners.iter().for_each(|corner| mesh.colored_vertex(at + radius * *corner, colour));
+        let count = u32::try_from(corners.len()).unwrap_or(0);
+        (1..count - 1).for_each(|corner| mesh.add_triangle(first, first + corner, first + corner + 1));
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a handful of corners")]
+fn corners<const COUNT: usize>() -> [Vec2; COUNT] {
+    std::array::from_fn(|corner| Vec2::angled(std::f32::consts::TAU * corner as f32 / COUNT as f32))
+}
+
+/// Begins to lay a graph out in a thread, which ends when nobody holds the places any more.
+fn lay_out(nodes: usize, edges: Vec<(u32, u32)>, ctx: egui::Context) -> Arc<NodePositions> {
+    let places: Arc<NodePositions> = Arc::default();
+    let held = Arc::downgrade(&places);
+    std::thread::spawn(move || run(nodes, &edges, &held, &ctx));
+    places
+}
+
+fn run(nodes: usize, edges: &[(u32, u32)], held: &Weak<NodePositions>, ctx: &egui::Context) {
+    let mut layout = ui::force_layout::ForceLayout::new(nodes, edges);
+    for step in 0..LAYOUT_STEPS {
+        layout.step(step, LAYOUT_STEPS);
+        let Some(places) = held.upgrade() else { return };
+        // A small graph is done before one could see it move.
+        if nodes > 2_000 || step + 1 == LAYOUT_STEPS {
+            if let Ok(mut places) = places.lock() {
+                *places = Arc::new(layout.node_positions().to_vec());
+            }
+            ctx.request_repaint();
+        }
+    }
+}

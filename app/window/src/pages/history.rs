@@ -1,0 +1,445 @@
+//! The past of a note: its versions at the left, at the right what has changed since one of them, or who wrote what.
+//! Texts are made and compared elsewhere; here they are asked for and drawn, and what shall be brought back is said.
+
+mod authors;
+mod side_by_side;
+mod version_list;
+
+pub(crate) use side_by_side::SideBySide;
+pub(crate) use version_list::short_date_label;
+
+use crate::AppWindow;
+use crate::shell::page_view::PageView;
+use authors::AuthorsView;
+use eframe::egui;
+use egui::accesskit::{Role, Toggled};
+use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
+use engine::{Command, Session};
+use host::Driver;
+use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread, TextComparison};
+use std::sync::Arc;
+use store::DocId;
+use text::history::{ChangeAuthor, NoteHistory};
+use text::text_edit::{self, TextEdit};
+use ui::empty_state;
+use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
+use version_list::VersionList;
+
+/// The list of versions is this wide.
+const VERSION_LIST_WIDTH: f32 = 264.0;
+/// On a narrower page, the list goes above what is compared.
+const MIN_TWO_COLUMN_PAGE_WIDTH: f32 = 620.0;
+/// With less room, the tools go below one another.
+const MIN_SINGLE_LINE_TOOLBAR_WIDTH: f32 = 620.0;
+/// How high the head is.
+const HISTORY_HEADER_HEIGHT: f32 = 44.0;
+
+/// What a version is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CompareBase {
+    /// The note as it is now.
+    Now,
+    /// The version before it.
+    Before,
+}
+
+/// What is to be done outside the page.
+enum HistoryAction {
+    /// Edits of the note, and what is said once they are made.
+    Edit(Vec<TextEdit>, &'static str),
+}
+
+/// What was asked for last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum HistoryRequest {
+    /// A version's changes, the other side, and which revision of the note that is.
+    Compare(std::ops::Range<usize>, CompareBase, u64),
+    Written(usize),
+}
+
+/// The page.
+pub(crate) struct HistoryPage {
+    note: DocId,
+    look: HistoryThread,
+    /// What is known of the past; the outer one: whether an answer has come.
+    story: Option<Option<Arc<NoteHistory>>>,
+    trouble: Option<String>,
+    list: VersionList,
+    /// The version that is looked at.
+    chosen: usize,
+    against: CompareBase,
+    /// Whether who wrote what is shown, and not what has changed.
+    authors: bool,
+    asked: Option<HistoryRequest>,
+    /// Since when an answer is waited for.
+    since: f64,
+    waits: bool,
+    sides: SideBySide,
+    writers: AuthorsView,
+    /// The note's revision of which the document was looked at.
+    seen: u64,
+    wishes: Vec<HistoryAction>,
+}
+
+impl HistoryPage {
+    pub(crate) fn new(driver: &Driver, note: DocId, authors: bool) -> HistoryPage {
+        let seen = driver.session().note(note).map_or(0, engine::Note::revision);
+        HistoryPage {
+            note,
+            look: driver.history(note),
+            story: None,
+            trouble: None,
+            list: VersionList::default(),
+            chosen: 0,
+            against: CompareBase::Now,
+            authors,
+            asked: None,
+            since: 0.0,
+            waits: false,
+            sides: SideBySide::default(),
+            writers: AuthorsView::default(),
+            seen,
+            wishes: Vec::new(),
+        }
+    }
+
+    /// Takes in answers, and asks for what is to be seen.
+    fn step(&mut self, session: &Session, now: f64) -> Vec<HistoryAction> {
+        while let Some(told) = self.look.told() {
+            match told {
+                HistoryAnswer::Past(story) => self.take(story),
+                HistoryAnswer::Compared(compared) => {
+                    (self.waits, self.trouble) = (false, None);
+                    self.sides.set_comparison(compared);
+                }
+                HistoryAnswer::Written(authored) => {
+                    (self.waits, self.trouble) = (false, None);
+                    let versions = self.versions();
+                    self.writers.set_authors(authored, versions.as_deref());
+                }
+                HistoryAnswer::Failed(why) => (self.waits, self.trouble) = (false, Some(why)),
+            }
+        }
+        let Some(note) = session.note(self.note) else { return std::mem::take(&mut self.wishes) };
+        if self.seen != note.revision() && note.is_committed() && self.story.is_some() {
+            self.seen = note.revision();
+            self.look.ask(HistoryQuestion::Again);
+        }
+        let Some(story) = self.versions() else { return std::mem::take(&mut self.wishes) };
+        let Some(version) = story.versions.get(self.chosen) else { return std::mem::take(&mut self.wishes) };
+        let wanted = match (self.authors, self.against) {
+            (true, _) => HistoryRequest::Written(version.changes.end),
+            (false, CompareBase::Now) => {
+                HistoryRequest::Compare(version.changes.clone(), CompareBase::Now, note.revision())
+            }
+            (false, CompareBase::Before) => HistoryRequest::Compare(version.changes.clone(), CompareBase::Before, 0),
+        };
+        if self.asked.as_ref() != Some(&wanted) {
+            if !self.waits {
+                (self.waits, self.since) = (true, now);
+            }
+            self.look.ask(match &wanted {
+                HistoryRequest::Written(count) => HistoryQuestion::Written(*count),
+                HistoryRequest::Compare(changes, CompareBase::Now, _) => {
+                    HistoryQuestion::Compare { then: changes.end, with: ComparisonSide::Now(Arc::from(note.text())) }
+                }
+                HistoryRequest::Compare(changes, CompareBase::Before, _) => {
+                    HistoryQuestion::Compare { then: changes.start, with: ComparisonSide::Version(changes.end) }
+                }
+            });
+            self.asked = Some(wanted);
+        }
+        std::mem::take(&mut self.wishes)
+    }
+
+    fn versions(&self) -> Option<Arc<NoteHistory>> {
+        self.story.clone().flatten()
+    }
+
+    /// Takes over what the document tells. What was looked at stays.
+    fn take(&mut self, story: Option<Arc<NoteHistory>>) {
+        let first = self.story.is_none();
+        let before = self.versions();
+        let start = before.and_then(|story| story.versions.get(self.chosen).map(|version| version.changes.start));
+        if let Some(story) = &story {
+            let last = story.versions.len().saturating_sub(1);
+            self.chosen = match start.filter(|_| !first) {
+                Some(start) => story.versions.partition_point(|version| version.changes.end <= start).min(last),
+                // Who opens a history wants to see what the last version has changed.
+                None if self.authors => last,
+                None => last.saturating_sub(1),
+            };
+            self.list.set_history(story, self.chosen);
+        }
+        (self.story, self.asked) = (Some(story), None);
+    }
+
+    /// Brings back a part of what is compared.
+    fn bring_back(&mut self, part: usize) {
+        let edits = self.sides.compared().map(|compared| {
+            let TextComparison { old, new, comparison } = &*compared;
+            comparison.parts.get(part).map_or_else(Vec::new, |part| text::diff::revert_part(part, old, new))
+        });
+        if let Some(edits) = edits.filter(|edits| !edits.is_empty()) {
+            self.wishes.push(HistoryAction::Edit(edits, "That part is as it was."));
+        }
+    }
+
+    /// Makes the whole note as it was.
+    fn restore(&mut self) {
+        let Some(compared) = self.sides.compared() else { return };
+        let edits = text_edit::compute_edits(&compared.new, &compared.old);
+        if !edits.is_empty() {
+            self.wishes.push(HistoryAction::Edit(edits, "The note is as it was then."));
+        }
+    }
+
+    /// Draws the page.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session) {
+        let now = ui.input(|input| input.time);
+        if let Some(why) = self.trouble.clone() {
+            empty_state::show_banner(
+                ui,
+                icons::WARNING_CIRCLE,
+                &format!("The history cannot be read: {why}."),
+                ThemeColors::of(ui).bad,
+                false,
+            );
+        }
+        let Some(story) = &self.story else {
+            if self.trouble.is_none() && now - self.since > empty_state::SKELETON_DELAY_SECONDS {
+                empty_state::show_skeleton(
+                    ui,
+                    size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL),
+                    space::XL,
+                );
+            }
+            return;
+        };
+        let Some(story) = story.clone().filter(|story| !story.versions.is_empty()) else {
+            let text = "This note has no history yet: it is as its file was found.";
+            empty_state::show_message(ui, text, None, "It begins with the first edit that is made here.");
+            return;
+        };
+        self.keys(ui);
+        let area = ui.available_rect_before_wrap();
+        let narrow = area.width() < MIN_TWO_COLUMN_PAGE_WIDTH + VERSION_LIST_WIDTH;
+        let (list, rest) = if narrow {
+            let height = (area.height() * 0.3).min(200.0);
+            area.split_top_bottom_at_y(area.top() + height)
+        } else {
+            area.split_left_right_at_x(area.left() + VERSION_LIST_WIDTH)
+        };
+        let line = Stroke::new(1.0, ThemeColors::of(ui).line);
+        if narrow {
+            ui.painter().hline(list.x_range(), list.bottom() - 0.5, line);
+        } else {
+            ui.painter().vline(list.right() - 0.5, list.y_range(), line);
+        }
+        let chosen = self.list.show(&mut ui::layout::part(ui, "versions", list, list), &story, self.chosen);
+        if let Some(chosen) = chosen {
+            self.chosen = chosen;
+        }
+        let mut ui = ui::layout::part(ui, "compared", rest, rest);
+        self.head(&mut ui, &story, session);
+        let waits = self.waits && now - self.since > empty_state::SKELETON_DELAY_SECONDS;
+        let area = ui.available_rect_before_wrap();
+        if self.authors {
+            if let Some(chosen) = self.writers.show(&mut ui) {
+                self.chosen = chosen;
+                self.authors = false;
+                self.list.reveal(chosen);
+            }
+        } else if let Some(part) = self.sides.show(&mut ui, self.against == CompareBase::Now) {
+            self.bring_back(part);
+        }
+        if waits {
+            let text = "Reading…";
+            let at = pos2(area.right() - space::L, area.top() + space::S);
+            ui.painter().text(at, Align2::RIGHT_TOP, text, theme::caption().font, ThemeColors::of(&ui).muted);
+        } else if self.waits {
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(empty_state::SKELETON_DELAY_SECONDS));
+        }
+    }
+
+    /// Keys of the page: from one change to the next.
+    fn keys(&mut self, ui: &Ui) {
+        let pressed = |key| ui.input_mut(|input| input.consume_key(Modifiers::ALT, key));
+        if pressed(Key::ArrowDown) {
+            self.sides.go_to_change(false);
+        }
+        if pressed(Key::ArrowUp) {
+            self.sides.go_to_change(true);
+        }
+    }
+
+    /// What can be done with what is looked at. `back`: from the right to the left.
+    fn tools(&mut self, ui: &mut Ui, locked: bool, back: bool) {
+        if !self.authors && self.against == CompareBase::Now && !locked {
+            let differs = self.sides.changes() > 0;
+            if differs && text_button(ui, "Restore this version", true).clicked() {
+                self.restore();
+            }
+        }
+        if toggle(ui, icons::USER, "Who wrote this", self.authors) {
+            self.authors = !self.authors;
+        }
+        if self.authors {
+            return;
+        }
+        let chosen = usize::from(self.against == CompareBase::Before);
+        if let Some(place) = segments(ui, &["Since then", "In this version"], chosen, back) {
+            self.against = if place == 0 { CompareBase::Now } else { CompareBase::Before };
+        }
+        if self.sides.changes() > 1 {
+            if icon_button(ui, icons::CARET_DOWN, "Next change", Some("Alt+ArrowDown")).clicked() {
+                self.sides.go_to_change(false);
+            }
+            if icon_button(ui, icons::CARET_UP, "Previous change", Some("Alt+ArrowUp")).clicked() {
+                self.sides.go_to_change(true);
+            }
+        }
+    }
+
+    /// What is looked at, and what can be done with it.
+    fn head(&mut self, ui: &mut Ui, story: &NoteHistory, session: &Session) {
+        let colours = ThemeColors::of(ui);
+        let locked = session.note(self.note).is_none_or(|note| note.read_only().is_some());
+        if ui.available_width() < MIN_SINGLE_LINE_TOOLBAR_WIDTH {
+            ui.add_space(space::S);
+            let room = ui.available_rect_before_wrap().shrink2(vec2(space::S, 0.0));
+            let mut tools = ui.new_child(UiBuilder::new().max_rect(room).id_salt("tools"));
+            tools.spacing_mut().item_spacing = vec2(space::S, space::XS);
+            tools.horizontal_wrapped(|ui| self.tools(ui, locked, false));
+            ui.add_space(tools.min_rect().height() + space::S);
+            let bottom = ui.cursor().top();
+            ui.painter().hline(ui.max_rect().x_range(), bottom - 0.5, Stroke::new(1.0, colours.line));
+            return;
+        }
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HISTORY_HEADER_HEIGHT), Sense::hover());
+        ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+        let inner = rect.shrink2(vec2(space::L, 0.0));
+        let mut tools = ui
+            .new_child(UiBuilder::new().max_rect(inner).id_salt("tools").layout(Layout::right_to_left(Align::Center)));
+        tools.spacing_mut().item_spacing.x = space::S;
+        self.tools(&mut tools, locked, true);
+        let right = tools.min_rect().left() - space::L;
+        let Some(version) = story.versions.get(self.chosen) else { return };
+        let title = ui::time::when(version.to);
+        let bold = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
+        let room = right - inner.left();
+        let middle = rect.center().y;
+        let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, &title, &bold, colours.ink);
+        let changes = match (self.authors, self.sides.changes()) {
+            (true, _) => String::new(),
+            (false, 0) => "nothing differs".to_owned(),
+            (false, 1) => "1 change".to_owned(),
+            (false, many) => format!("{many} changes"),
+        };
+        let at = pos2(inner.left() + width + space::S, middle - 8.0);
+        paint_clipped_text(ui, at, room - width - space::S, &changes, &theme::caption(), colours.muted);
+        let heard = ui.interact(rect.with_max_x(right.max(rect.left())), ui.scope_id().with("title"), Sense::hover());
+        set_accessible_name(&heard, Role::Heading, &format!("{title}: {changes}"));
+    }
+}
+
+/// The icon of who made a change.
+fn glyph(who: &ChangeAuthor) -> &'static str {
+    match who {
+        ChangeAuthor::Here => icons::USER,
+        ChangeAuthor::Program => icons::TERMINAL,
+        ChangeAuthor::Agent => icons::ROBOT,
+        ChangeAuthor::Found => icons::FILE_TEXT,
+        ChangeAuthor::Repair => icons::WRENCH,
+        ChangeAuthor::Device(_) => icons::HARD_DRIVES,
+    }
+}
+
+/// The colour of who made a change; the icon or the word says the same.
+fn hue(who: &ChangeAuthor, colours: &ThemeColors) -> egui::Color32 {
+    match who {
+        ChangeAuthor::Here => colours.accent,
+        ChangeAuthor::Program => colours.warn,
+        ChangeAuthor::Agent => colours.thought,
+        ChangeAuthor::Found => colours.muted,
+        ChangeAuthor::Repair => colours.bad,
+        ChangeAuthor::Device(_) => colours.tool,
+    }
+}
+
+/// A button that stays down; whether it was clicked.
+fn toggle(ui: &mut Ui, icon: &str, name: &str, on: bool) -> bool {
+    let colours = ThemeColors::of(ui);
+    let colour = if on { colours.accent } else { colours.ink };
+    let galley = ui.painter().layout_no_wrap(name.to_owned(), theme::small().font, colour);
+    let wanted = vec2(galley.size().x + 2.0 * space::M + 20.0, size::MIN_CLICK_HEIGHT);
+    let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
+    response.widget_info(|| egui::WidgetInfo::selected(Role::Button, true, on, name));
+    let toggled = if on { Toggled::True } else { Toggled::False };
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
+    let fill = match (on, response.hovered()) {
+        (true, _) => colours.accent_ground,
+        (false, true) => colours.hover_color(colours.sunken),
+        (false, false) => colours.sunken,
+    };
+    ui.painter().rect_filled(rect, CONTROL_CORNER, fill);
+    let at = pos2(rect.left() + space::M + 6.0, rect.center().y);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colour);
+    let text = pos2(rect.left() + space::M + 20.0, rect.center().y - galley.size().y / 2.0);
+    ui.painter().galley(text, galley, colour);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
+    response.clicked()
+}
+
+/// One of two; gives the one that was clicked.
+fn segments(ui: &mut Ui, names: &[&str; 2], chosen: usize, back: bool) -> Option<usize> {
+    let mut clicked = None;
+    ui.spacing_mut().item_spacing.x = 0.0;
+    for place in if back { [1, 0] } else { [0, 1] } {
+        let name = names[place];
+        if chip_button(ui, name, name, place == chosen, &theme::small()) {
+            clicked = Some(place);
+        }
+    }
+    ui.add_space(space::S);
+    ui.spacing_mut().item_spacing.x = space::S;
+    clicked
+}
+
+impl AppWindow {
+    /// Shows the past of a note.
+    pub(crate) fn show_history(&mut self, note: Option<DocId>, authors: bool) {
+        let Some(note) = note else {
+            self.toasts.show_message("No note is open.");
+            return;
+        };
+        self.open(note);
+        if let Some(driver) = self.driver.as_ref().filter(|driver| driver.session().note(note).is_some()) {
+            self.view = Some(PageView::History(Box::new(HistoryPage::new(driver, note, authors))));
+        }
+    }
+
+    /// Has the page of a note's past take in answers, and does what it asks for.
+    pub(crate) fn history_step(&mut self, ctx: &egui::Context) {
+        let (Some(PageView::History(page)), Some(driver)) = (&mut self.view, &self.driver) else { return };
+        let note = page.note;
+        let wishes = page.step(driver.session(), ctx.input(|input| input.time));
+        for HistoryAction::Edit(edits, said) in wishes {
+            let revision =
+                self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
+            if !self.send(Command::EditAll { note, edits }) {
+                continue;
+            }
+            self.toasts.show_with_action(said, "Undo", CommandId::NoteUndo);
+            if self.active_pane.note == Some(note)
+                && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
+            {
+                self.active_pane.editor.follow_undo(revision, note);
+            }
+            ctx.request_repaint();
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! The page on sync: what is shared over which hubs and how far it has got, what other devices changed, the log. And
+//! the commands of the table that concern sync.
+
+mod merge_report;
+
+use crate::notebook::page::PageAction;
+use crate::overlays::dialogs::Dialog;
+use crate::overlays::settings::SettingsSection;
+use crate::shell::page_view::PageView;
+use crate::{AppWindow, WindowOverlay};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::commands::CommandId;
+use engine::{Command, HubConnection, Session, SyncStatus, UnixMillis};
+use merge_report::MergesReport;
+use std::path::PathBuf;
+use std::time::Duration;
+use store::DocId;
+use ui::empty_state;
+use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::time::when;
+use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
+
+const SYNC_ROW_HEIGHT: f32 = 52.0;
+/// The log shows a line in this height.
+const SYNC_LOG_ROW_HEIGHT: f32 = 28.0;
+
+/// A part of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncTab {
+    State,
+    Merges,
+    Log,
+}
+
+/// A command of the table that concerns sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncCommand {
+    Show(SyncTab),
+    Pause,
+    Retry,
+    Share,
+    Join,
+    Devices,
+}
+
+/// A volume as it is listed.
+struct VolumeRow {
+    id: DocId,
+    name: String,
+    state: String,
+    icon: &'static str,
+    /// The addresses under which others get it.
+    addresses: Vec<String>,
+}
+
+/// A hub as it is listed.
+struct HubRow {
+    url: String,
+    state: String,
+    icon: &'static str,
+    online: bool,
+}
+
+/// A device as it is listed.
+struct DeviceRow {
+    name: String,
+    here: bool,
+    state: String,
+}
+
+/// The page.
+pub(crate) struct SyncPage {
+    pub(crate) tab: SyncTab,
+    /// Of which state of sync the rows were made, and of how many volumes.
+    made: Option<(u64, usize)>,
+    standing: SyncStatus,
+    volumes: Vec<VolumeRow>,
+    hubs: Vec<HubRow>,
+    devices: Vec<DeviceRow>,
+    log: Vec<(String, String)>,
+    merges: MergesReport,
+}
+
+impl SyncPage {
+    pub(crate) fn new(tab: SyncTab) -> SyncPage {
+        SyncPage {
+            tab,
+            made: None,
+            standing: SyncStatus::NotShared,
+            volumes: Vec::new(),
+            hubs: Vec::new(),
+            devices: Vec::new(),
+            log: Vec::new(),
+            merges: MergesReport::default(),
+        }
+    }
+
+    fn refresh(&mut self, session: &Session) {
+        let sync = session.sync();
+        let now = (sync.revision, session.volumes().count());
+        if self.made == Some(now) {
+            return;
+        }
+        self.made = Some(now);
+        self.standing = session.sync_status();
+        self.volumes = session.volumes().map(|volume| volume_row(session, volume)).collect();
+        self.hubs = sync.shares.hubs.iter().map(|hub| hub_row(session, hub)).collect();
+        self.devices = sync.devices().into_iter().map(|(seen, here)| device_row(seen, here)).collect();
+        self.log = sync.log.iter().rev().map(|(at, line)| (when(at.as_seconds()), line.clone())).collect();
+        self.merges.refresh(sync.merges.iter().rev());
+    }
+
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
+        self.refresh(session);
+        self.head(ui, actions);
+        match self.tab {
+            SyncTab::State => self.state(ui, actions),
+            SyncTab::Merges => self.merges.show(ui, session, actions),
+            SyncTab::Log => self.log(ui),
+        }
+    }
+
+    /// How it stands in words, what can be done about it, and the parts of the page.
+    fn head(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let colours = ThemeColors::of(ui);
+        let (left, width) = column(ui);
+        ui.add_space(space::XL);
+        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SYNC_ROW_HEIGHT), Sense::hover());
+        let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, SYNC_ROW_HEIGHT));
+        let (icon, colour) = status_icon(&self.standing, colours);
+        let (words, meaning) = (self.standing.describe(), self.standing.explanation());
+        set_accessible_name(&response, Role::Status, &format!("{words}. {meaning}"));
+        let mut tools =
+            ui.new_child(UiBuilder::new().max_rect(rect).id_salt("tools").layout(Layout::right_to_left(Align::Center)));
+        tools.spacing_mut().item_spacing.x = space::S;
+        let shared = self.standing != SyncStatus::NotShared;
+        let paused = self.standing == SyncStatus::Paused;
+        if shared && text_button(&mut tools, if paused { "Go on" } else { "Pause" }, paused).clicked() {
+            actions.push(PageAction::Run(CommandId::SyncPause));
+        }
+        let away = self.hubs.iter().any(|hub| !hub.online);
+        if shared && !paused && away && text_button(&mut tools, "Try now", false).clicked() {
+            actions.push(PageAction::Run(CommandId::SyncRetry));
+        }
+        let room = tools.min_rect().left() - rect.left() - 36.0 - space::L;
+        let middle = pos2(rect.left() + 12.0, rect.center().y);
+        ui.painter().text(middle, Align2::CENTER_CENTER, icon, theme::icon_font(22.0), colour);
+        let title = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 18.0), line: 26.0 };
+        let at = rect.left_top() + vec2(36.0, 3.0);
+        paint_clipped_text(ui, at, room, &words, &title, colours.ink);
+        paint_clipped_text(ui, at + vec2(0.0, 27.0), room, meaning, &theme::caption(), colours.muted);
+        ui.add_space(space::M);
+        let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+        let line =
+            Rect::from_min_size(pos2(left - space::S, line.top()), vec2(width + space::S, size::MIN_CLICK_HEIGHT));
+        let mut parts =
+            ui.new_child(UiBuilder::new().max_rect(line).id_salt("parts").layout(Layout::left_to_right(Align::Center)));
+        parts.spacing_mut().item_spacing.x = space::XS;
+        for (tab, name) in [(SyncTab::State, "State"), (SyncTab::Merges, "Changes of others"), (SyncTab::Log, "Log")] {
+            if part(&mut parts, name, self.tab == tab) {
+                self.tab = tab;
+            }
+        }
+        ui.add_space(space::S);
+    }
+
+    fn state(&self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        egui::ScrollArea::vertical().id_salt("sync").auto_shrink(false).show(ui, |ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            title(ui, "Volumes");
+            for row in &self.volumes {
+                volume(ui, row, actions);
+            }
+            if !self.hubs.is_empty() {
+                title(ui, "Hubs");
+                for row in &self.hubs {
+                    let colours = ThemeColors::of(ui);
+                    let colour = if row.online { colours.ok } else { colours.muted };
+                    line(ui, &row.url, (row.icon, colour), &row.url, &row.state, |_| ());
+                }
+            }
+            if !self.devices.is_empty() {
+                title(ui, "Other devices");
+                for (number, row) in self.devices.iter().enumerate() {
+                    let colours = ThemeColors::of(ui);
+                    let colour = if row.here { colours.ok } else { colours.muted };
+                    line(ui, &format!("device {number}"), (icons::HARD_DRIVES, colour), &row.name, &row.state, |_| ());
+                }
+            }
+            ui.add_space(space::L);
+            let (left, width) = column(ui);
+            let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+            let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, size::MIN_CLICK_HEIGHT));
+            let layout = Layout::left_to_right(Align::Center);
+            let mut more = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("more").layout(layout));
+            more.spacing_mut().item_spacing.x = space::S;
+            if text_button(&mut more, "Get a shared volume…", false).clicked() {
+                actions.push(PageAction::Run(CommandId::SyncJoin));
+            }
+            if text_button(&mut more, "Devices and pairing", false).clicked() {
+                actions.push(PageAction::Run(CommandId::SyncDevices));
+            }
+            ui.add_space(space::XXL);
+        });
+    }
+
+    fn log(&self, ui: &mut Ui) {
+        if self.log.is_empty() {
+            empty_state::show_message(
+                ui,
+                "Nothing has happened yet.",
+                None,
+                "What sync does is told here, newest first.",
+            );
+            return;
+        }
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let rows = self.log.len();
+        egui::ScrollArea::vertical().id_salt("log").auto_shrink(false).show_rows(
+            ui,
+            SYNC_LOG_ROW_HEIGHT,
+            rows,
+            |ui, range| {
+                for (at, said) in self.log.iter().skip(range.start).take(range.len()) {
+                    let colours = ThemeColors::of(ui);
+                    let (left, width) = column(ui);
+                    let (rect, response) =
+                        ui.allocate_exact_size(vec2(ui.available_width(), SYNC_LOG_ROW_HEIGHT), Sense::hover());
+                    set_accessible_name(&response, Role::ListItem, &format!("{at}: {said}"));
+                    let top = rect.top() + 4.0;
+                    let small = theme::small();
+                    paint_clipped_text(ui, pos2(left, top), 132.0, at, &theme::caption(), colours.muted);
+                    let used =
+                        paint_clipped_text(ui, pos2(left + 140.0, top - 2.0), width - 140.0, said, &small, colours.ink);
+                    if used >= width - 142.0 {
+                        response.on_hover_text(said); // it may be cut short
+                    }
+                }
+            },
+        );
+    }
+}
+
+fn volume_row(session: &Session, volume: &engine::Volume) -> VolumeRow {
+    let spread = session.sync_progress(volume.id);
+    let shares = &session.sync().shares;
+    let hubs: Vec<&str> =
+        shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume.id)).map(|hub| hub.url.as_str()).collect();
+    let icon = match spread.delivery {
+        engine::DeliveryState::NotShared => icons::FLOPPY,
+        engine::DeliveryState::SavedLocally => icons::HOURGLASS,
+        engine::DeliveryState::Synced | engine::DeliveryState::SentToAwayHub => icons::CHECK,
+    };
+    let mut state = spread.describe();
+    if let Some((who, at)) = spread.last_seen() {
+        state += &format!(" · {who} last seen {}", time_label(at));
+    }
+    if let Some(at) = spread.last_received {
+        state += &format!(" · received {}", time_label(at));
+    }
+    if !hubs.is_empty() {
+        state += &format!(" · over {}", hubs.join(", "));
+    }
+    let addresses = hubs.iter().map(|hub| engine::volume_address(hub, volume.id)).collect();
+    VolumeRow { id: volume.id, name: volume.name.clone(), state, icon, addresses }
+}
+
+fn hub_row(session: &Session, hub: &engine::SharedHub) -> HubRow {
+    let state = session.sync().states.get(&hub.url);
+    let seen =
+        state.and_then(|state| state.seen).map(|at| format!(", last heard {}", time_label(at))).unwrap_or_default();
+    let reach = state.map(|state| &state.reach);
+    let (icon, words, online) = match reach {
+        Some(HubConnection::Online) => {
+            let behind = state.map_or(0, |state| state.behind.len());
+            let documents = state.map_or(0, |state| state.documents);
+            let mut far = match behind {
+                0 => format!("{documents} documents, all the same"),
+                some => format!("{documents} documents, {some} on their way"),
+            };
+            let files = state.map(|state| state.blobs.describe()).filter(|words| !words.is_empty());
+            if let Some(files) = files {
+                far += &format!(" · {files}");
+            }
+            (icons::PLUGS_CONNECTED, format!("Connected · {far}{seen}"), true)
+        }
+        Some(HubConnection::Offline { why }) => {
+            (icons::OFFLINE, format!("Not there{seen}: {why}. It is tried again by itself."), false)
+        }
+        Some(HubConnection::Paused) => (icons::PLUG, "Not called: sync is paused".to_owned(), false),
+        Some(HubConnection::Connecting) | None => (icons::HOURGLASS, "Being called…".to_owned(), false),
+    };
+    HubRow { url: hub.url.clone(), state: words, icon, online }
+}
+
+fn device_row(seen: &engine::SeenDevice, here: bool) -> DeviceRow {
+    let state = if here { "Connected now".to_owned() } else { format!("Last seen {}", when(seen.at.as_seconds())) };
+    DeviceRow { name: seen.name.clone(), here, state }
+}
+
+/// How far a note has got, in words.
+pub(crate) fn of_note(session: &Session, note: DocId) -> String {
+    let spread = session.sync_progress(note);
+    let mut words = spread.describe();
+    if let Some(at) = spread.last_synced.filter(|_| spread.delivery == engine::DeliveryState::Synced) {
+        words += &format!(" {}", time_label(at));
+    }
+    if let Some((who, at)) = spread.last_seen() {
+        words += &format!(" · {who} last seen {}", time_label(at));
+    }
+    if let Some(at) = spread.last_received {
+        words += &format!(" · received {}", time_label(at));
+    }
+    words
+}
+
+/// The time of day.
+pub(crate) fn time_label(at: UnixMillis) -> String {
+    super::history::short_date_label(at.as_seconds())
+}
+
+/// The glyph of how sync stands, and its colour; the words beside it say the same.
+pub(crate) fn status_icon(standing: &SyncStatus, colours: &ThemeColors) -> (&'static str, Color32) {
+    match standing {
+        SyncStatus::NotShared => (icons::FLOPPY, colours.muted),
+        SyncStatus::Paused => (icons::CLOCK, colours.muted),
+        SyncStatus::Offline => (icons::OFFLINE, colours.muted),
+        SyncStatus::Connecting | SyncStatus::Syncing(_) => (icons::HOURGLASS, colours.muted),
+        SyncStatus::Synced { .. } => (icons::CHECK_CIRCLE, colours.ok),
+    }
+}
+
+/// Where the page's column begins, and how wide it is.
+fn column(ui: &Ui) -> (f32, f32) {
+    let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
+    (ui.max_rect().left() + ((ui.available_width() - width) / 2.0).max(0.0), width)
+}
+
+fn title(ui: &mut Ui, text: &str) {
+    ui.add_space(space::L);
+    let (left, width) = column(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+    set_accessible_name(&response, Role::Heading, text);
+    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 12.0), line: 16.0 };
+    paint_clipped_text(ui, pos2(left, rect.top() + 2.0), width, text, &style, ThemeColors::of(ui).muted);
+}
+
+/// A line of a list: a glyph, a name and what is to be said of it, buttons at the right.
+fn line(
+    ui: &mut Ui,
+    salt: &str,
+    (icon, colour): (&str, Color32),
+    name: &str,
+    state: &str,
+    tools: impl FnOnce(&mut Ui),
+) {
+    let colours = ThemeColors::of(ui);
+    let (left, width) = column(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SYNC_ROW_HEIGHT), Sense::hover());
+    let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, SYNC_ROW_HEIGHT));
+    set_accessible_name(&response, Role::ListItem, &format!("{name}: {state}"));
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    let layout = Layout::right_to_left(Align::Center);
+    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(("line", salt)).layout(layout));
+    child.spacing_mut().item_spacing.x = space::S;
+    tools(&mut child);
+    let right = child.min_rect().left() - space::L;
+    let middle = pos2(rect.left() + 8.0, rect.center().y);
+    ui.painter().text(middle, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
+    let at = rect.left_top() + vec2(28.0, 7.0);
+    let room = right - at.x;
+    paint_clipped_text(ui, at, room, name, &theme::small(), colours.ink);
+    let used = paint_clipped_text(ui, at + vec2(0.0, 20.0), room, state, &theme::caption(), colours.muted);
+    if used >= room - 1.0 {
+        response.on_hover_text(state);
+    }
+}
+
+fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<PageAction>) {
+    let colours = ThemeColors::of(ui);
+    let colour = if row.icon == icons::CHECK { colours.ok } else { colours.muted };
+    line(ui, &row.name, (row.icon, colour), &row.name, &row.state, |ui| {
+        if row.addresses.is_empty() {
+            let share = text_button(ui, "Share…", false);
+            set_accessible_name(&share, Role::Button, &format!("Share {}", row.name));
+            if share.clicked() {
+                actions.push(PageAction::Share(row.id));
+            }
+            return;
+        }
+        if icon_button(ui, icons::X_CIRCLE, &format!("Stop sharing {}", row.name), None).clicked() {
+            actions.push(PageAction::Do(Command::UnshareVolume { volume: row.id, hub: String::new() }));
+        }
+        if icon_button(ui, icons::COPY, &format!("Copy the address of {}", row.name), None).clicked() {
+            ui.ctx().copy_text(row.addresses.join("\n"));
+            actions.push(PageAction::Say("The address is copied. Another device gets the volume by it.".to_owned()));
+        }
+    });
+}
+
+/// A part of the page that can be chosen; whether it was clicked.
+fn part(ui: &mut Ui, text: &str, on: bool) -> bool {
+    let colours = ThemeColors::of(ui);
+    let font = theme::inter_font(if on { theme::InterCut::SemiBold } else { theme::InterCut::Regular }, 13.0);
+    let colour = if on { colours.ink } else { colours.muted };
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), font, colour);
+    let (rect, response) =
+        ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::S, size::MIN_CLICK_HEIGHT), Sense::click());
+    if on {
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.sunken);
+    } else {
+        ui::widgets::paint_hover_fill(ui, &response);
+    }
+    ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
+    response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, on, text));
+    response.clicked()
+}
+
+impl AppWindow {
+    /// Performs a command that concerns sync.
+    pub(crate) fn run_sync(&mut self, wish: SyncCommand) {
+        match wish {
+            SyncCommand::Show(tab) => match &mut self.view {
+                Some(PageView::Sync(page)) => page.tab = tab,
+                _ => self.view = Some(PageView::Sync(Box::new(SyncPage::new(tab)))),
+            },
+            SyncCommand::Pause => {
+                let paused = self.session().is_some_and(|session| session.sync().shares.paused);
+                if self.send(Command::PauseSync { paused: !paused }) {
+                    self.toasts.show_message(if paused { "Sync goes on." } else { "Sync is paused. Nothing is lost." });
+                }
+            }
+            SyncCommand::Retry => {
+                if self.send(Command::RetrySync) {
+                    self.toasts.show_message("Hubs are called.");
+                }
+            }
+            SyncCommand::Share => {
+                let here =
+                    self.active_pane.note.and_then(|note| self.session()?.locate_file(note)).map(|(volume, _)| volume);
+                match here.or_else(|| self.session()?.volumes().next().map(|volume| volume.id)) {
+                    Some(volume) => self.ask_share(volume),
+                    None => self.toasts.show_message("Open a folder first: what is shared is a volume."),
+                }
+            }
+            SyncCommand::Join => {
+                let (address, folder) = (String::new(), String::new());
+                self.overlay = WindowOverlay::Dialog(Dialog::Join { address, folder, trouble: None });
+            }
+            SyncCommand::Devices => self.open_settings(SettingsSection::Devices),
+        }
+    }
+
+    /// Asks over which hub a volume shall be shared.
+    pub(crate) fn ask_share(&mut self, volume: DocId) {
+        let Some(session) = self.session() else { return };
+        let Some(known) = session.volume(volume) else { return };
+        let hub = session.sync().shares.hubs.first().map_or_else(String::new, |hub| hub.url.clone());
+        let name = known.name.clone();
+        self.overlay = WindowOverlay::Dialog(Dialog::Share { volume, name, hub, trouble: None });
+    }
+
+    /// Shares a volume. Gives why not.
+    pub(crate) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
+        let Some(driver) = &mut self.driver else { return Ok(()) };
+        driver.command(Command::ShareVolume { volume, hub }).map_err(|reject| ui::text::sentence(&reject.0))?;
+        self.run_sync(SyncCommand::Show(SyncTab::State));
+        Ok(())
+    }
+
+    /// Gets a shared volume into a folder. What the disk says is told when it has said it.
+    pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
+        let Some(driver) = &self.driver else { return Ok(()) };
+        engine::read_volume_address(&address).map_err(|reject| ui::text::sentence(&reject.0))?;
+        let (handle, tell, wake) = (driver.handle(), self.saved.0.clone(), ctx.clone());
+        std::thread::spawn(move || {
+            let made = match host::fs::copy::is_empty(&folder) {
+                false => Err(format!("the folder is not empty: {}", folder.display())),
+                true => host::fs::copy::make_folder(&folder).map_err(|error| error.to_string()),
+            };
+            let asked = made.and_then(|()| {
+                handle.command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
+            });
+            let _ = tell.send(match asked {
+                Ok(()) => "The volume is asked for; its notes appear as they come.".to_owned(),
+                Err(why) => format!("{}.", ui::text::sentence(&why)),
+            });
+            wake.request_repaint_after(Duration::from_millis(1));
+        });
+        self.run_sync(SyncCommand::Show(SyncTab::State));
+        Ok(())
+    }
+
+    /// Has the page on sync take in the texts that it asked for.
+    pub(crate) fn sync_step(&mut self) {
+        if let (Some(PageView::Sync(page)), Some(driver)) = (&mut self.view, &self.driver) {
+            page.merges.step(driver);
+        }
+    }
+}

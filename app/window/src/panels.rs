@@ -1,0 +1,7 @@
+//! What stands beside the note: file tree, outline, backlinks, variables.
+
+pub(crate) mod backlinks_panel;
+pub(crate) mod outline;
+pub(crate) mod related;
+pub(crate) mod tree;
+pub(crate) mod variables;

@@ -1,0 +1,210 @@
+//! The panel at the right: for now the outline of the open note and what is known about it.
+
+use editor::note_editor::EditContext;
+use editor::row_splitter::RowKind;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
+use engine::{KernelPhase, Session};
+use pulldown_cmark::Event as Mark;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use store::DocId;
+use ui::text::amount;
+use ui::text::format_thousands;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::widgets::{self, paint_clipped_text, set_accessible_name};
+
+/// A frame may spend this much on rows that nobody looked at yet.
+const OUTLINE_FRAME_BUDGET: Duration = Duration::from_millis(4);
+
+/// Words of headings that are kept beyond those that are shown.
+const MAX_CACHED_HEADINGS: usize = 500;
+
+struct OutlineHeading {
+    at: usize,
+    level: u8,
+    text: Rc<str>,
+}
+
+/// The outline as it was made last.
+#[derive(Default)]
+pub(crate) struct OutlinePanel {
+    made: Option<(DocId, u64)>,
+    headings: Vec<OutlineHeading>,
+    /// The words of headings by the hash of their row, so that typing elsewhere costs nothing here.
+    known: HashMap<u64, Rc<str>>,
+}
+
+impl OutlinePanel {
+    fn refresh(&mut self, ui: &Ui, world: &mut EditContext<'_>) {
+        let key = (world.note.id, world.note.revision());
+        if self.made == Some(key) {
+            return;
+        }
+        let begun = Instant::now();
+        let mut headings = Vec::new();
+        for block in 0..world.sheet.len() {
+            match world.sheet.has_headings(block) {
+                Some(false) => continue,
+                None if begun.elapsed() > OUTLINE_FRAME_BUDGET => {
+                    // The rows that were cut are kept: the next frame comes further.
+                    ui.ctx().request_repaint();
+                    return;
+                }
+                Some(true) | None => {}
+            }
+            let start = world.sheet.start(block);
+            let texts = world.texts;
+            for row in world.rows(block) {
+                if let RowKind::Heading(level) = row.kind {
+                    let source = &texts[block].text[row.content.clone()];
+                    let text = self.known.entry(row.hash).or_insert_with(|| words(source).into()).clone();
+                    headings.push(OutlineHeading { at: start + row.content.start, level, text });
+                }
+            }
+        }
+        if self.known.len() > 2 * headings.len() + MAX_CACHED_HEADINGS {
+            self.known.clear();
+        }
+        self.headings = headings;
+        self.made = Some(key);
+    }
+
+    /// Draws the panel. Gives the byte to go to.
+    pub(crate) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        world: Option<&mut EditContext<'_>>,
+    ) -> Option<usize> {
+        let colours = ThemeColors::of(ui);
+        let Some(world) = world else {
+            title(ui, "Outline");
+            line(ui, "No note is open.", colours.muted);
+            return None;
+        };
+        self.refresh(ui, world);
+        let mut chosen = None;
+        egui::ScrollArea::vertical().id_salt("outline").auto_shrink(false).show(ui, |ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            title(ui, "Outline");
+            if self.headings.is_empty() {
+                line(ui, "No headings yet: a line that begins with # is one.", colours.muted);
+            }
+            let top = self.headings.iter().map(|heading| heading.level).min().unwrap_or(1);
+            for heading in &self.headings {
+                let (rect, response) =
+                    ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
+                if !ui.is_rect_visible(rect) {
+                    continue;
+                }
+                let rect = rect.shrink2(vec2(space::S, 0.0));
+                if response.hovered() {
+                    ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
+                }
+                let inset = space::S + space::L * f32::from(heading.level - top);
+                let at = pos2(rect.left() + inset, rect.center().y - 10.0);
+                paint_clipped_text(ui, at, rect.right() - at.x - space::S, &heading.text, &theme::small(), colours.ink);
+                widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
+                set_accessible_name(&response, Role::Link, &heading.text);
+                if response.clicked() {
+                    chosen = Some(heading.at);
+                }
+            }
+            ui.add_space(space::L);
+            title(ui, "About this note");
+            facts(ui, session, world);
+            ui.add_space(space::XL);
+        });
+        chosen
+    }
+}
+
+fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>) {
+    let note = world.note;
+    let place = session.locate_file(note.id);
+    let volume = place.and_then(|(volume, _)| session.volume(volume));
+    fact(ui, "Volume", volume.map_or("", |volume| volume.name.as_str()));
+    fact(ui, "Path", place.map_or("", |(_, path)| path));
+    fact(ui, "Size", &amount(note.length() as u64));
+    fact(ui, "Words", &format_thousands(world.sheet.words()));
+    fact(ui, "Blocks", &format_thousands(world.texts.len()));
+    fact(ui, "Cells", &format_thousands(world.sheet.cells()));
+    fact(ui, "Changes waiting", if note.is_ahead_of_file() { "yes, on their way to the file" } else { "none" });
+    fact(
+        ui,
+        "Kernel",
+        &format!(
+            "{}, {}",
+            note.kernel_name().unwrap_or("built in"),
+            match note.kernel {
+                KernelPhase::Off => "off; the next cell starts it",
+                KernelPhase::Idle => "idle",
+                KernelPhase::Busy(_) => "running",
+            }
+        ),
+    );
+}
+
+fn title(ui: &mut Ui, text: &str) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
+    let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
+    ui.painter().text(
+        rect.left_center() + vec2(space::L, 0.0),
+        Align2::LEFT_CENTER,
+        text,
+        font,
+        ThemeColors::of(ui).ink,
+    );
+    set_accessible_name(&response, Role::Heading, text);
+}
+
+fn line(ui: &mut Ui, text: &str, colour: egui::Color32) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+    let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+    paint_clipped_text(ui, at, rect.width() - 2.0 * space::L, text, &theme::small(), colour);
+    set_accessible_name(&response, Role::Label, text);
+}
+
+fn fact(ui: &mut Ui, name: &str, value: &str) {
+    let colours = ThemeColors::of(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+    set_accessible_name(&response, Role::Label, &format!("{name}: {value}"));
+    let y = rect.center().y - 10.0;
+    let left = rect.left() + space::L;
+    paint_clipped_text(ui, pos2(left, y), 120.0, name, &theme::small(), colours.muted);
+    let right = Rect::from_min_max(pos2(left + 128.0, y), pos2(rect.right() - space::L, y));
+    let style = theme::TypeStyle { font: theme::tabular_font(13.0), line: 20.0 };
+    paint_clipped_text(ui, right.min, right.width(), value, &style, colours.ink);
+    response.on_hover_text(value);
+}
+
+/// A heading without its marks.
+fn words(source: &str) -> String {
+    let read = text::markdown::parse(source, text::markdown::parser_options(), |parser| {
+        let mut text = String::new();
+        for mark in parser {
+            match mark {
+                Mark::Text(part) | Mark::Code(part) => text.push_str(&part),
+                Mark::SoftBreak | Mark::HardBreak => text.push(' '),
+                _ => {}
+            }
+        }
+        text
+    });
+    let text = read.unwrap_or_else(|_| source.trim().to_owned());
+    if text.is_empty() { "(empty heading)".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn headings_without_marks() {
+        assert_eq!(words("## A `b` *c* [d](e) ##"), "A b c d");
+        assert_eq!(words("#"), "(empty heading)");
+    }
+}

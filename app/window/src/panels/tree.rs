@@ -1,0 +1,642 @@
+//! The tree at the left: starred and recent notes, then volumes, folders, notes. Flattened when something changed,
+//! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
+
+use crate::handlers::exports::ExportCommand;
+use crate::notebook::page::PageAction;
+use crate::shell::commands;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
+use engine::commands::CommandId;
+use engine::{Command, ScanState, Session, Settings, Volume};
+use export::ExportScope;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
+use store::disk::FileRow;
+use store::{DocId, FileKind};
+use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::widgets::word_button;
+use ui::widgets::{self, icon_button, paint_clipped_text};
+
+const TREE_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
+const TREE_INDENT: f32 = space::L;
+/// Recent notes that are listed.
+const MAX_RECENT_NOTES: usize = 7;
+/// While a scan runs, the tree is made anew at most this often, in seconds.
+const TREE_REFRESH_SECONDS: f64 = 0.25;
+
+/// What a line stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum TreeItem {
+    /// Starred or recent notes.
+    Section {
+        open: bool,
+    },
+    Volume {
+        open: bool,
+    },
+    Folder {
+        path: String,
+        open: bool,
+    },
+    Note(DocId),
+    Attachment(DocId),
+}
+
+#[derive(Clone, Debug)]
+struct TreeRow {
+    volume: DocId,
+    depth: u16,
+    name: String,
+    thing: TreeItem,
+}
+
+/// Of each volume its id, revision and whether it is known; how often something was folded; starred and recent notes.
+type TreeStamp = (Vec<(DocId, u64, bool)>, u64, Vec<DocId>, Vec<DocId>);
+
+/// What a menu of the tree asks for, beyond commands of the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TreeAction {
+    /// A new note below this path of a volume.
+    NewNote(DocId, String),
+    /// Another name or place for a folder of a volume.
+    RenameFolder(DocId, String),
+    /// A copy beside it.
+    Duplicate(DocId),
+    /// To the starred notes, or away from them.
+    Star(DocId),
+    /// A link to it, for the clipboard.
+    CopyLink(DocId),
+    /// Where it lies, for the clipboard.
+    CopyPath(DocId),
+    /// How it was.
+    History(DocId),
+    /// An end to files of the trash.
+    Discard(Vec<DocId>),
+    /// To a new place, as HTML, PDF or Markdown.
+    Export(ExportCommand, ExportScope),
+}
+
+/// The tree's state: what is folded, and the lines as they were made last.
+#[derive(Default)]
+pub(crate) struct FileTree {
+    folded: HashSet<DocId>,
+    open: HashSet<(DocId, String)>,
+    recent_open: bool,
+    lines: Vec<TreeRow>,
+    /// What the lines were made of.
+    made: Option<TreeStamp>,
+    made_at: f64,
+    changes: u64,
+    /// The note that was shown to be open last.
+    marked: Option<DocId>,
+    reveal: bool,
+}
+
+impl FileTree {
+    /// The tree as it was folded last.
+    pub(crate) fn from_settings(settings: &Settings) -> FileTree {
+        let open = settings.unfolded.iter().cloned().collect();
+        let folded = settings.folded.iter().copied().collect();
+        FileTree { open, folded, recent_open: settings.recent_open, ..FileTree::default() }
+    }
+
+    /// Takes over what the settings say of it.
+    pub(crate) fn set(&mut self, settings: &Settings) {
+        let FileTree { folded, open, recent_open, .. } = FileTree::from_settings(settings);
+        if (&self.folded, &self.open, self.recent_open) != (&folded, &open, recent_open) {
+            (self.folded, self.open, self.recent_open) = (folded, open, recent_open);
+            self.changes += 1;
+        }
+    }
+
+    /// Has the settings remember what is folded.
+    pub(crate) fn store_settings(&self, settings: &mut Settings) {
+        settings.recent_open = self.recent_open;
+        settings.folded = self.folded.iter().copied().collect();
+        settings.folded.sort_unstable();
+        settings.unfolded = self.open.iter().cloned().collect();
+        settings.unfolded.sort_unstable();
+    }
+
+    /// Draws the tree.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PageAction>) {
+        self.head(ui, actions);
+        if self.marked != note {
+            self.marked = note;
+            self.reveal_note(session);
+        }
+        self.refresh(ui, session);
+        if self.lines.is_empty() {
+            return;
+        }
+        let reveal = std::mem::take(&mut self.reveal);
+        let marked = self.lines.iter().rposition(|line| matches!(line.thing, TreeItem::Note(id) if Some(id) == note));
+        let mut toggled = None;
+        egui::ScrollArea::vertical().id_salt("tree").auto_shrink(false).show_viewport(ui, |ui, viewport| {
+            #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
+            let top_of = |line: usize| line as f32 * TREE_ROW_HEIGHT;
+            ui.set_height(top_of(self.lines.len()) + space::XL);
+            let page = ui.max_rect();
+            if let Some(line) = marked.filter(|_| reveal) {
+                let rect =
+                    Rect::from_min_size(pos2(page.left(), page.top() + top_of(line)), vec2(1.0, TREE_ROW_HEIGHT));
+                ui.scroll_to_rect(rect, None);
+            }
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a line in sight")]
+            let (first, last) = (
+                (viewport.top() / TREE_ROW_HEIGHT).max(0.0) as usize,
+                (viewport.bottom() / TREE_ROW_HEIGHT).ceil().max(0.0) as usize,
+            );
+            for index in first..last.min(self.lines.len()) {
+                let rect = Rect::from_min_size(
+                    pos2(page.left(), page.top() + top_of(index)),
+                    vec2(page.width(), TREE_ROW_HEIGHT),
+                );
+                if self.line(ui, session, index, rect, note, actions) {
+                    toggled = Some(index);
+                }
+            }
+        });
+        if let Some(line) = toggled.and_then(|index| self.lines.get(index).cloned()) {
+            self.toggle(&line);
+            ui.ctx().request_repaint();
+        }
+    }
+
+    fn head(&self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
+        let colours = ThemeColors::of(ui);
+        let at = rect.left_center() + vec2(space::L, 0.0);
+        let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
+        ui.painter().text(at, Align2::LEFT_CENTER, "Notes", font, colours.ink);
+        let buttons = Rect::from_min_max(pos2(rect.right() - 72.0, rect.top() + space::XS), rect.max);
+        let mut child = ui
+            .new_child(egui::UiBuilder::new().max_rect(buttons).layout(egui::Layout::left_to_right(egui::Align::Min)));
+        child.spacing_mut().item_spacing.x = space::XS;
+        for (icon, name, id) in [
+            (icons::FOLDER_PLUS, "Open folder as volume", CommandId::FolderOpen),
+            (icons::FILE_PLUS, "New note", CommandId::NoteNew),
+        ] {
+            if icon_button(&mut child, icon, name, commands::key_of(id)).clicked() {
+                actions.push(PageAction::Run(id));
+            }
+        }
+    }
+
+    /// Makes the lines anew if something changed.
+    fn refresh(&mut self, ui: &Ui, session: &Session) {
+        let state: Vec<(DocId, u64, bool)> =
+            session.volumes().map(|volume| (volume.id, volume.revision, volume.known)).collect();
+        let (starred, recent) = (session.settings().starred.clone(), session.settings().recent.clone());
+        let stamp: TreeStamp = (state, self.changes, starred, recent);
+        if self.made.as_ref() == Some(&stamp) {
+            return;
+        }
+        let now = ui.input(|input| input.time);
+        let scans = session.volumes().any(|volume| matches!(volume.scanning, ScanState::Running { .. }));
+        let only_files =
+            self.made.as_ref().is_some_and(|made| (made.1, &made.2, &made.3) == (stamp.1, &stamp.2, &stamp.3));
+        if scans && only_files && now - self.made_at < TREE_REFRESH_SECONDS {
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(TREE_REFRESH_SECONDS));
+            return;
+        }
+        let (starred, recent) = (stamp.2.clone(), stamp.3.clone());
+        self.made = Some(stamp);
+        self.made_at = now;
+        self.lines.clear();
+        self.section(session, "Starred", true, &starred);
+        if recent.len() > 1 {
+            let recent: Vec<DocId> = recent.into_iter().take(MAX_RECENT_NOTES).collect();
+            self.section(session, "Recent", self.recent_open, &recent);
+        }
+        let mut volumes: Vec<&Volume> = session.volumes().collect();
+        volumes.sort_by_key(|volume| volume.name.to_lowercase());
+        for volume in volumes {
+            let open = !self.folded.contains(&volume.id);
+            let name = volume.name.clone();
+            self.lines.push(TreeRow { volume: volume.id, depth: 0, name, thing: TreeItem::Volume { open } });
+            if open {
+                self.folder(volume, "", 1);
+            }
+        }
+    }
+
+    /// A heading and the notes below it, where there are any.
+    fn section(&mut self, session: &Session, name: &str, open: bool, notes: &[DocId]) {
+        let places = notes.iter().filter_map(|note| Some((*note, session.locate_file(*note)?)));
+        let found: Vec<TreeRow> = places
+            .map(|(note, (volume, path))| {
+                let name = shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned();
+                TreeRow { volume, depth: 1, name, thing: TreeItem::Note(note) }
+            })
+            .collect();
+        let Some(volume) = found.first().map(|line| line.volume) else { return };
+        self.lines.push(TreeRow { volume, depth: 0, name: name.to_owned(), thing: TreeItem::Section { open } });
+        if open {
+            self.lines.extend(found);
+        }
+    }
+
+    /// The lines of one folder: folders first, then files, each by name.
+    fn folder(&mut self, volume: &Volume, prefix: &str, depth: u16) {
+        let (mut folders, mut files) = children(&volume.files, prefix);
+        folders.sort_by_key(|name| name.to_lowercase());
+        files.sort_by_key(|(name, _)| name.to_lowercase());
+        for name in folders {
+            let path = format!("{prefix}{name}/");
+            let open = self.open.contains(&(volume.id, path.clone()));
+            let thing = TreeItem::Folder { path: path.clone(), open };
+            self.lines.push(TreeRow { volume: volume.id, depth, name: name.to_owned(), thing });
+            if open {
+                self.folder(volume, &path, depth + 1);
+            }
+        }
+        for (name, row) in files {
+            let (name, thing) = match row.kind {
+                FileKind::Note | FileKind::Collection | FileKind::Script => (shown_name(name), TreeItem::Note(row.id)),
+                FileKind::Attachment => (name, TreeItem::Attachment(row.id)),
+            };
+            self.lines.push(TreeRow { volume: volume.id, depth, name: name.to_owned(), thing });
+        }
+    }
+
+    fn toggle(&mut self, line: &TreeRow) {
+        match &line.thing {
+            TreeItem::Section { .. } => {
+                if line.name == "Recent" {
+                    self.recent_open = !self.recent_open;
+                }
+            }
+            TreeItem::Volume { .. } => {
+                if !self.folded.remove(&line.volume) {
+                    self.folded.insert(line.volume);
+                }
+            }
+            TreeItem::Folder { path, .. } => {
+                let key = (line.volume, path.clone());
+                if !self.open.remove(&key) {
+                    self.open.insert(key);
+                }
+            }
+            TreeItem::Note(_) | TreeItem::Attachment(_) => {}
+        }
+        self.changes += 1;
+    }
+
+    /// Unfolds what is around the marked note.
+    fn reveal_note(&mut self, session: &Session) {
+        let Some((volume, path)) = self.marked.and_then(|note| session.locate_file(note)) else { return };
+        self.reveal = true;
+        self.changes += 1;
+        self.folded.remove(&volume);
+        for (at, _) in path.match_indices('/') {
+            self.open.insert((volume, path[..=at].to_owned()));
+        }
+    }
+
+    /// Draws a line. Whether it shall be folded or unfolded.
+    fn line(
+        &self,
+        ui: &Ui,
+        session: &Session,
+        index: usize,
+        rect: Rect,
+        note: Option<DocId>,
+        actions: &mut Vec<PageAction>,
+    ) -> bool {
+        let Some(line) = self.lines.get(index) else { return false };
+        let colours = ThemeColors::of(ui);
+        let starred = self.lines.iter().position(|line| matches!(line.thing, TreeItem::Volume { .. })).unwrap_or(0);
+        let id = match &line.thing {
+            // A note may stand among the starred ones, too.
+            TreeItem::Note(note) => ui.scope_id().with((note, index < starred, index.min(starred))),
+            thing => ui.scope_id().with((line.volume, &line.name, line.depth, file_of(thing).is_some(), index)),
+        };
+        let rect = rect.shrink2(vec2(space::S, 0.0));
+        let response = ui.interact(rect, id, Sense::click_and_drag());
+        let marked = index >= starred && matches!(line.thing, TreeItem::Note(id) if Some(id) == note);
+        self.carry(ui, session, line, rect, &response, actions);
+        menu(session, line, &response, actions);
+        response.widget_info(|| WidgetInfo::selected(Role::TreeItem, true, marked, &line.name));
+        if marked {
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+            let bar = Rect::from_min_size(rect.left_top() + vec2(0.0, 6.0), vec2(3.0, TREE_ROW_HEIGHT - 12.0));
+            ui.painter().rect_filled(bar, 2.0, colours.accent);
+        } else if response.hovered() {
+            ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
+        }
+        widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
+        let middle = rect.center().y;
+        let mut x = rect.left() + space::XS + TREE_INDENT * f32::from(line.depth.min(12));
+        let icon = |x: f32, icon: &str, points: f32| {
+            ui.painter().text(
+                pos2(x + 7.0, middle),
+                Align2::CENTER_CENTER,
+                icon,
+                theme::icon_font(points),
+                colours.muted,
+            );
+        };
+        match &line.thing {
+            TreeItem::Section { open } | TreeItem::Volume { open } | TreeItem::Folder { open, .. } => {
+                icon(x, if *open { icons::CARET_DOWN } else { icons::CARET_RIGHT }, 12.0);
+                ui.ctx().accesskit_node_builder(id, |node| node.set_expanded(*open));
+            }
+            TreeItem::Attachment(_) => icon(x, icons::PAPERCLIP, 13.0),
+            TreeItem::Note(_) if collection::is_collection(&line.name) => icon(x, icons::TABLE, 13.0),
+            TreeItem::Note(_) => {}
+        }
+        x += TREE_INDENT + 2.0;
+        let mut right = rect.right() - space::S;
+        if let (TreeItem::Volume { .. }, Some(volume)) = (&line.thing, session.volume(line.volume)) {
+            right -= self.about_volume(ui, volume, pos2(right, middle), &response);
+        }
+        let cut = match line.thing {
+            TreeItem::Volume { .. } | TreeItem::Section { .. } => theme::InterCut::SemiBold,
+            _ if marked => theme::InterCut::SemiBold,
+            _ => theme::InterCut::Regular,
+        };
+        let muted = matches!(line.thing, TreeItem::Attachment(_) | TreeItem::Section { .. });
+        let colour = if muted { colours.muted } else { colours.ink };
+        let style = theme::TypeStyle { font: theme::inter_font(cut, 13.0), line: 20.0 };
+        let shown = line.name.strip_suffix(".base").unwrap_or(&line.name);
+        paint_clipped_text(ui, pos2(x, middle - 10.0), right - x, shown, &style, colour);
+        let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
+        if !response.clicked() && !response.middle_clicked() {
+            return false;
+        }
+        match &line.thing {
+            TreeItem::Note(note) if beside => actions.push(PageAction::OpenBeside(*note)),
+            TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } => return true,
+            TreeItem::Note(note) => actions.push(PageAction::Open(*note)),
+            TreeItem::Attachment(_) => {
+                actions.push(PageAction::Say(format!(
+                    "An attachment stays as it is; open it with its own program: {}",
+                    line.name
+                )));
+            }
+        }
+        false
+    }
+
+    /// A line that is dragged, or onto which one is dropped.
+    fn carry(
+        &self,
+        ui: &Ui,
+        session: &Session,
+        line: &TreeRow,
+        rect: Rect,
+        response: &egui::Response,
+        actions: &mut Vec<PageAction>,
+    ) {
+        let colours = ThemeColors::of(ui);
+        if !matches!(line.thing, TreeItem::Section { .. } | TreeItem::Volume { .. }) {
+            response.dnd_set_drag_payload(line.clone());
+            if response.dragged()
+                && let Some(at) = ui.input(|input| input.pointer.latest_pos())
+            {
+                ghost(ui, at, &line.name);
+            }
+        }
+        let into = match &line.thing {
+            TreeItem::Volume { .. } => String::new(),
+            TreeItem::Folder { path, .. } => path.clone(),
+            TreeItem::Section { .. } | TreeItem::Note(_) | TreeItem::Attachment(_) => return,
+        };
+        let fits = |dragged: &TreeRow| dragged.volume == line.volume && !moves(session, dragged, &into).is_empty();
+        if response.dnd_hover_payload::<TreeRow>().is_some_and(|dragged| fits(&dragged)) {
+            let stroke = egui::Stroke::new(size::FOCUS_RING_WIDTH, colours.accent);
+            ui.painter().rect_stroke(rect, CONTROL_CORNER, stroke, egui::StrokeKind::Inside);
+        }
+        if let Some(dragged) = response.dnd_release_payload::<TreeRow>() {
+            let moves = moves(session, &dragged, &into);
+            if dragged.volume != line.volume {
+                actions.push(PageAction::Say("A note moves inside its volume only.".to_owned()));
+            } else if !moves.is_empty() {
+                actions.push(PageAction::Do(Command::MoveFiles { moves }));
+            }
+        }
+    }
+
+    /// How a volume's scan goes, or what is wrong with it; gives the width.
+    fn about_volume(&self, ui: &Ui, volume: &Volume, at: egui::Pos2, response: &egui::Response) -> f32 {
+        let colours = ThemeColors::of(ui);
+        if let Some(trouble) = &volume.trouble {
+            ui.painter().text(at, Align2::RIGHT_CENTER, icons::WARNING, theme::icon_font(14.0), colours.warn);
+            response.clone().on_hover_text(trouble);
+            return space::XL;
+        }
+        let text = match volume.scanning {
+            ScanState::Running { seen, .. } if seen > 0 => format!("{seen} files…"),
+            ScanState::Running { .. } if volume.files.is_empty() => "looking…".to_owned(),
+            ScanState::Running { .. } | ScanState::Idle => return 0.0,
+        };
+        let rect = ui.painter().text(at, Align2::RIGHT_CENTER, text, theme::tabular_font(12.0), colours.muted);
+        rect.width() + space::S
+    }
+}
+
+/// The file that a line stands for.
+fn file_of(thing: &TreeItem) -> Option<DocId> {
+    match thing {
+        TreeItem::Note(file) | TreeItem::Attachment(file) => Some(*file),
+        TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } => None,
+    }
+}
+
+/// The files below a folder.
+pub(crate) fn files_below<'a>(volume: &'a Volume, folder: &'a str) -> impl Iterator<Item = (&'a str, DocId)> {
+    let from = volume.files.range::<String, _>(folder.to_owned()..);
+    from.take_while(move |(path, _)| path.starts_with(folder)).map(|(path, row)| (path.as_str(), row.id))
+}
+
+/// The moves that bring a line into a folder of its volume (`a/b/`, or nothing for the volume itself).
+fn moves(session: &Session, line: &TreeRow, into: &str) -> Vec<(DocId, String)> {
+    match &line.thing {
+        TreeItem::Note(file) | TreeItem::Attachment(file) => {
+            let Some((_, path)) = session.locate_file(*file) else { return Vec::new() };
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let to = format!("{into}{name}");
+            if to == path { Vec::new() } else { vec![(*file, to)] }
+        }
+        TreeItem::Folder { path, .. } => {
+            let to = format!("{into}{}/", line.name);
+            let Some(volume) = session.volume(line.volume).filter(|_| to != *path && !into.starts_with(path.as_str()))
+            else {
+                return Vec::new();
+            };
+            files_below(volume, path).map(|(file, id)| (id, format!("{to}{}", &file[path.len()..]))).collect()
+        }
+        TreeItem::Section { .. } | TreeItem::Volume { .. } => Vec::new(),
+    }
+}
+
+/// What is dragged, beside the pointer.
+fn ghost(ui: &Ui, at: egui::Pos2, name: &str) {
+    let colours = ThemeColors::of(ui);
+    let layer = egui::LayerId::new(egui::Order::Tooltip, egui::Id::unique("dragged line"));
+    let painter = ui.ctx().layer_painter(layer);
+    let galley = painter.layout_no_wrap(name.to_owned(), theme::small().font, colours.ink);
+    let rect = Rect::from_min_size(at + vec2(space::M, space::S), galley.size() + vec2(2.0 * space::S, space::S));
+    painter.rect(rect, CONTROL_CORNER, colours.raised, egui::Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
+    painter.galley(rect.min + vec2(space::S, space::XS), galley, colours.ink);
+}
+
+/// The menu of a line.
+fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &mut Vec<PageAction>) {
+    if matches!(line.thing, TreeItem::Section { .. }) {
+        return;
+    }
+    response.context_menu(|ui| {
+        ui.set_min_width(180.0);
+        let mut chosen = None;
+        let mut item = |ui: &mut Ui, name: &str, action: PageAction| {
+            if ui.add(egui::Button::new(name).frame(false)).clicked() {
+                chosen = Some(action);
+            }
+        };
+        match &line.thing {
+            TreeItem::Note(note) => {
+                item(ui, "Open in a new tab", PageAction::OpenBeside(*note));
+                let is = session.settings().starred.contains(note);
+                item(ui, if is { "Take the star away" } else { "Star" }, PageAction::Tree(TreeAction::Star(*note)));
+                ui.separator();
+                let folder =
+                    session.locate_file(*note).map_or("", |(_, path)| &path[..path.rfind('/').map_or(0, |at| at + 1)]);
+                item(ui, "New note here…", PageAction::Tree(TreeAction::NewNote(line.volume, folder.to_owned())));
+                item(ui, "Duplicate", PageAction::Tree(TreeAction::Duplicate(*note)));
+                item(ui, "Rename or move", PageAction::Rename(*note));
+                item(ui, "History", PageAction::Tree(TreeAction::History(*note)));
+                ui.separator();
+                item(ui, "Copy link", PageAction::Tree(TreeAction::CopyLink(*note)));
+                item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*note)));
+                ui.separator();
+                exports(ui, &ExportScope::Note(*note), &mut item);
+                ui.separator();
+                item(ui, "Delete", PageAction::Delete(*note));
+            }
+            TreeItem::Attachment(file) => {
+                item(ui, "Rename or move", PageAction::Rename(*file));
+                item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*file)));
+                ui.separator();
+                item(ui, "Delete", PageAction::Delete(*file));
+            }
+            TreeItem::Folder { path, .. } => {
+                item(ui, "New note here…", PageAction::Tree(TreeAction::NewNote(line.volume, path.clone())));
+                let inner = format!("{path}New folder/");
+                item(ui, "New folder here…", PageAction::Tree(TreeAction::NewNote(line.volume, inner)));
+                item(ui, "Rename or move…", PageAction::Tree(TreeAction::RenameFolder(line.volume, path.clone())));
+                ui.separator();
+                exports(ui, &ExportScope::Folder(line.volume, path.clone()), &mut item);
+                ui.separator();
+                let volume = session.volume(line.volume);
+                let files: Vec<DocId> =
+                    volume.into_iter().flat_map(|volume| files_below(volume, path)).map(|(_, id)| id).collect();
+                let name = format!("Delete {} files", files.len());
+                item(ui, &name, PageAction::Do(Command::DeleteFiles { files }));
+            }
+            TreeItem::Volume { .. } => {
+                item(ui, "New note here…", PageAction::Tree(TreeAction::NewNote(line.volume, String::new())));
+                item(
+                    ui,
+                    "New folder here…",
+                    PageAction::Tree(TreeAction::NewNote(line.volume, "New folder/".to_owned())),
+                );
+                ui.separator();
+                item(ui, "Trash", PageAction::Run(CommandId::ViewTrash));
+                ui.separator();
+                exports(ui, &ExportScope::Folder(line.volume, String::new()), &mut item);
+                ui.separator();
+                item(ui, "Close volume", PageAction::Do(Command::CloseVolume { volume: line.volume }));
+            }
+            TreeItem::Section { .. } => {}
+        }
+        if let Some(action) = chosen {
+            actions.push(action);
+            ui.close();
+        }
+    });
+}
+
+/// The items of a menu that export something.
+fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
+    for (name, kind) in [
+        ("Export to HTML…", ExportCommand::Html),
+        ("Export to PDF…", ExportCommand::Pdf),
+        ("Export to Markdown folder…", ExportCommand::Folder),
+    ] {
+        item(ui, name, PageAction::Tree(TreeAction::Export(kind, what.clone())));
+    }
+}
+
+/// What the workspace shows where there is no volume yet.
+pub(crate) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
+    let colours = ThemeColors::of(ui);
+    let at = ui.cursor().min + vec2(space::L, space::S);
+    ui.painter().text(at, Align2::LEFT_TOP, "No folder is open.", theme::small().font, colours.muted);
+    let rect = Rect::from_min_size(at + vec2(0.0, 20.0), vec2(120.0, size::MIN_CLICK_HEIGHT));
+    if word_button(ui, rect, ui.scope_id().with("open"), "Open a folder", "Open a folder").clicked() {
+        actions.push(PageAction::Run(CommandId::FolderOpen));
+    }
+}
+
+/// A note's name as it is shown: without the ending.
+pub(crate) fn shown_name(file: &str) -> &str {
+    let short = file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown"));
+    short.filter(|short| !short.is_empty()).unwrap_or(file)
+}
+
+/// The folders and files straight below a prefix. What lies deeper is stepped over, not walked through.
+fn children<'a>(files: &'a BTreeMap<String, FileRow>, prefix: &str) -> (Vec<&'a str>, Vec<(&'a str, &'a FileRow)>) {
+    let (mut folders, mut found) = (Vec::new(), Vec::new());
+    let mut from = Bound::Included(prefix.to_owned());
+    while let Some((path, row)) = files.range::<String, _>((from.as_ref(), Bound::Unbounded)).next() {
+        let Some(rest) = path.strip_prefix(prefix) else { break };
+        match rest.split_once('/') {
+            Some((folder, _)) => {
+                folders.push(folder);
+                // `0` is what comes right after `/`.
+                from = Bound::Included(format!("{prefix}{folder}0"));
+            }
+            None => {
+                found.push((rest, row));
+                from = Bound::Excluded(path.clone());
+            }
+        }
+    }
+    (folders, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::BlobHash;
+
+    #[test]
+    fn only_what_is_straight_below() {
+        let row = |path: &str| FileRow {
+            volume: DocId([0; 16]),
+            path: path.to_owned(),
+            id: DocId([1; 16]),
+            kind: FileKind::Note,
+            size: 0,
+            mtime: 0,
+            hash: BlobHash::of(b""),
+            blocks: 0,
+            cells: 0,
+            heads: Vec::new(),
+        };
+        let paths = ["a.md", "b/c.md", "b/d/e.md", "b.md", "b-.md", "b0", "z/y/x.md"];
+        let files: BTreeMap<String, FileRow> = paths.iter().map(|path| ((*path).to_owned(), row(path))).collect();
+        let names = |prefix: &str| {
+            let (folders, files) = children(&files, prefix);
+            (folders, files.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(""), (vec!["b", "z"], vec!["a.md", "b-.md", "b.md", "b0"]));
+        assert_eq!(names("b/"), (vec!["d"], vec!["c.md"]));
+        assert_eq!(shown_name("....md"), "...");
+        assert_eq!(shown_name(".md"), ".md");
+    }
+}

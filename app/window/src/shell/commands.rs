@@ -1,0 +1,452 @@
+//! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
+//! `window.rs`; what they are called is in `engine::commands`.
+
+use super::command_mode::CellCommand;
+use crate::handlers::exports::ExportCommand;
+use crate::handlers::format_commands::FormatCommand;
+use crate::handlers::note_actions::NoteCommand;
+use crate::notebook::figure::FigureCommand;
+use crate::pages::sync::{SyncCommand, SyncTab};
+use crate::shell::page_view::NavigationCommand;
+use agent_ui::agent::AgentCommand;
+use agent_ui::memory::MemoryCommand;
+use editor::cell_edits::CellEdit;
+use eframe::egui;
+use egui::{Key, Modifiers};
+use engine::commands::{COMMANDS, CommandId, CommandInfo};
+use engine::keymap::effective_keymap;
+use engine::{Reactivity, Settings};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A command of the table, as the window knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WindowCommand {
+    Palette,
+    Switcher,
+    Search,
+    NewNote,
+    NewCollection,
+    OpenFolder,
+    Rescan,
+    CloseVolume,
+    Save,
+    Undo,
+    Redo,
+    CloseNote,
+    NewTab,
+    ReopenTab,
+    NextTab,
+    PreviousTab,
+    SplitRight,
+    SplitDown,
+    /// `on`: the caret moves on to the next row.
+    RunCell {
+        on: bool,
+    },
+    RunAll,
+    RunStale,
+    RunClean,
+    React(Reactivity),
+    Kernel,
+    /// Say what the note's cells may reach.
+    Grant,
+    Variables,
+    Stop,
+    Restart,
+    Left,
+    Right,
+    Theme,
+    Spelling,
+    /// Let scripts run while one types, or not.
+    ScriptRuns,
+    Correct,
+    Larger,
+    Smaller,
+    NormalSize,
+    Keys,
+    Settings,
+    Contrast,
+    /// It keeps notes in order.
+    File(NoteCommand),
+    /// It writes notes to a new place.
+    Export(ExportCommand),
+    /// A figure, looked at in another way.
+    Figure(FigureCommand),
+    /// Another view of a collection.
+    TurnView {
+        back: bool,
+    },
+    Quit,
+    PastePlain,
+    Find,
+    Replace,
+    NextMatch,
+    PreviousMatch,
+    Fold,
+    FoldAll,
+    UnfoldAll,
+    SelectNext,
+    SelectAll,
+    /// It writes at the caret.
+    Write(FormatCommand),
+    /// It concerns links or files.
+    Go(NavigationCommand),
+    /// It concerns whole cells.
+    Cells(CellCommand),
+    /// It concerns the agent.
+    Agent(AgentCommand),
+    /// It concerns what is remembered.
+    Remember(MemoryCommand),
+}
+
+/// What a command of the table is here. `None`: it stands on the command line alone.
+pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
+    Some(match id {
+        CommandId::PaletteOpen => WindowCommand::Palette,
+        CommandId::SwitcherOpen => WindowCommand::Switcher,
+        CommandId::SearchOpen => WindowCommand::Search,
+        CommandId::NoteNew => WindowCommand::NewNote,
+        CommandId::CollectionNew => WindowCommand::NewCollection,
+        CommandId::CollectionNextView => WindowCommand::TurnView { back: false },
+        CommandId::CollectionPreviousView => WindowCommand::TurnView { back: true },
+        CommandId::FigureCloser => WindowCommand::Figure(FigureCommand::In),
+        CommandId::FigureFarther => WindowCommand::Figure(FigureCommand::Out),
+        CommandId::FigureReset => WindowCommand::Figure(FigureCommand::Reset),
+        CommandId::FolderOpen => WindowCommand::OpenFolder,
+        CommandId::FolderRescan => WindowCommand::Rescan,
+        CommandId::VolumeClose => WindowCommand::CloseVolume,
+        CommandId::NoteSave => WindowCommand::Save,
+        CommandId::NoteUndo => WindowCommand::Undo,
+        CommandId::NoteRedo => WindowCommand::Redo,
+        CommandId::NoteClose => WindowCommand::CloseNote,
+        CommandId::TabNew => WindowCommand::NewTab,
+        CommandId::TabReopen => WindowCommand::ReopenTab,
+        CommandId::TabNext => WindowCommand::NextTab,
+        CommandId::TabPrevious => WindowCommand::PreviousTab,
+        CommandId::PaneSplitRight => WindowCommand::SplitRight,
+        CommandId::PaneSplitDown => WindowCommand::SplitDown,
+        CommandId::CellRun => WindowCommand::RunCell { on: false },
+        CommandId::NoteRunAll => WindowCommand::RunAll,
+        CommandId::NoteRunStale => WindowCommand::RunStale,
+        CommandId::NoteRunClean => WindowCommand::RunClean,
+        CommandId::CellsManual => WindowCommand::React(Reactivity::Manual),
+        CommandId::CellsMarks => WindowCommand::React(Reactivity::Marks),
+        CommandId::CellsAutomatic => WindowCommand::React(Reactivity::Automatic),
+        CommandId::ViewVariables => WindowCommand::Variables,
+        CommandId::KernelChoose => WindowCommand::Kernel,
+        CommandId::KernelGrant => WindowCommand::Grant,
+        CommandId::CellStop => WindowCommand::Stop,
+        CommandId::KernelRestart => WindowCommand::Restart,
+        CommandId::ViewLeft => WindowCommand::Left,
+        CommandId::ViewRight => WindowCommand::Right,
+        CommandId::ViewTheme => WindowCommand::Theme,
+        CommandId::ViewSpelling => WindowCommand::Spelling,
+        CommandId::ScriptRuns => WindowCommand::ScriptRuns,
+        CommandId::TextSpelling => WindowCommand::Correct,
+        CommandId::ViewLarger => WindowCommand::Larger,
+        CommandId::ViewSmaller => WindowCommand::Smaller,
+        CommandId::ViewReset => WindowCommand::NormalSize,
+        CommandId::AppKeys => WindowCommand::Keys,
+        CommandId::AppSettings => WindowCommand::Settings,
+        CommandId::ViewContrast => WindowCommand::Contrast,
+        CommandId::TextPastePlain => WindowCommand::PastePlain,
+        CommandId::AppQuit => WindowCommand::Quit,
+        CommandId::FindOpen => WindowCommand::Find,
+        CommandId::FindReplace => WindowCommand::Replace,
+        CommandId::FindNext => WindowCommand::NextMatch,
+        CommandId::FindPrevious => WindowCommand::PreviousMatch,
+        CommandId::FoldHere => WindowCommand::Fold,
+        CommandId::FoldAll => WindowCommand::FoldAll,
+        CommandId::FoldNone => WindowCommand::UnfoldAll,
+        CommandId::SelectNext => WindowCommand::SelectNext,
+        CommandId::SelectAll => WindowCommand::SelectAll,
+        CommandId::RowUp => WindowCommand::Write(FormatCommand::Up),
+        CommandId::RowDown => WindowCommand::Write(FormatCommand::Down),
+        CommandId::RowDuplicate => WindowCommand::Write(FormatCommand::Duplicate),
+        CommandId::TextBold => WindowCommand::Write(FormatCommand::Bold),
+        CommandId::TextItalic => WindowCommand::Write(FormatCommand::Italic),
+        CommandId::TextCode => WindowCommand::Write(FormatCommand::Code),
+        CommandId::TextStrike => WindowCommand::Write(FormatCommand::Strike),
+        CommandId::TextLink => WindowCommand::Write(FormatCommand::Link),
+        CommandId::TextTask => WindowCommand::Write(FormatCommand::Task),
+        CommandId::NoteRename => WindowCommand::Go(NavigationCommand::Rename),
+        CommandId::NoteDelete => WindowCommand::Go(NavigationCommand::Delete),
+        CommandId::FilesUndo => WindowCommand::Go(NavigationCommand::UndoMove),
+        CommandId::FilesFollow => WindowCommand::Go(NavigationCommand::FollowRenamed),
+        CommandId::ViewLinks => WindowCommand::Go(NavigationCommand::Links),
+        CommandId::ViewBroken => WindowCommand::Go(NavigationCommand::Broken),
+        CommandId::ViewAgenda => WindowCommand::Go(NavigationCommand::Agenda),
+        CommandId::ViewGraph => WindowCommand::Go(NavigationCommand::Graph),
+        CommandId::ViewLocalGraph => WindowCommand::Go(NavigationCommand::LocalGraph),
+        CommandId::NoteHistory => WindowCommand::Go(NavigationCommand::History),
+        CommandId::NoteWriters => WindowCommand::Go(NavigationCommand::Writers),
+        CommandId::ViewTrash => WindowCommand::Go(NavigationCommand::Trash),
+        CommandId::TrashEmpty => WindowCommand::Go(NavigationCommand::EmptyTrash),
+        CommandId::SyncStatus => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Show(SyncTab::State))),
+        CommandId::SyncMerges => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Show(SyncTab::Merges))),
+        CommandId::SyncLog => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Show(SyncTab::Log))),
+        CommandId::SyncPause => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Pause)),
+        CommandId::SyncRetry => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Retry)),
+        CommandId::SyncShare => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Share)),
+        CommandId::SyncJoin => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Join)),
+        CommandId::SyncDevices => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Devices)),
+        CommandId::NoteToday => WindowCommand::File(NoteCommand::Today),
+        CommandId::TemplateInsert => WindowCommand::File(NoteCommand::Template),
+        CommandId::NoteDuplicate => WindowCommand::File(NoteCommand::Duplicate),
+        CommandId::NoteStar => WindowCommand::File(NoteCommand::Star),
+        CommandId::CellAbove => WindowCommand::Cells(CellCommand::Work(CellEdit::Above)),
+        CommandId::CellBelow => WindowCommand::Cells(CellCommand::Work(CellEdit::Below)),
+        CommandId::CellDelete => WindowCommand::Cells(CellCommand::Work(CellEdit::Delete)),
+        CommandId::CellProse => WindowCommand::Cells(CellCommand::Work(CellEdit::Prose)),
+        CommandId::CellCode => WindowCommand::Cells(CellCommand::Work(CellEdit::Code)),
+        CommandId::CellMerge => WindowCommand::Cells(CellCommand::Work(CellEdit::Merge)),
+        CommandId::CellSplit => WindowCommand::Cells(CellCommand::Work(CellEdit::Split)),
+        CommandId::CellCopy => WindowCommand::Cells(CellCommand::Copy),
+        CommandId::CellCut => WindowCommand::Cells(CellCommand::Cut),
+        CommandId::CellPaste => WindowCommand::Cells(CellCommand::Paste),
+        CommandId::CellRunInsert => WindowCommand::Cells(CellCommand::RunInsert),
+        CommandId::CellFold => WindowCommand::Cells(CellCommand::Fold),
+        CommandId::CellSave => WindowCommand::Cells(CellCommand::Save),
+        CommandId::NoteRunAbove => WindowCommand::Cells(CellCommand::RunAbove),
+        CommandId::NoteRunBelow => WindowCommand::Cells(CellCommand::RunBelow),
+        CommandId::ExportHtml => WindowCommand::Export(ExportCommand::Html),
+        CommandId::ExportPdf => WindowCommand::Export(ExportCommand::Pdf),
+        CommandId::ExportFolder => WindowCommand::Export(ExportCommand::Folder),
+        CommandId::ExportOpen => WindowCommand::Export(ExportCommand::Open),
+        CommandId::AgentOpen => WindowCommand::Agent(AgentCommand::Panel),
+        CommandId::AgentNew => WindowCommand::Agent(AgentCommand::New),
+        CommandId::AgentStop => WindowCommand::Agent(AgentCommand::Stop),
+        CommandId::AgentResume => WindowCommand::Agent(AgentCommand::Resume),
+        CommandId::AgentAllow => WindowCommand::Agent(AgentCommand::Decide { allow: true }),
+        CommandId::AgentDeny => WindowCommand::Agent(AgentCommand::Decide { allow: false }),
+        CommandId::AgentTimeline => WindowCommand::Agent(AgentCommand::Timeline),
+        CommandId::AgentChanges => WindowCommand::Agent(AgentCommand::Changes),
+        CommandId::AgentBranches => WindowCommand::Agent(AgentCommand::Branches),
+        CommandId::AgentTools => WindowCommand::Agent(AgentCommand::Tools),
+        CommandId::ViewMemory => WindowCommand::Remember(MemoryCommand::Experiences),
+        CommandId::ViewTraces => WindowCommand::Remember(MemoryCommand::Traces),
+        CommandId::ViewBudget => WindowCommand::Remember(MemoryCommand::Budget),
+        CommandId::ViewSchedule => WindowCommand::Remember(MemoryCommand::Schedule),
+        CommandId::ViewAgents => WindowCommand::Remember(MemoryCommand::Agents),
+        CommandId::ViewPlans => WindowCommand::Remember(MemoryCommand::Plans),
+        CommandId::MemoryUndo => WindowCommand::Remember(MemoryCommand::Undo),
+        CommandId::NoteCells
+        | CommandId::AgentAsk
+        | CommandId::AgentRuns
+        | CommandId::AgentBudget
+        | CommandId::MemoryList
+        | CommandId::AgentTasks
+        | CommandId::AgentSchedule
+        | CommandId::MemoryTraces
+        | CommandId::AgentSteps
+        | CommandId::AgentSessions
+        | CommandId::AgentApprovals
+        | CommandId::WorkspaceInit
+        | CommandId::NoteCat
+        | CommandId::NoteEdit
+        | CommandId::WorkspaceList
+        | CommandId::NoteLinks
+        | CommandId::NoteRelated
+        | CommandId::WorkspaceTodos
+        | CommandId::CollectionList
+        | CommandId::NoteMove
+        | CommandId::NoteRemove
+        | CommandId::WorkspaceTrash
+        | CommandId::NoteRestore
+        | CommandId::FilesImport
+        | CommandId::FilesExport
+        | CommandId::NoteOutputs
+        | CommandId::WorkspaceCheck
+        | CommandId::SearchIndex
+        | CommandId::SearchKept
+        | CommandId::WorkspaceBackup
+        | CommandId::WorkspaceRestore
+        | CommandId::AppDoctor
+        | CommandId::LlmProviders
+        | CommandId::LlmSecrets
+        | CommandId::AppBench
+        | CommandId::AppScreenshots
+        | CommandId::AppCompletions
+        | CommandId::AppMan
+        | CommandId::SyncPair
+        | CommandId::SyncHub => return None,
+    })
+}
+
+/// The commands that the window offers.
+pub(crate) fn available_commands() -> impl Iterator<Item = &'static CommandInfo> {
+    COMMANDS.iter().filter(|command| command.window)
+}
+
+/// The keys of commands.
+type ShortcutTexts = BTreeMap<CommandId, Vec<&'static str>>;
+
+thread_local! {
+    /// The keys of each command, as they are set at the moment. One thread draws.
+    static COMMAND_KEYS: RefCell<ShortcutTexts> = const { RefCell::new(BTreeMap::new()) };
+    /// Every key that was ever set; each is kept for good, since there are few.
+    static INTERNED_KEY_TEXTS: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// The keys of a command.
+pub(crate) fn keys_of(id: CommandId) -> Vec<&'static str> {
+    COMMAND_KEYS.with_borrow(|keys| keys.get(&id).cloned()).unwrap_or_default()
+}
+
+/// The key that is shown for a command.
+pub(crate) fn key_of(id: CommandId) -> Option<&'static str> {
+    keys_of(id).first().copied()
+}
+
+/// A key and the command that it means.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyShortcut {
+    modifiers: Modifiers,
+    key: Key,
+    pub(crate) what: WindowCommand,
+}
+
+/// All keys, as they are set. From now on they are shown beside their commands.
+pub(crate) fn shortcuts(settings: &Settings) -> Vec<KeyShortcut> {
+    let map = effective_keymap(settings);
+    let spelling = |key: &String| {
+        INTERNED_KEY_TEXTS.with_borrow_mut(|known| {
+            let key = known.get(key.as_str()).copied().unwrap_or_else(|| String::leak(key.clone()));
+            known.insert(key);
+            key
+        })
+    };
+    let spelled: ShortcutTexts = map.iter().map(|(id, keys)| (*id, keys.iter().map(spelling).collect())).collect();
+    COMMAND_KEYS.set(spelled);
+    let mut all = Vec::new();
+    for command in available_commands() {
+        for (place, keys) in map.get(&command.id).into_iter().flatten().enumerate() {
+            if let (Some((modifiers, key)), Some(what)) = (parse(keys), window_command(command.id)) {
+                // Of the two keys that run a cell, the first moves on.
+                let what = if let WindowCommand::RunCell { .. } = what {
+                    WindowCommand::RunCell { on: place == 0 }
+                } else {
+                    what
+                };
+                all.push(KeyShortcut { modifiers, key, what });
+            }
+        }
+    }
+    all
+}
+
+/// A key as the table writes it.
+pub(crate) fn key_text(key: Key, modifiers: Modifiers) -> String {
+    let name = match key {
+        Key::Period => ".",
+        Key::Comma => ",",
+        Key::Equals => "Plus",
+        Key::ArrowUp => "ArrowUp",
+        Key::ArrowDown => "ArrowDown",
+        Key::ArrowLeft => "ArrowLeft",
+        Key::ArrowRight => "ArrowRight",
+        key => key.name(),
+    };
+    let parts = [(modifiers.command, "Ctrl+"), (modifiers.alt, "Alt+"), (modifiers.shift, "Shift+")];
+    parts.iter().filter(|(held, _)| *held).map(|(_, name)| *name).chain([name]).collect()
+}
+
+/// Whether a key can be given to a command: what types or moves the caret cannot.
+pub(crate) fn can_be_set(key: Key, modifiers: Modifiers) -> bool {
+    let function = Key::F1 <= key && key <= Key::F35;
+    function || modifiers.command || modifiers.alt || (key == Key::Enter && modifiers.shift)
+}
+
+impl KeyShortcut {
+    /// Whether this key press is meant.
+    pub(crate) fn matches_key(&self, key: Key, modifiers: Modifiers) -> bool {
+        // `+` stands behind shift on many keyboards, and behind `=` on others.
+        let symbol = matches!(self.key, Key::Plus);
+        // With shift, some keyboards report the other sign on the key.
+        let pipe = self.key == Key::Backslash && key == Key::Pipe;
+        let same = key == self.key || (symbol && key == Key::Equals) || pipe;
+        let modifiers = if symbol { Modifiers { shift: false, ..modifiers } } else { modifiers };
+        same && modifiers.matches_exact(self.modifiers)
+    }
+}
+
+/// Reads a key as the table writes it: `Ctrl+Shift+P`, `F5`, `Ctrl+Plus`.
+fn parse(text: &str) -> Option<(Modifiers, Key)> {
+    let mut modifiers = Modifiers::NONE;
+    let mut parts = text.split('+').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return Some((modifiers, Key::from_name(part)?));
+        }
+        modifiers |= match part {
+            "Ctrl" => Modifiers::COMMAND,
+            "Shift" => Modifiers::SHIFT,
+            "Alt" => Modifiers::ALT,
+            _ => return None,
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_and_key_of_the_table_is_known() {
+        for command in available_commands() {
+            assert!(window_command(command.id).is_some(), "not wired: {}", command.id);
+            for keys in command.keys {
+                assert!(parse(keys).is_some(), "not a key: {keys}");
+            }
+        }
+        let keys: usize = available_commands().map(|command| command.keys.len()).sum();
+        assert_eq!(shortcuts(&Settings::default()).len(), keys);
+        for preset in engine::keymap::KeymapPreset::ALL {
+            let settings = Settings { preset, ..Settings::default() };
+            for key in effective_keymap(&settings).values().flatten() {
+                let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
+                // As a press would be written down.
+                let (pressed, again) = parse(&key_text(code, modifiers)).expect("a key");
+                assert_eq!((pressed, again), (modifiers, code), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_of_every_preset_means_its_command() {
+        for preset in engine::keymap::KeymapPreset::ALL {
+            let settings = Settings { preset, ..Settings::default() };
+            let all = shortcuts(&settings);
+            let map = effective_keymap(&settings);
+            for (id, key) in available_commands().flat_map(|info| map[&info.id].iter().map(|key| (info.id, key))) {
+                let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
+                // As the keyboard reports it: the command key is Ctrl, too.
+                let ctrl = if modifiers.command { Modifiers::CTRL } else { Modifiers::NONE };
+                let meant =
+                    all.iter().find(|shortcut| shortcut.matches_key(code, modifiers | ctrl)).map(|found| found.what);
+                let meant = match meant {
+                    Some(WindowCommand::RunCell { .. }) => Some(WindowCommand::RunCell { on: false }),
+                    meant => meant,
+                };
+                assert_eq!(meant, window_command(id), "{preset:?}: {key} for {id}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_exact() {
+        let all = shortcuts(&Settings::default());
+        assert_eq!(key_of(CommandId::SwitcherOpen), Some("Ctrl+P"));
+        let find =
+            |key, modifiers| all.iter().find(|shortcut| shortcut.matches_key(key, modifiers)).map(|found| found.what);
+        let ctrl = Modifiers { ctrl: true, command: true, ..Modifiers::NONE };
+        assert_eq!(find(Key::P, ctrl), Some(WindowCommand::Switcher));
+        assert_eq!(find(Key::P, ctrl | Modifiers::SHIFT), Some(WindowCommand::Palette));
+        assert_eq!(find(Key::Equals, ctrl | Modifiers::SHIFT), Some(WindowCommand::Larger));
+        assert_eq!(find(Key::Enter, Modifiers::SHIFT), Some(WindowCommand::RunCell { on: true }));
+        assert_eq!(find(Key::Enter, ctrl), Some(WindowCommand::RunCell { on: false }));
+        assert_eq!(find(Key::P, Modifiers::NONE), None);
+    }
+}

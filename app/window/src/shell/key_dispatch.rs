@@ -1,0 +1,417 @@
+//! Keys on their way: to what floats, to the command table, to the note, to a text field, in this order. In the note
+//! each has done its work before the next is looked at. A key that comes in the same frame behind text for a text field
+//! waits for the next one, so that it sees what was typed.
+
+use super::command_mode::CellCommand;
+use super::commands::WindowCommand;
+use crate::handlers::format_commands::FormatCommand;
+use crate::overlays::dialogs::DialogDecision;
+use crate::{AppWindow, WindowOverlay};
+use editor::cell_edits::CellEdit;
+use editor::editor_keys::KeyOutcome;
+use editor::input_order::InputOrder;
+use editor::note_editor::{self, EditContext, Editor, ImePreedit, plain_ends};
+use eframe::egui;
+use egui::accesskit::{Action as Wish, ActionData, ActionRequest};
+use egui::{Event as Raw, ImeEvent, Key, Modifiers};
+
+impl AppWindow {
+    /// Takes this frame's keys out of the input, as far as they mean something here.
+    pub(crate) fn dispatch_keys(&mut self, ctx: &egui::Context) {
+        let events = ctx.input_mut(|input| std::mem::take(&mut input.events));
+        let events = self.filter_paste_events(ctx, events);
+        let (events, mut later) = self.filter_input_events(ctx, events);
+        let (mut keep, mut typed) = (Vec::with_capacity(events.len()), false);
+        let floats = |window: &AppWindow| (!matches!(window.overlay, WindowOverlay::None), window.find.is_some());
+        let begun = floats(self);
+        for event in events {
+            let about_keys = matches!(
+                event,
+                Raw::Key { pressed: true, .. }
+                    | Raw::Text(_)
+                    | Raw::Paste(_)
+                    | Raw::PasteImage(_)
+                    | Raw::Cut
+                    | Raw::Copy
+                    | Raw::Ime(_)
+            );
+            // A field that a key has just opened has the keyboard from the next frame on.
+            let waits = !later.is_empty() || (begun != floats(self));
+            if about_keys && waits {
+                later.push(event);
+                continue;
+            }
+            match &event {
+                Raw::PasteImage(picture) if self.writes(ctx) => {
+                    self.paste_picture(ctx, picture.clone());
+                    continue;
+                }
+                Raw::Key { key, pressed: true, modifiers, .. } => {
+                    if typed {
+                        later.push(event);
+                        continue;
+                    }
+                    if self.key(ctx, *key, *modifiers) {
+                        continue;
+                    }
+                    typed = true;
+                }
+                Raw::Text(_) | Raw::Paste(_) | Raw::Cut | Raw::Copy | Raw::Ime(_) => {
+                    if self.text(ctx, &event) {
+                        continue;
+                    }
+                    typed = true;
+                }
+                Raw::AccessKitActionRequest(request) if self.handle_accessibility_action(ctx, request) => continue,
+                _ => {}
+            }
+            keep.push(event);
+        }
+        ctx.input_mut(|input| input.events = keep);
+        InputOrder::requeue_events(ctx, later);
+    }
+
+    /// Whether the keyboard belongs to the note.
+    fn writes(&self, ctx: &egui::Context) -> bool {
+        let focused = ctx.memory(|memory| memory.focused());
+        self.view.is_none()
+            && self.active_pane.editor.caret.is_some()
+            && (focused == Some(note_editor::field()) || self.active_pane.editor.focus)
+    }
+
+    fn key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
+        if self.is_saving() {
+            return true;
+        }
+        let what =
+            self.shortcuts.iter().find(|shortcut| shortcut.matches_key(key, modifiers)).map(|shortcut| shortcut.what);
+        if !matches!(self.overlay, WindowOverlay::None) {
+            return self.overlay_key(ctx, key, modifiers, what);
+        }
+        if key == Key::Escape && self.release_dragged_rows() {
+            return true;
+        }
+        if self.writes(ctx) && self.vim_escape(ctx, key, modifiers) {
+            return true;
+        }
+        if self.complete_key(key, modifiers) || (self.writes(ctx) && self.code_key(ctx, key, modifiers)) {
+            return true;
+        }
+        if self.writes(ctx) && self.is_vims(key, modifiers) {
+            return self.vim_key(ctx, key, modifiers);
+        }
+        // Who has selected words means them, and not the tree.
+        let on_words =
+            what == Some(WindowCommand::Left) && self.writes(ctx) && !self.active_pane.editor.selected().is_empty();
+        let what = if on_words { Some(WindowCommand::Write(FormatCommand::Bold)) } else { what };
+        if let Some(what) = what
+            && self.means(ctx, what)
+        {
+            self.run_command(ctx, what);
+            return true;
+        }
+        if self.view.is_some() {
+            let closes = key == Key::Escape && modifiers.is_none();
+            self.view = self.view.take().filter(|_| !closes);
+            self.active_pane.editor.focus = closes && self.active_pane.editor.caret.is_some();
+            return closes;
+        }
+        if self.find_key(ctx, key, modifiers) {
+            return true;
+        }
+        if !self.writes(ctx) {
+            return self.unfocused_key(ctx, key, modifiers);
+        }
+        if self.slash_key(ctx, key, modifiers) {
+            return true;
+        }
+        if self.vim_key(ctx, key, modifiers) || self.jupyter_key(ctx, key, modifiers) {
+            return true;
+        }
+        if key == Key::Escape && modifiers.is_none() {
+            return self.escape();
+        }
+        self.write(ctx, |editor, world| editor.key(key, modifiers, world), modifiers.shift)
+    }
+
+    /// Ends what was begun last: several carets, a selection, editing.
+    fn escape(&mut self) -> bool {
+        let Some(caret) = self.active_pane.editor.caret else { return false };
+        if !self.active_pane.editor.more.is_empty() {
+            self.active_pane.editor.more.clear();
+        } else if self.find.is_some() {
+            self.close_find();
+        } else if !caret.is_empty() {
+            self.active_pane.editor.place_caret(caret.at);
+        } else {
+            self.active_pane.editor.end_editing();
+        }
+        true
+    }
+
+    /// Does something at every caret of the open note, and makes the edits that it asks for.
+    pub(crate) fn write(
+        &mut self,
+        ctx: &egui::Context,
+        step: impl FnMut(&mut Editor, &mut EditContext<'_>) -> KeyOutcome,
+        extend: bool,
+    ) -> bool {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let now = ctx.input(|input| input.time);
+        let done = self.with_note(ctx, dark, |world, editor, page| {
+            let done = editor.for_each_caret(world, step);
+            if let KeyOutcome::Page(direction) = done {
+                let anchor = editor.caret.map(|caret| caret.anchor);
+                page.move_caret_by_page(direction, editor, world);
+                if let (Some(caret), Some(anchor)) = (&mut editor.caret, anchor.filter(|_| extend)) {
+                    caret.anchor = anchor;
+                }
+            }
+            editor.touched = now;
+            done
+        });
+        ctx.request_repaint();
+        match done {
+            Some(KeyOutcome::Not) | None => false,
+            Some(KeyOutcome::Moved | KeyOutcome::Page(_)) => true,
+            Some(KeyOutcome::Edits(edits)) => {
+                self.apply_edits(edits);
+                self.active_pane.editor.reveal = true;
+                true
+            }
+        }
+    }
+
+    /// Whether a command's key means the command here: those that run a cell do in a cell.
+    fn means(&mut self, ctx: &egui::Context, what: WindowCommand) -> bool {
+        match what {
+            WindowCommand::RunCell { .. }
+            | WindowCommand::Cells(CellCommand::RunInsert | CellCommand::Work(CellEdit::Split)) => {
+                self.writes(ctx) && self.cell_of_caret(ctx).is_some()
+            }
+            WindowCommand::TurnView { .. } => self.has_collection(),
+            // A text field elsewhere has keys of its own.
+            WindowCommand::Undo | WindowCommand::Redo => !ctx.text_edit_focused(),
+            WindowCommand::Write(_) | WindowCommand::SelectNext | WindowCommand::SelectAll => {
+                self.writes(ctx) || (self.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
+            }
+            _ => true,
+        }
+    }
+
+    /// Keys while nothing has the keyboard: the page can still be turned.
+    fn unfocused_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
+        if ctx.memory(|memory| memory.focused()).is_some() {
+            return false;
+        }
+        match key {
+            Key::PageDown if modifiers.is_none() => self.active_pane.page.turn_by(1.0),
+            Key::PageUp if modifiers.is_none() => self.active_pane.page.turn_by(-1.0),
+            Key::Home if modifiers.is_none() || modifiers.command_only() => self.active_pane.page.scroll_to_byte(0),
+            Key::End if modifiers.is_none() || modifiers.command_only() => {
+                self.active_pane.page.scroll_to_byte(usize::MAX)
+            }
+            Key::A if modifiers.command_only() && self.active_pane.note.is_some() => {
+                let length =
+                    self.active_pane.note.and_then(|note| self.session()?.note(note)).map_or(0, engine::Note::length);
+                self.active_pane.editor.select_all(length);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn overlay_key(
+        &mut self,
+        ctx: &egui::Context,
+        key: Key,
+        modifiers: Modifiers,
+        what: Option<WindowCommand>,
+    ) -> bool {
+        let closes = key == Key::Escape && modifiers.is_none();
+        let enters = key == Key::Enter && modifiers.is_none();
+        match &mut self.overlay {
+            WindowOverlay::None => false,
+            WindowOverlay::Palette(palette) => {
+                if what == Some(WindowCommand::Search) && !palette.typed_query().is_empty() {
+                    let text = palette.typed_query().to_owned();
+                    self.close_overlay();
+                    self.open_search_for(&text);
+                    return true;
+                }
+                if closes
+                    || matches!(what, Some(WindowCommand::Palette | WindowCommand::Switcher | WindowCommand::Search))
+                {
+                    self.close_overlay();
+                    if let Some(what) = what.filter(|_| !closes) {
+                        self.run_command(ctx, what);
+                    }
+                    return true;
+                }
+                if enters {
+                    let choice = palette.take_choice();
+                    if let Some(choice) = choice {
+                        self.apply_palette_choice(ctx, choice);
+                    }
+                    return true;
+                }
+                modifiers.is_none() && palette.key(key)
+            }
+            WindowOverlay::Settings(page) => {
+                if page.is_asking() {
+                    let settings = self.driver.as_ref().map(|driver| driver.session().settings());
+                    let change = settings.and_then(|settings| page.key(key, modifiers, settings));
+                    self.set(ctx, change.into_iter().collect());
+                    ctx.request_repaint();
+                    return true;
+                }
+                let again = matches!(what, Some(WindowCommand::Keys | WindowCommand::Settings));
+                if closes || again {
+                    self.close_overlay();
+                }
+                closes || again
+            }
+            WindowOverlay::Search(seek) => {
+                if closes || matches!(what, Some(WindowCommand::Palette | WindowCommand::Switcher)) {
+                    self.close_overlay();
+                    if let Some(what) = what.filter(|_| !closes) {
+                        self.run_command(ctx, what);
+                    }
+                    return true;
+                }
+                if enters {
+                    if let Some(aim) = seek.take_choice() {
+                        self.go_to_hit(aim);
+                    }
+                    return true;
+                }
+                if modifiers.matches_exact(Modifiers::COMMAND) && key == Key::D {
+                    seek.toggle_saved_search();
+                    return true;
+                }
+                modifiers.is_none() && seek.key(key)
+            }
+            WindowOverlay::Dialog(dialog) => {
+                if closes {
+                    self.apply_dialog_decision(ctx, DialogDecision::Never);
+                    return true;
+                }
+                // A button that has the focus answers Enter itself.
+                let on_field = ctx.memory(|memory| memory.focused()).is_none_or(|id| {
+                    ["dialog field", "dialog folder"].into_iter().any(|name| id == egui::Id::unique(name))
+                });
+                if enters && on_field {
+                    if let Some(decision) = dialog.decision_on_enter() {
+                        self.apply_dialog_decision(ctx, decision);
+                    }
+                    return true;
+                }
+                matches!(what, Some(WindowCommand::Quit)) && {
+                    self.run_command(ctx, WindowCommand::Quit);
+                    true
+                }
+            }
+        }
+    }
+
+    /// Text that is typed, composed, pasted, copied or cut in the note.
+    fn text(&mut self, ctx: &egui::Context, event: &Raw) -> bool {
+        if matches!(event, Raw::Text(_)) {
+            self.take_caret(ctx);
+        }
+        if self.is_saving() || !self.writes(ctx) || !matches!(self.overlay, WindowOverlay::None) {
+            return false;
+        }
+        match event {
+            // Enter has come as a key.
+            Raw::Text(text) if matches!(text.as_str(), "" | "\n" | "\r") => true,
+            Raw::Paste(text) if self.vim_paste(ctx, text) => true,
+            Raw::Cut if self.vim_cut(ctx) => true,
+            Raw::Paste(text) => self.start_paste(ctx, text),
+            Raw::Text(text) if self.vim_text(ctx, text) || self.jupyter_text(ctx, text) => true,
+            Raw::Text(text) => {
+                let done = self.write(ctx, |editor, world| editor.write(text, world), false);
+                self.sync_slash(ctx, text == "/");
+                done
+            }
+            Raw::Copy | Raw::Cut => {
+                let text = self.selected_text();
+                if text.is_empty() {
+                    return false;
+                }
+                ctx.copy_text(text);
+                *event == Raw::Copy || self.write(ctx, |editor, world| editor.write("", world), false)
+            }
+            Raw::Ime(event) => self.composed(ctx, event),
+            _ => false,
+        }
+    }
+
+    /// Where letters are commands, the first one finds a caret.
+    fn take_caret(&mut self, ctx: &egui::Context) {
+        let free = matches!(self.overlay, WindowOverlay::None) && self.view.is_none();
+        let idle = self.active_pane.editor.caret.is_none() && ctx.memory(|memory| memory.focused()).is_none();
+        if free && idle && self.active_pane.note.is_some() && self.commands_by_letter() {
+            self.active_pane.page.restore_caret(&mut self.active_pane.editor);
+        }
+    }
+
+    fn composed(&mut self, ctx: &egui::Context, event: &ImeEvent) -> bool {
+        match event {
+            ImeEvent::Preedit { text, .. } if matches!(text.as_str(), "" | "\n" | "\r") => {
+                self.active_pane.editor.preedit = None
+            }
+            ImeEvent::Preedit { text, active_range_chars } => {
+                self.active_pane.editor.preedit =
+                    Some(ImePreedit { text: text.clone(), active: active_range_chars.clone() });
+                self.active_pane.editor.reveal = true;
+            }
+            ImeEvent::Commit(text) => {
+                self.active_pane.editor.preedit = None;
+                if !matches!(text.as_str(), "" | "\n" | "\r") && !self.vim_text(ctx, text) {
+                    self.write(ctx, |editor, world| editor.write(text, world), false);
+                }
+            }
+            ImeEvent::DeleteSurrounding { before_chars, after_chars } => {
+                let (before, behind) = (*before_chars, *after_chars);
+                self.write(ctx, |editor, world| editor.delete_surrounding(before, behind, world), false);
+            }
+            #[allow(deprecated, reason = "egui sends them no longer; the match is whole")]
+            ImeEvent::Enabled | ImeEvent::Disabled => {}
+        }
+        ctx.request_repaint();
+        true
+    }
+
+    /// What a screen reader, or another program that helps, writes into the row of the caret.
+    fn handle_accessibility_action(&mut self, ctx: &egui::Context, request: &ActionRequest) -> bool {
+        if request.target_node != note_editor::field().accesskit_id() {
+            return false;
+        }
+        let Some(ActionData::Value(text)) = &request.data else { return false };
+        match request.action {
+            Wish::ReplaceSelectedText => self.write(ctx, |editor, world| editor.write(text, world), false),
+            Wish::SetValue => self.write(
+                ctx,
+                |editor, world| {
+                    let Some(target) = editor.edit_target(world) else { return KeyOutcome::Not };
+                    let text = plain_ends(text);
+                    KeyOutcome::edit(target.replace(0..target.shown.len(), &text, text.len()))
+                },
+                false,
+            ),
+            _ => false,
+        }
+    }
+
+    /// What is selected, as it stands in the source.
+    pub(crate) fn selected_text(&self) -> String {
+        let Some(note) = self.active_pane.note.and_then(|note| self.session()?.note(note)) else {
+            return String::new();
+        };
+        let mut ranges = self.active_pane.editor.selected();
+        ranges.sort_by_key(|range| range.start);
+        let parts: Vec<String> = ranges.into_iter().filter_map(|range| note.slice(range.start, range.len())).collect();
+        parts.join("\n")
+    }
+}

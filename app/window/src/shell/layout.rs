@@ -1,0 +1,189 @@
+//! Where everything stands: tree, strip, note, panel, status line, in the order in which one reads, which is also the
+//! order of Tab.
+
+use super::tabs::{self, TabsContext};
+use crate::notebook::page::PageAction;
+use crate::{
+    AppWindow, WindowOverlay,
+    panels::{backlinks_panel, tree},
+};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::emath::easing::cubic_out;
+use egui::{Align2, CursorIcon, Id, Rect, Sense, Stroke, Ui, pos2};
+use std::ops::RangeInclusive;
+use ui::theme::{self, ThemeColors, size};
+use ui::widgets::set_accessible_name;
+
+/// How wide the edge of a panel is to grab.
+const PANEL_RESIZE_HANDLE_WIDTH: f32 = 8.0;
+/// A narrower window shows one of the two panels.
+const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 640.0;
+/// Folding takes this long, in seconds.
+const PANEL_ANIMATION_SECONDS: f32 = 0.12;
+
+impl AppWindow {
+    /// Draws the window; gives what was asked for.
+    pub(crate) fn show_layout(&mut self, ui: &mut Ui) -> Vec<PageAction> {
+        let mut actions = Vec::new();
+        let colours = ThemeColors::of(ui);
+        let all = ui.max_rect();
+        ui.painter().rect_filled(all, 0.0, colours.paper);
+        let ctx = ui.ctx().clone();
+        let time = if self.prefs.calm { 0.0 } else { PANEL_ANIMATION_SECONDS };
+        let fold =
+            |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, time, cubic_out);
+        // Where there is little room (a large scale, a small window), the note keeps some of it.
+        let both = all.width() >= MIN_TWO_PANEL_WINDOW_WIDTH || !self.prefs.right_open;
+        let wide = self.prefs.left.min(all.width() * 0.55).round();
+        let left = (wide * fold("left", self.prefs.left_open && both)).round();
+        let right = (self.prefs.right.min(all.width() * 0.45) * fold("right", self.prefs.right_open)).round();
+        let body = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - size::STATUS_BAR_HEIGHT));
+        let tree =
+            Rect::from_min_max(pos2(body.left() + left - wide, body.top()), pos2(body.left() + left, body.bottom()));
+        let panel = Rect::from_min_max(pos2(body.right() - right, body.top()), body.max);
+        let middle = Rect::from_min_max(pos2(tree.right(), body.top()), pos2(panel.left(), body.bottom()));
+        let line = Stroke::new(1.0, colours.line);
+        if left > 0.0 {
+            let mut ui =
+                ui::layout::part(ui, "left", tree.intersect(body).with_min_x(tree.left()), tree.intersect(body));
+            self.left(&mut ui, &mut actions);
+            ui.painter().vline(tree.right() - 0.5, body.y_range(), line);
+        }
+        let mut centre = ui::layout::part(ui, "middle", middle, middle);
+        match (&mut self.view, &self.driver) {
+            (Some(view), Some(driver)) => {
+                if view.show(&mut centre, driver.session(), self.active_pane.note, &mut actions) {
+                    self.view = None;
+                }
+            }
+            (Some(_) | None, _) => self.middle(&mut centre, &mut actions),
+        }
+        if right > 0.0 {
+            let mut ui = ui::layout::part(ui, "right", panel, panel);
+            self.right(&mut ui, &mut actions);
+            ui.painter().vline(panel.left() + 0.5, body.y_range(), line);
+        }
+        let bottom = Rect::from_min_max(pos2(all.left(), body.bottom()), all.max);
+        ui.painter().hline(bottom.x_range(), bottom.top() + 0.5, line);
+        let mut foot = ui::layout::part(ui, "status", bottom, bottom);
+        let mode = self.mode_says();
+        if let Some(driver) = &self.driver {
+            let session = driver.session();
+            let note = self.active_pane.note.and_then(|note| session.note(note));
+            self.status.show(&mut foot, session, note, self.active_pane.sheet.words(), mode.as_deref(), &mut actions);
+        }
+        if self.prefs.left_open && both {
+            let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
+            self.prefs.left = moved.unwrap_or(self.prefs.left);
+        }
+        if self.prefs.right_open {
+            let width = -self.prefs.right;
+            let moved = edge(ui, "right edge", panel.left(), body, -560.0..=-280.0, width);
+            self.prefs.right = -moved.unwrap_or(width);
+        }
+        if self.is_saving() {
+            saving(ui, all);
+        }
+        actions
+    }
+
+    fn left(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let Some(driver) = &self.driver else { return };
+        let session = driver.session();
+        self.tree.show(ui, session, self.active_pane.note, actions);
+        if session.is_open() && session.volumes().next().is_none() {
+            tree::show_empty_tree(ui, actions);
+        }
+    }
+
+    fn right(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let shown = match (self.agent.shown, self.variables.shown) {
+            (true, _) => 3,
+            (false, true) => 2,
+            (false, false) => usize::from(self.references.shown),
+        };
+        let shown = backlinks_panel::tabs(ui, shown);
+        (self.references.shown, self.variables.shown, self.agent.shown) = (shown == 1, shown == 2, shown == 3);
+        if self.agent.shown {
+            self.show_agent(ui, actions);
+            return;
+        }
+        if self.variables.shown {
+            self.show_variables(ui);
+            return;
+        }
+        if self.references.shown {
+            if let Some(driver) = &self.driver {
+                self.references.show(ui, driver, self.active_pane.note, actions);
+            }
+            return;
+        }
+        let dark = ui.visuals().dark_mode;
+        let ctx = ui.ctx().clone();
+        let AppWindow { driver, active_pane: here, outline, .. } = self;
+        let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
+        let shown = here.with_note(session, &ctx, dark, |world, _, page| {
+            if let Some(at) = outline.show(ui, session, Some(world)) {
+                page.scroll_to_byte(at);
+                ctx.request_repaint();
+            }
+        });
+        if shown.is_none() {
+            outline.show(ui, session, None);
+        }
+    }
+
+    fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let hold = !matches!(self.overlay, WindowOverlay::None) || self.find.is_some();
+        let waits = self.pending_note.is_some() && !self.has_chosen_note;
+        let AppWindow { driver, active_pane: here, panes, dismissed_problems: dismissed, prefs, find, .. } = self;
+        let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
+        let mut stage = TabsContext {
+            session,
+            here,
+            others: &mut panes.others,
+            dismissed,
+            find,
+            closes_find: false,
+            actions,
+            area: ui.max_rect(),
+            hold,
+            waits,
+            left_open: prefs.left_open,
+            right_open: prefs.right_open,
+        };
+        panes.tree.ui(&mut stage, ui);
+        let closes_find = stage.closes_find;
+        tabs::show_pane_handles(ui, &mut panes.tree);
+        tabs::release_drag_on_pointer_up(ui, std::iter::once(here).chain(panes.others.values_mut()));
+        if closes_find {
+            self.close_find();
+        }
+    }
+}
+
+/// The edge of a panel: dragged, it gives the panel's new width.
+fn edge(ui: &Ui, name: &str, x: f32, body: Rect, range: RangeInclusive<f32>, width: f32) -> Option<f32> {
+    let rect = Rect::from_x_y_ranges(
+        x - PANEL_RESIZE_HANDLE_WIDTH / 2.0..=x + PANEL_RESIZE_HANDLE_WIDTH / 2.0,
+        body.y_range(),
+    );
+    let response = ui.interact(rect, Id::unique(name), Sense::drag() - Sense::FOCUSABLE);
+    set_accessible_name(&response, Role::Splitter, name);
+    let response = response.on_hover_and_drag_cursor(CursorIcon::ResizeHorizontal);
+    if response.hovered() || response.dragged() {
+        let colours = ThemeColors::of(ui);
+        ui.painter().vline(x - 0.5, body.y_range(), Stroke::new(2.0, colours.accent));
+    }
+    let pointer = response.interact_pointer_pos().filter(|_| response.dragged())?;
+    Some((width + pointer.x - x).round().clamp(*range.start(), *range.end()))
+}
+
+/// While the window waits for the disk to close.
+fn saving(ui: &Ui, all: Rect) {
+    let colours = ThemeColors::of(ui);
+    let painter = ui.ctx().layer_painter(egui::LayerId::new(egui::Order::Tooltip, Id::unique("saving")));
+    painter.rect_filled(all, 0.0, colours.paper.gamma_multiply(0.8));
+    painter.text(all.center(), Align2::CENTER_CENTER, "Saving…", theme::body().font, colours.ink);
+}

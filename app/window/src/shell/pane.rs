@@ -1,0 +1,107 @@
+//! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
+//! several panes; each carries its caret through what happens in the others.
+
+use crate::notebook::collection::CollectionPage;
+use crate::notebook::page::NotePage;
+use crate::notebook::script::ScriptSync;
+use crate::panels::tree;
+use editor::display_map::DisplayMap;
+use editor::note_editor::{EditContext, Editor};
+use editor::render::TextStyleContext;
+use eframe::egui;
+use engine::{NotePhase, Session};
+use store::{Block, DocId, FileKind};
+use ui::theme::{self, size, space};
+
+/// The name of a pane, as long as the window is open.
+pub(crate) type PaneId = u64;
+
+/// A pane.
+pub(crate) struct EditorPane {
+    pub(crate) id: PaneId,
+    pub(crate) note: Option<DocId>,
+    /// Since when its note is being read.
+    pub(crate) reading: Option<f64>,
+    pub(crate) sheet: DisplayMap,
+    pub(crate) page: NotePage,
+    pub(crate) editor: Editor,
+    /// What it shows of a collection.
+    pub(crate) collection: CollectionPage,
+    /// When its script runs.
+    pub(crate) script: ScriptSync,
+    /// The note's column and the margin beside it, as drawn last.
+    pub(crate) measures: (f32, f32),
+}
+
+impl EditorPane {
+    /// A pane with a note that is to be read, or without one.
+    pub(crate) fn new(id: PaneId, note: Option<DocId>) -> EditorPane {
+        let mut pane = EditorPane {
+            id,
+            note: None,
+            reading: None,
+            sheet: DisplayMap::default(),
+            page: NotePage::default(),
+            editor: Editor::default(),
+            collection: CollectionPage::default(),
+            script: ScriptSync::default(),
+            measures: (size::NOTE_COLUMN_WIDTH, space::XXXL),
+        };
+        pane.show_note(note);
+        pane
+    }
+
+    /// The name of its note, and the whole way to it.
+    pub(crate) fn title(&self, session: &Session) -> Option<(String, String)> {
+        let (volume, path) = session.locate_file(self.note?)?;
+        let volume = session.volume(volume).map_or("", |volume| volume.name.as_str());
+        let (_, file) = path.rsplit_once('/').unwrap_or(("", path));
+        Some((tree::shown_name(file).to_owned(), format!("{volume} / {}", path.replace('/', " / "))))
+    }
+
+    /// Opens a note in it, or none.
+    pub(crate) fn show_note(&mut self, note: Option<DocId>) {
+        self.note = note;
+        self.reading = None;
+        self.collection.reset_for_note();
+        self.page.show_note(note, &mut self.editor);
+    }
+
+    /// Whether its note can be read yet, and if not, what there is to say.
+    pub(crate) fn note_phase(&self, session: &Session) -> Option<NotePhase> {
+        Some(session.note(self.note?)?.phase.clone())
+    }
+
+    /// Whether its note is a collection, and its text is not asked for.
+    pub(crate) fn is_collection(&self, session: &Session) -> bool {
+        let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.locate_file(note));
+        place.is_some_and(|(_, path)| collection::is_collection(path))
+    }
+
+    /// Whether its note is a script.
+    pub(crate) fn is_script(&self, session: &Session) -> bool {
+        let place = self.note.and_then(|note| session.locate_file(note));
+        place.is_some_and(|(_, path)| FileKind::from_path(path) == FileKind::Script)
+    }
+
+    /// Looks at its note, once that is there.
+    pub(crate) fn with_note<R>(
+        &mut self,
+        session: &Session,
+        ctx: &egui::Context,
+        dark: bool,
+        look: impl FnOnce(&mut EditContext<'_>, &mut Editor, &mut NotePage) -> R,
+    ) -> Option<R> {
+        let note = session.note(self.note?)?;
+        if note.phase != NotePhase::Ready || self.is_collection(session) {
+            return None;
+        }
+        let texts: Vec<&Block> = note.blocks().collect();
+        self.page.sync_layout(note, &mut self.sheet, &texts, &mut self.editor);
+        let pen = TextStyleContext { ctx, colours: theme::ThemeColors::for_dark_mode(dark), note: note.id };
+        let (width, margin) = self.measures;
+        let sheet = &mut self.sheet;
+        let mut world = EditContext { session, note, texts: &texts, sheet, pen, width, margin };
+        Some(look(&mut world, &mut self.editor, &mut self.page))
+    }
+}

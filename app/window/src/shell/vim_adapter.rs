@@ -1,0 +1,615 @@
+//! Editors with modes: brings keys to Vim's machine (`vim.rs`), and does in the note what it answers.
+
+mod command_line;
+mod indent;
+mod macros;
+mod replace_mode;
+
+use super::commands;
+use crate::AppWindow;
+use crate::notebook::page::NotePage;
+use editor::editor_keys::KeyOutcome;
+use editor::note_editor::{Caret, CaretShape, EditContext, Editor, NoteEdit};
+use editor::row_splitter::RowKind;
+use editor::vim::{BufferView, VimAction, VimKey, VimMachine, VimMarks, VimMode, VimStroke};
+use editor::{motion, source_layout};
+use eframe::egui;
+use egui::{Key, Modifiers};
+use engine::keymap::KeymapPreset;
+use macros::MacroPlayback;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use store::DocId;
+use ui::theme;
+
+/// Wrapped lines that one command goes over at most.
+const MAX_WRAPPED_LINES_PER_COMMAND: usize = 1_000;
+
+/// Vim in this window.
+#[derive(Default)]
+pub(crate) struct VimAdapter {
+    vim: VimMachine,
+    /// How many steps could be taken back when the command under way began.
+    from: Option<(DocId, usize)>,
+    /// Commands whose edits are taken back together: the steps before and after.
+    whole: Vec<(DocId, Range<usize>)>,
+    /// The marks of each note.
+    places: HashMap<DocId, VimMarks>,
+    /// Keys of registers that are being played.
+    playing: MacroPlayback,
+    /// What was overwritten, letter by letter; `None`: there was none, the line ended.
+    overwritten: Vec<Option<String>>,
+    /// The last line behind a colon.
+    line: String,
+    /// What waits for the clipboard: behind the caret or in front of it, how often, and since when.
+    fetching: Option<(bool, usize, f64)>,
+}
+
+/// Changes within so many bytes of one line are one.
+const SAME_LINE_CHANGE_BYTES: usize = 80;
+/// So long, in seconds, a put waits for the clipboard.
+const CLIPBOARD_TIMEOUT_SECONDS: f64 = 1.0;
+
+impl AppWindow {
+    pub(crate) fn preset(&self) -> KeymapPreset {
+        self.session().map_or(KeymapPreset::default(), |session| session.settings().preset)
+    }
+
+    /// Whether letters are commands now, and no text.
+    pub(crate) fn commands_by_letter(&self) -> bool {
+        self.preset() == KeymapPreset::Vim && !self.vim_adapter.vim.mode().is_typing()
+    }
+
+    /// How the caret looks.
+    pub(crate) fn caret_shape(&self) -> CaretShape {
+        match (self.commands_by_letter(), self.commands_cells()) {
+            (true, _) => CaretShape::Block,
+            (false, true) => CaretShape::None,
+            (false, false) => CaretShape::Line,
+        }
+    }
+
+    /// What the status line says of the mode.
+    pub(crate) fn mode_says(&self) -> Option<String> {
+        if self.commands_cells() {
+            return Some("Command".to_owned());
+        }
+        let caret = self.active_pane.editor.caret.filter(|_| self.preset() == KeymapPreset::Vim)?;
+        Some(self.vim_adapter.vim.status_text(caret.at, caret.anchor))
+    }
+
+    /// Ends insert mode, where it is on, with what floats at the caret.
+    pub(crate) fn vim_escape(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
+        let escapes = is_escape(key, modifiers) && self.preset() == KeymapPreset::Vim;
+        if !escapes || !self.vim_adapter.vim.mode().is_typing() {
+            return false;
+        }
+        self.complete_key(Key::Escape, Modifiers::NONE);
+        self.slash = None;
+        self.vim_adapter.vim.record(VimStroke::Key(Key::Escape, Modifiers::NONE));
+        self.vim_press(ctx, VimKey::Escape);
+        self.continue_macro(ctx);
+        true
+    }
+
+    /// Whether a key with Ctrl is Vim's now, whatever command has it elsewhere.
+    pub(crate) fn is_vims(&self, key: Key, modifiers: Modifiers) -> bool {
+        modifiers.matches_exact(Modifiers::COMMAND) && self.commands_by_letter() && press(key, modifiers).is_some()
+    }
+
+    /// Answers a key that is no text. Whether it meant something.
+    pub(crate) fn vim_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
+        if self.preset() != KeymapPreset::Vim {
+            return false;
+        }
+        if self.vim_adapter.vim.mode().is_typing() {
+            let writes = modifiers.is_none() || modifiers.shift_only();
+            let letters = matches!(key.name().chars().count(), 1);
+            if writes && !letters {
+                self.vim_adapter.vim.record(VimStroke::Key(key, modifiers));
+            }
+            return key == Key::Backspace && modifiers.is_none() && self.restore_overwritten_char(ctx);
+        }
+        let Some(press) = press(key, modifiers) else { return false };
+        self.vim_adapter.vim.record(VimStroke::Key(key, modifiers));
+        self.vim_press(ctx, press);
+        self.continue_macro(ctx);
+        true
+    }
+
+    /// Answers letters. Whether they were commands, and no text.
+    pub(crate) fn vim_text(&mut self, ctx: &egui::Context, text: &str) -> bool {
+        if self.preset() != KeymapPreset::Vim {
+            return false;
+        }
+        if self.vim_adapter.vim.mode() == VimMode::Insert {
+            self.vim_adapter.vim.record(VimStroke::Text(text.to_owned()));
+            return false;
+        }
+        if self.vim_adapter.vim.mode() == VimMode::Replace {
+            self.vim_adapter.vim.record(VimStroke::Text(text.to_owned()));
+            self.overwrite_text(ctx, text);
+            return true;
+        }
+        for letter in text.chars() {
+            self.vim_adapter.vim.record(VimStroke::Text(letter.to_string()));
+            self.vim_press(ctx, VimKey::Letter(letter));
+            self.continue_macro(ctx);
+        }
+        true
+    }
+
+    /// Answers what comes from the clipboard: what waits for it is put; where letters are commands, Ctrl+V selects a
+    /// block, whatever the clipboard holds.
+    pub(crate) fn vim_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
+        let now = ctx.input(|input| input.time);
+        let waits = self.vim_adapter.fetching.take().filter(|(.., since)| now - since < CLIPBOARD_TIMEOUT_SECONDS);
+        if !self.commands_by_letter() {
+            return false;
+        }
+        match waits {
+            Some((behind, times, _)) => {
+                let text = text.replace("\r\n", "\n");
+                let deeds = self
+                    .vim_asked(ctx, |vim, ground, caret| vim.paste_clipboard(&text, (behind, times), ground, caret.at));
+                self.apply_vim_actions(ctx, deeds);
+            }
+            None => _ = self.vim_key(ctx, Key::V, Modifiers::COMMAND),
+        }
+        true
+    }
+
+    /// What Ctrl+X takes for a cut elsewhere makes a number smaller where letters are commands.
+    pub(crate) fn vim_cut(&mut self, ctx: &egui::Context) -> bool {
+        self.commands_by_letter() && self.vim_key(ctx, Key::X, Modifiers::COMMAND)
+    }
+
+    fn vim_press(&mut self, ctx: &egui::Context, press: VimKey) {
+        let Some(note) = self.active_pane.note else { return };
+        let steps = self.undo_steps();
+        if !self.vim_adapter.vim.replays && !self.vim_adapter.vim.plays {
+            self.vim_adapter.from.get_or_insert((note, steps));
+        }
+        if !self.vim_adapter.vim.mode().is_typing() {
+            self.active_pane.editor.more.clear();
+        }
+        let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.handle_key(press, ground, caret.at, caret.anchor));
+        self.apply_vim_actions(ctx, deeds);
+        self.finish_vim_action();
+        ctx.request_repaint();
+    }
+
+    /// Asks the machine, with the text as it is now.
+    fn vim_asked(
+        &mut self,
+        ctx: &egui::Context,
+        ask: impl FnOnce(&mut VimMachine, &BufferView<'_>, Caret) -> Vec<VimAction>,
+    ) -> Vec<VimAction> {
+        let Some(note) = self.active_pane.note else { return Vec::new() };
+        let mut vim = std::mem::take(&mut self.vim_adapter.vim);
+        vim.places = self.vim_adapter.places.remove(&note).unwrap_or_default();
+        let dark = ctx.global_style().visuals.dark_mode;
+        let now = ctx.input(|input| input.time);
+        let deeds = self.with_note(ctx, dark, |world, editor, _| {
+            editor.touched = now;
+            go_along(&mut vim.places, world.note);
+            let Some(caret) = editor.caret else { return Vec::new() };
+            let text = world.note.text();
+            let world = RefCell::new(world);
+            let stands = |at: usize| is_caret_stop(at, &mut world.borrow_mut());
+            ask(&mut vim, &BufferView { text: &text, stands: &stands }, caret)
+        });
+        self.vim_adapter.places.insert(note, std::mem::take(&mut vim.places));
+        self.vim_adapter.vim = vim;
+        deeds.unwrap_or_default()
+    }
+
+    fn apply_vim_actions(&mut self, ctx: &egui::Context, deeds: Vec<VimAction>) {
+        for deed in deeds {
+            let seen = matches!(
+                deed,
+                VimAction::Rows { .. }
+                    | VimAction::Page { .. }
+                    | VimAction::Screen { .. }
+                    | VimAction::Match { .. }
+                    | VimAction::Star { .. }
+            );
+            self.apply_vim_action(ctx, deed);
+            // What goes by what is seen tells the machine where that was.
+            if seen {
+                let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.extend_selection_to(ground, caret.at));
+                deeds.into_iter().for_each(|deed| self.apply_vim_action(ctx, deed));
+            }
+        }
+    }
+
+    /// Where Vim's keys see the caret: in a selection, on its last letter.
+    pub(crate) fn vim_caret(&self) -> usize {
+        let at = self.active_pane.editor.caret.map_or(0, |caret| caret.at);
+        self.vim_adapter.vim.head().unwrap_or(at)
+    }
+
+    /// Tells the machine that a search has led the caret to a place, up to which a selection reaches.
+    pub(crate) fn vim_led(&mut self, ctx: &egui::Context, at: usize) {
+        let deeds = self.vim_asked(ctx, |vim, ground, _| vim.extend_selection_to(ground, at.min(ground.text.len())));
+        self.apply_vim_actions(ctx, deeds);
+    }
+
+    /// Where a command has ended, its edits are taken back together from now on.
+    fn finish_vim_action(&mut self) {
+        let vim = &self.vim_adapter.vim;
+        let whole =
+            vim.mode() == VimMode::Normal && !vim.replays && !vim.plays && !self.vim_adapter.playing.is_playing();
+        let Some((begun, from)) = self.vim_adapter.from.take_if(|_| whole) else { return };
+        let to = self.undo_steps();
+        if self.active_pane.note == Some(begun) && to > from + 1 {
+            self.vim_adapter.whole.retain(|(other, steps)| *other != begun || steps.end <= from);
+            self.vim_adapter.whole.push((begun, from..to));
+        }
+    }
+
+    fn undo_steps(&self) -> usize {
+        self.active_pane.note.and_then(|note| self.session()?.note(note)).map_or(0, engine::Note::undo_steps)
+    }
+
+    fn apply_vim_action(&mut self, ctx: &egui::Context, deed: VimAction) {
+        let none = Modifiers::NONE;
+        match deed {
+            VimAction::Place { at, anchor } => {
+                self.active_pane.editor.more.clear();
+                self.active_pane.editor.select(anchor, at);
+            }
+            VimAction::Splices { edits, at } => {
+                let edits: Vec<NoteEdit> = edits
+                    .into_iter()
+                    .map(|(range, insert)| NoteEdit {
+                        at: range.start,
+                        delete: range.len(),
+                        insert,
+                        caret: at,
+                        anchor: at,
+                    })
+                    .collect();
+                let ends = self.active_pane.note.is_some_and(|_| edits.iter().any(|edit| edit.insert.contains('\n')));
+                let edits = if ends { self.with_line_ends(ctx, edits) } else { edits };
+                self.apply_edits(edits);
+                self.active_pane.editor.more.clear();
+                self.active_pane.editor.place_caret(at);
+            }
+            VimAction::Marked(mark) => {
+                let here = self.active_pane.note;
+                let others = self.vim_adapter.places.iter_mut().filter(|(note, _)| Some(**note) != here);
+                others.for_each(|(_, places)| places.remove_mark(mark));
+            }
+            VimAction::Far { mark, line } => self.vim_far(ctx, mark, line),
+            VimAction::Carets(places) => self.vim_select(places.into_iter().map(|at| (at, at)).collect()),
+            VimAction::Select(places) => self.vim_select(places),
+            VimAction::Indent(range) => self.vim_indent(ctx, &range),
+            VimAction::Left => {
+                self.active_pane.editor.more.clear();
+                self.vim_adapter.overwritten.clear();
+                self.vim_place(ctx, |text, at| {
+                    if at > motion::line_around(text, at).start { motion::previous_grapheme(text, at) } else { at }
+                });
+            }
+            VimAction::Replace { range, with, at } => self.replace_text(ctx, range, with, at),
+            VimAction::Open { below } => _ = self.write(ctx, |editor, world| open(editor, world, below), false),
+            VimAction::Shift { range, back, times } => {
+                let first = range.start;
+                let modifiers = if back { Modifiers::SHIFT } else { none };
+                let several = self.selects_lines(&range);
+                self.active_pane.editor.select(range.start, if several { range.end } else { range.start });
+                for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
+                    self.write(ctx, |editor, world| editor.key(Key::Tab, modifiers, world), false);
+                }
+                self.vim_place(ctx, |text, _| indent(text, first));
+            }
+            VimAction::Undo(times) => self.vim_undo(ctx, times, false),
+            VimAction::Redo(times) => self.vim_undo(ctx, times, true),
+            VimAction::Find { back } => self.vim_find(ctx, back),
+            VimAction::Match { back, times } => {
+                for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
+                    self.vim_adapter.vim.failed |= !self.seek_again(back);
+                }
+            }
+            VimAction::Star { back } => {
+                let word = self.word_at_caret();
+                self.vim_adapter.vim.failed |= !self.seek_word(word, back);
+            }
+            VimAction::Again(inputs) => {
+                self.vim_adapter.vim.replays = true;
+                inputs.into_iter().for_each(|input| self.replay_stroke(ctx, input));
+                self.vim_adapter.vim.replays = false;
+            }
+            VimAction::Type(inputs) => inputs.into_iter().for_each(|input| self.type_again(ctx, input)),
+            VimAction::Rows { down, times } => {
+                let key = if down { Key::ArrowDown } else { Key::ArrowUp };
+                for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
+                    self.write(ctx, |editor, world| editor.key(key, none, world), false);
+                }
+            }
+            VimAction::Page { pages } => _ = self.write(ctx, |_, _| KeyOutcome::Page(pages), false),
+            VimAction::Seat { part } => {
+                self.vim_page(ctx, |page, editor, world| page.scroll_caret_to(part, editor, world))
+            }
+            VimAction::Scroll { lines } => self.active_pane.page.scroll_by(lines * theme::body().line),
+            VimAction::Screen { part, further } => {
+                self.vim_page(ctx, |page, editor, world| page.go_to_part(part, editor, world));
+                let key = if part < 0.5 { Key::ArrowDown } else { Key::ArrowUp };
+                for _ in 0..further.min(MAX_WRAPPED_LINES_PER_COMMAND) {
+                    self.write(ctx, |editor, world| editor.key(key, none, world), false);
+                }
+                self.vim_place(ctx, indent);
+            }
+            VimAction::Copy(text) => ctx.copy_text(text),
+            VimAction::Fetch { behind, times } => {
+                self.vim_adapter.fetching = Some((behind, times, ctx.input(|input| input.time)));
+                ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
+            }
+            VimAction::Play { keys, times } => self.start_macro(keys, times),
+            VimAction::Ex { visual } => self.vim_line(ctx, visual),
+            VimAction::ExAgain => {
+                let line = self.vim_adapter.line.clone();
+                self.run_line(ctx, &line);
+            }
+            VimAction::Run(id) => {
+                if let Some(what) = commands::window_command(id) {
+                    self.run_command(ctx, what);
+                }
+            }
+        }
+    }
+
+    /// Goes to a mark in another note.
+    fn vim_far(&mut self, ctx: &egui::Context, mark: char, line: bool) {
+        let found = self.vim_adapter.places.iter().find_map(|(note, places)| Some((*note, places.get(mark)?)));
+        let known = |note: DocId| self.session().is_some_and(|session| session.locate_file(note).is_some());
+        let Some((note, at)) = found.filter(|(note, _)| known(*note)) else {
+            self.vim_adapter.vim.failed = true;
+            return;
+        };
+        self.open(note);
+        self.active_pane.page.point_out(at);
+        self.active_pane.editor.place_caret(at);
+        let deeds = self.vim_asked(ctx, |vim, ground, _| {
+            let at = motion::floor_grapheme(ground.text, vim.places.get(mark).unwrap_or(at).min(ground.text.len()));
+            vim.extend_selection_to(ground, if line { ground.indent(ground.line(at).start) } else { at })
+        });
+        self.apply_vim_actions(ctx, deeds);
+    }
+
+    /// Several carets, each with what it selects; the first leads.
+    fn vim_select(&mut self, places: Vec<(usize, usize)>) {
+        let mut carets = places.into_iter().map(|(at, anchor)| Caret { at, anchor });
+        let Some(first) = carets.next() else { return };
+        self.active_pane.editor.select(first.anchor, first.at);
+        self.active_pane.editor.more = carets.collect();
+    }
+
+    fn vim_page(&mut self, ctx: &egui::Context, look: impl FnOnce(&mut NotePage, &mut Editor, &mut EditContext<'_>)) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, page| look(page, editor, world));
+    }
+
+    /// Edits with line ends as the note has them.
+    fn with_line_ends(&mut self, ctx: &egui::Context, mut edits: Vec<NoteEdit>) -> Vec<NoteEdit> {
+        let dark = ctx.global_style().visuals.dark_mode;
+        if self.with_note(ctx, dark, |world, _, _| world.crlf()).unwrap_or(false) {
+            edits.iter_mut().for_each(|edit| edit.insert = edit.insert.replace("\r\n", "\n").replace('\n', "\r\n"));
+        }
+        edits
+    }
+
+    /// Plays a key that was pressed before.
+    fn replay_stroke(&mut self, ctx: &egui::Context, input: VimStroke) {
+        self.vim_adapter.vim.record(input.clone());
+        if self.vim_adapter.vim.mode().is_typing() {
+            match input {
+                VimStroke::Key(key, modifiers) if is_escape(key, modifiers) => self.vim_press(ctx, VimKey::Escape),
+                input => self.type_again(ctx, input),
+            }
+            return;
+        }
+        match input {
+            VimStroke::Text(text) => text.chars().for_each(|letter| self.vim_press(ctx, VimKey::Letter(letter))),
+            VimStroke::Key(key, modifiers) => {
+                if let Some(press) = press(key, modifiers) {
+                    self.vim_press(ctx, press);
+                }
+            }
+        }
+    }
+
+    fn type_again(&mut self, ctx: &egui::Context, input: VimStroke) {
+        let replaces = self.vim_adapter.vim.mode() == VimMode::Replace;
+        match input {
+            VimStroke::Text(text) if replaces => {
+                self.overwrite_text(ctx, &text);
+                true
+            }
+            VimStroke::Key(Key::Backspace, _) if replaces => self.restore_overwritten_char(ctx),
+            VimStroke::Text(text) => self.write(ctx, |editor, world| editor.write(&text, world), false),
+            VimStroke::Key(key, modifiers) => self.write(ctx, |editor, world| editor.key(key, modifiers, world), false),
+        };
+    }
+
+    /// Puts the caret where a look at the text says.
+    fn vim_place(&mut self, ctx: &egui::Context, place: impl FnOnce(&str, usize) -> usize) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, _| {
+            let text = world.note.text();
+            let at = editor.caret.map_or(0, |caret| motion::floor_grapheme(&text, caret.at));
+            editor.place_caret(place(&text, at));
+        });
+    }
+
+    /// Puts a text in place of a range of the note, with line ends as the note has them; the caret goes to `at`.
+    pub(crate) fn replace_text(&mut self, ctx: &egui::Context, range: Range<usize>, with: String, at: usize) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let crlf = self.with_note(ctx, dark, |world, _, _| world.crlf()).unwrap_or(false);
+        let inside = at.saturating_sub(range.start).min(with.len());
+        let (head, tail) = with.split_at(motion::floor_grapheme(&with, inside));
+        let lines = |text: &str| if crlf { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text.to_owned() };
+        let caret = if at > range.start { at + lines(head).len() - head.len() } else { at };
+        let insert = lines(head) + &lines(tail);
+        self.apply_edits(vec![NoteEdit { at: range.start, delete: range.len(), insert, caret, anchor: caret }]);
+        self.active_pane.editor.reveal = true;
+    }
+
+    /// Whether a range holds more than one line.
+    fn selects_lines(&self, range: &Range<usize>) -> bool {
+        let note = self.active_pane.note.and_then(|note| self.session()?.note(note));
+        note.and_then(|note| note.slice(range.start, range.len())).is_some_and(|text| text.contains('\n'))
+    }
+
+    /// Takes whole commands back, or makes them again.
+    fn vim_undo(&mut self, ctx: &egui::Context, times: usize, redo: bool) {
+        let Some(note) = self.active_pane.note else { return };
+        let revision = |window: &AppWindow| {
+            window.session().and_then(|session| session.note(note)).map_or(0, engine::Note::revision)
+        };
+        let before = revision(self);
+        for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
+            let steps = self.undo_steps();
+            let edge = |range: &Range<usize>| if redo { range.start } else { range.end };
+            let whole = self.vim_adapter.whole.iter().find(|(other, range)| *other == note && edge(range) == steps);
+            for _ in 0..whole.map_or(1, |(_, range)| range.len()) {
+                self.undo(redo);
+            }
+        }
+        let noted = self.session().and_then(|session| session.note(note));
+        let first =
+            noted.and_then(|note| note.shifts_since(before)).and_then(|shifts| shifts.map(|shift| shift.at).min());
+        if let Some(at) = first {
+            self.vim_place(ctx, |text, _| {
+                let at = motion::floor_grapheme(text, at);
+                let line = motion::line_around(text, at);
+                if at == line.end && at > line.start { motion::previous_grapheme(text, at) } else { at }
+            });
+        }
+    }
+
+    fn word_at_caret(&self) -> String {
+        let note = self.active_pane.note.and_then(|note| self.session()?.note(note));
+        let Some((note, caret)) = note.zip(self.active_pane.editor.caret) else { return String::new() };
+        let text = note.text();
+        text.get(motion::word_around(&text, motion::floor_grapheme(&text, caret.at))).unwrap_or("").trim().to_owned()
+    }
+}
+
+/// Brings the marks of a note up to what it is now.
+fn go_along(places: &mut VimMarks, note: &engine::Note) {
+    let since = std::mem::replace(&mut places.revision, note.revision());
+    if since == note.revision() || since == 0 {
+        return;
+    }
+    let (mut changed, mut last) = (None::<Range<usize>>, 0);
+    for shift in note.shifts_since(since).into_iter().flatten() {
+        places.shift_marks(shift.at, shift.delete, shift.insert);
+        if shift.foreign {
+            continue;
+        }
+        let end = shift.at + shift.insert;
+        let carried = changed.take().map(|range| {
+            let through = |at: usize| text::text_edit::shift_offset(at, shift.at, shift.delete, shift.insert, false);
+            through(range.start).min(shift.at)..through(range.end).max(end)
+        });
+        changed = Some(carried.unwrap_or(shift.at..end));
+        last = end.saturating_sub(1).max(shift.at);
+    }
+    if let Some(range) = changed {
+        let near = places.last_change().is_some_and(|change| {
+            let (from, to) = (change.min(last), change.max(last));
+            to - from < SAME_LINE_CHANGE_BYTES && note.slice(from, to - from).is_some_and(|text| !text.contains('\n'))
+        });
+        places.record_change(range.start, range.end.saturating_sub(1).max(range.start), last, near);
+    }
+}
+
+fn is_escape(key: Key, modifiers: Modifiers) -> bool {
+    (key == Key::Escape && modifiers.is_none())
+        || (key == Key::OpenBracket && modifiers.matches_exact(Modifiers::COMMAND))
+}
+
+/// What a key that is no text means outside insert mode.
+fn press(key: Key, modifiers: Modifiers) -> Option<VimKey> {
+    if is_escape(key, modifiers) {
+        return Some(VimKey::Escape);
+    }
+    if modifiers.matches_exact(Modifiers::COMMAND) {
+        return match key {
+            Key::R => Some(VimKey::Redo),
+            Key::D => Some(VimKey::Half { down: true }),
+            Key::U => Some(VimKey::Half { down: false }),
+            Key::F => Some(VimKey::Page { down: true }),
+            Key::B => Some(VimKey::Page { down: false }),
+            Key::E => Some(VimKey::Scroll { down: true }),
+            Key::Y => Some(VimKey::Scroll { down: false }),
+            Key::A => Some(VimKey::Count { down: false }),
+            Key::X => Some(VimKey::Count { down: true }),
+            Key::O => Some(VimKey::Jump { back: true }),
+            Key::I => Some(VimKey::Jump { back: false }),
+            Key::V => Some(VimKey::Block),
+            _ => None,
+        };
+    }
+    if modifiers.is_none() && matches!(key, Key::PageDown | Key::PageUp) {
+        return Some(VimKey::Page { down: key == Key::PageDown });
+    }
+    let letter = match key {
+        Key::Enter => '\n',
+        Key::Backspace | Key::ArrowLeft => 'h',
+        Key::ArrowRight => 'l',
+        Key::ArrowUp => 'k',
+        Key::ArrowDown => 'j',
+        Key::Home => '0',
+        Key::End => '$',
+        Key::Delete => 'x',
+        _ => return None,
+    };
+    modifiers.is_none().then_some(VimKey::Letter(letter))
+}
+
+/// Whether a caret can stand at a byte: in a row that is to be seen, in code between its fences.
+fn is_caret_stop(at: usize, world: &mut EditContext<'_>) -> bool {
+    let Some(spot) = world.find_row(at) else { return true };
+    let start = world.sheet.start(spot.block);
+    let Some(row) = world.rows(spot.block).get(spot.row).filter(|row| !row.hidden).cloned() else { return false };
+    let mut own = row.content;
+    if let Some(code) = row.code.filter(|_| matches!(row.kind, RowKind::Cell | RowKind::Fence { closed: true })) {
+        let text = world.texts.get(spot.block).and_then(|block| block.text.get(code.clone())).unwrap_or("");
+        own = code.start..code.start + text.trim_end_matches(['\n', '\r']).len();
+    }
+    (start + own.start..=start + own.end).contains(&at)
+}
+
+/// The first byte of a line that is no space.
+fn indent(text: &str, at: usize) -> usize {
+    let line = motion::line_around(text, motion::floor_grapheme(text, at));
+    let words = &text[line.clone()];
+    line.start + (words.len() - words.trim_start_matches([' ', '\t']).len())
+}
+
+/// Begins a line below that of the caret, as Enter does at its end, or above it.
+fn open(editor: &mut Editor, world: &mut EditContext<'_>, below: bool) -> KeyOutcome {
+    let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return KeyOutcome::Not };
+    let at = target.shown_byte(caret.at);
+    let text = &target.shown;
+    let line = motion::line_around(text, at);
+    let lead = &text[line.start..indent(text, at)];
+    let put = |at: usize, insert: &str, caret: usize| KeyOutcome::edit(target.replace(at..at, insert, caret));
+    if below {
+        return editor.key(Key::Enter, Modifiers::NONE, world);
+    }
+    let mark = source_layout::row_marks(&text[line.clone()], target.kind);
+    match target.kind {
+        RowKind::Item { tail: false, .. } if line.start == 0 => {
+            let mark = mark.replace("[x]", "[ ]").replace("[X]", "[ ]");
+            put(0, &format!("{mark}\n"), mark.len())
+        }
+        RowKind::Quote => put(line.start, &format!("{mark}\n"), mark.len()),
+        kind if line.start == 0 && !kind.is_mono() && kind != RowKind::Blank => put(0, "\n\n", 0),
+        _ => put(line.start, &format!("{lead}\n"), lead.len()),
+    }
+}

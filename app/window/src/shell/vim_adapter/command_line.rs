@@ -1,0 +1,248 @@
+//! What is typed behind Vim's colon and slash, done in the note.
+
+use super::super::commands;
+use crate::overlays::command_palette::CommandPalette;
+use crate::{AppWindow, WindowOverlay};
+use editor::motion;
+use editor::note_editor::NoteEdit;
+use editor::vim::BufferView;
+use editor::vim::ex::{self, ExCommand, GlobalCommand, LineAddress, SubstituteCommand};
+use editor::vim::line_extent;
+use eframe::egui;
+use std::ops::Range;
+use text::text_edit::{TextEdit, apply_edits};
+
+/// Words are put in place of others at most so often at once.
+const MAX_SUBSTITUTIONS: usize = 100_000;
+
+/// What a substitution comes to.
+struct SubstituteResult {
+    edits: Vec<TextEdit>,
+    /// The last line that changes.
+    last: usize,
+}
+
+/// What becomes of a line.
+enum LineEdit {
+    Stays,
+    Goes,
+    Becomes(String),
+}
+
+impl AppWindow {
+    /// Opens the line behind a colon: the palette, which knows such lines too.
+    pub(super) fn vim_line(&mut self, ctx: &egui::Context, visual: bool) {
+        let begin = if visual { "'<,'>" } else { "" };
+        if let Some(line) = self.next_macro_line() {
+            self.run_line(ctx, &format!("{begin}{line}"));
+            return;
+        }
+        self.overlay = WindowOverlay::Palette(CommandPalette::lines(&self.recent, begin));
+    }
+
+    /// Looks for something, by the bar, or by what is played.
+    pub(super) fn vim_find(&mut self, ctx: &egui::Context, back: bool) {
+        match self.next_macro_line() {
+            Some(words) => self.vim_adapter.vim.failed |= !self.find_pattern(words, back),
+            None => self.open_seeking(ctx, back),
+        }
+    }
+
+    /// Does what a line says that was typed behind a colon.
+    pub(crate) fn run_line(&mut self, ctx: &egui::Context, line: &str) {
+        let Some(read) = ex::read(line) else { return };
+        line.clone_into(&mut self.vim_adapter.line);
+        match read {
+            Err(why) => self.toasts.show_message(why),
+            Ok(ExCommand::Run(ids)) => {
+                for what in ids.iter().filter_map(|id| commands::window_command(*id)) {
+                    self.run_command(ctx, what);
+                }
+            }
+            Ok(ExCommand::Line(place)) => {
+                let deeds = self.vim_asked(ctx, |vim, ground, caret| {
+                    let at = line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
+                    vim.extend_selection_to(ground, at.map_or(caret.at, |line| ground.indent(line)))
+                });
+                self.apply_vim_actions(ctx, deeds);
+            }
+            Ok(ExCommand::Unmark) => self.unmark_found(),
+            Ok(ExCommand::Substitute(wish)) => self.substitute(ctx, wish),
+            Ok(ExCommand::Delete(lines)) => self.in_lines(ctx, lines, |_, _| LineEdit::Goes),
+            Ok(ExCommand::Global(wish)) => self.global(ctx, wish),
+        }
+    }
+
+    /// Does what is said in the lines that hold something.
+    fn global(&mut self, ctx: &egui::Context, mut wish: GlobalCommand) {
+        wish.pattern = wish.pattern.or_else(|| self.last_search_pattern());
+        let Some(pattern) = wish.pattern.clone() else {
+            self.toasts.show_message("Nothing was looked for yet.");
+            return;
+        };
+        let regex = match ex::regex(&pattern, true) {
+            Ok(regex) => regex,
+            Err(why) => return self.toasts.show_message(why),
+        };
+        let with = |then: &SubstituteCommand, ground: &BufferView<'_>, line: &Range<usize>| {
+            let pattern = then.pattern.as_ref().unwrap_or(&pattern);
+            let found = all(then, pattern, ground, line.clone()).ok().filter(|found| !found.edits.is_empty())?;
+            let edits = found.edits.into_iter().map(|edit| TextEdit { at: edit.at - line.start, ..edit });
+            Some(apply_edits(&ground.text[line.clone()], &edits.collect::<Vec<TextEdit>>()))
+        };
+        let meant =
+            |ground: &BufferView<'_>, line: &Range<usize>| regex.is_match(&ground.text[line.clone()]) != wish.not;
+        self.in_lines(ctx, wish.lines, |ground, line| match &wish.then {
+            _ if !meant(ground, line) => LineEdit::Stays,
+            None => LineEdit::Goes,
+            Some(then) => with(then, ground, line).map_or(LineEdit::Stays, LineEdit::Becomes),
+        });
+        self.remember_search(pattern, true);
+    }
+
+    /// Writes lines anew, or takes them away. The caret goes to the last one.
+    fn in_lines(
+        &mut self,
+        ctx: &egui::Context,
+        (from, to): (LineAddress, LineAddress),
+        what: impl Fn(&BufferView<'_>, &Range<usize>) -> LineEdit,
+    ) {
+        let mut edits: Option<Vec<TextEdit>> = None;
+        self.vim_asked(ctx, |vim, ground, caret| {
+            let line = |place: LineAddress| line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
+            let Some((from, to)) = line(from).zip(line(to)) else { return Vec::new() };
+            let (mut found, mut at): (Vec<TextEdit>, _) = (Vec::new(), Some(from.min(to)));
+            // Neighbours go together.
+            let mut going: Option<Range<usize>> = None;
+            let goes = |going: Option<Range<usize>>, found: &mut Vec<TextEdit>| {
+                let gone = going.map(|lines| line_extent(&lines, ground).0);
+                found.extend(gone.map(|gone| TextEdit { at: gone.start, delete: gone.len(), insert: String::new() }));
+            };
+            while let Some(start) = at.filter(|start| *start <= from.max(to) && found.len() < MAX_SUBSTITUTIONS) {
+                let line = ground.line(start);
+                match what(ground, &line) {
+                    LineEdit::Goes => going = Some(going.map_or(line.start, |lines| lines.start)..line.end),
+                    other => {
+                        goes(going.take(), &mut found);
+                        if let LineEdit::Becomes(insert) = other {
+                            found.push(TextEdit { at: line.start, delete: line.len(), insert });
+                        }
+                    }
+                }
+                at = ground.next_line(start, true).filter(|next| *next > start);
+            }
+            goes(going, &mut found);
+            edits = Some(found);
+            Vec::new()
+        });
+        let Some(edits) = edits else { return self.toasts.show_message("There is no such line.") };
+        let Some(last) = edits.last() else { return self.toasts.show_message("No line is meant.") };
+        let before = edits[..edits.len() - 1].iter();
+        let (come, gone) =
+            before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
+        let (at, count) = (last.at + come - gone, edits.len());
+        let edit = |TextEdit { at, delete, insert }| NoteEdit { at, delete, insert, caret: at, anchor: at };
+        let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
+        self.apply_edits(edits);
+        self.active_pane.editor.more.clear();
+        self.active_pane.editor.place_caret(at);
+        let deeds = self.vim_asked(ctx, |vim, ground, caret| {
+            let at = caret.at.min(ground.text.len());
+            vim.extend_selection_to(ground, ground.indent(ground.line(at).start))
+        });
+        self.apply_vim_actions(ctx, deeds);
+        if count > 1 {
+            self.toasts.show_message(format!("{count} places have changed."));
+        }
+    }
+
+    fn substitute(&mut self, ctx: &egui::Context, mut wish: SubstituteCommand) {
+        wish.pattern = wish.pattern.or_else(|| self.last_search_pattern());
+        let Some(pattern) = wish.pattern.clone() else {
+            self.toasts.show_message("Nothing was looked for yet.");
+            return;
+        };
+        let mut found = None;
+        self.vim_asked(ctx, |vim, ground, caret| {
+            let line = |place: LineAddress| line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
+            if let (Some(from), Some(to)) = (line(wish.lines.0), line(wish.lines.1)) {
+                let range = from.min(to)..ground.line(from.max(to)).end;
+                found = Some(all(&wish, &pattern, ground, range));
+            }
+            Vec::new()
+        });
+        let Some(Ok(SubstituteResult { edits, last })) = found else {
+            self.toasts.show_message("There is no such line.");
+            return;
+        };
+        let count = edits.len();
+        if count == 0 {
+            self.toasts.show_message(format!("No match: {pattern}"));
+            return;
+        }
+        self.remember_search(pattern, wish.case);
+        // The caret goes to the last line that has changed.
+        let before = edits.iter().filter(|splice| splice.at < last);
+        let (come, gone) =
+            before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
+        let at = last + come - gone;
+        let edit = |splice: TextEdit| {
+            let TextEdit { at: start, delete, insert } = splice;
+            NoteEdit { at: start, delete, insert, caret: start, anchor: start }
+        };
+        let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
+        self.apply_edits(edits);
+        self.active_pane.editor.more.clear();
+        self.active_pane.editor.place_caret(at);
+        let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.extend_selection_to(ground, ground.indent(caret.at)));
+        self.apply_vim_actions(ctx, deeds);
+        if count > 1 {
+            self.toasts.show_message(format!("Replaced {count} matches."));
+        }
+    }
+}
+
+/// The first byte of a line of the note.
+fn line_of(
+    place: LineAddress,
+    ground: &BufferView<'_>,
+    at: usize,
+    mark: &dyn Fn(char) -> Option<usize>,
+) -> Option<usize> {
+    let step = |from: usize, by: isize| {
+        let steps = (0..by.unsigned_abs()).try_fold(from, |at, _| ground.next_line(at, by > 0));
+        steps.unwrap_or(from)
+    };
+    Some(match place {
+        LineAddress::Number(number) => ground.line_by_number(number.max(1)),
+        LineAddress::Here(by) => ground.line(step(at, by)).start,
+        LineAddress::Last(by) => ground.line(step(ground.last_line(), by)).start,
+        LineAddress::Mark(name) => ground.line(motion::floor_grapheme(ground.text, mark(name)?)).start,
+    })
+}
+
+/// What comes in place of what, in a range of lines.
+fn all(
+    wish: &SubstituteCommand,
+    pattern: &str,
+    ground: &BufferView<'_>,
+    range: Range<usize>,
+) -> Result<SubstituteResult, String> {
+    let regex = wish.regex(pattern)?;
+    let text = &ground.text[range.clone()];
+    let (mut edits, mut last) = (Vec::new(), usize::MAX);
+    for found in regex.captures_iter(text) {
+        let Some(whole) = found.get(0) else { continue };
+        let line = range.start + motion::line_around(text, whole.start()).start;
+        // Only the first place of a line is meant, unless all are.
+        if !wish.all && line == last {
+            continue;
+        }
+        last = line;
+        edits.push(TextEdit { at: range.start + whole.start(), delete: whole.len(), insert: wish.put(&found) });
+        if edits.len() == MAX_SUBSTITUTIONS {
+            break;
+        }
+    }
+    Ok(SubstituteResult { edits, last })
+}

@@ -1,0 +1,86 @@
+//! Lines of code, moved in or out as the ones above them ask for.
+
+use crate::AppWindow;
+use editor::note_editor::NoteEdit;
+use eframe::egui;
+use std::ops::Range;
+
+/// What one step in is.
+const INDENT_SPACES: usize = 4;
+
+impl AppWindow {
+    /// `=`: indents lines of code anew. Prose keeps its place.
+    pub(super) fn vim_indent(&mut self, ctx: &egui::Context, range: &Range<usize>) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let asked = range.clone();
+        let edits = self.with_note(ctx, dark, |world, editor, _| {
+            let first = super::indent(&world.note.text(), asked.start);
+            editor.place_caret(first);
+            let Some(target) = editor.edit_target(world).filter(|target| target.code_only) else { return Vec::new() };
+            let (from, to) = (target.shown_byte(asked.start), target.shown_byte(asked.end));
+            let mut edits = Vec::new();
+            for (at, own, wanted) in indents(&target.shown, from, to) {
+                if own != wanted {
+                    edits.push(target.replace(at..at + own, &" ".repeat(wanted), wanted));
+                }
+            }
+            edits
+        });
+        let edits: Vec<NoteEdit> = edits.unwrap_or_default();
+        if !edits.is_empty() {
+            self.apply_edits(edits);
+            self.active_pane.editor.more.clear();
+            self.active_pane.editor.place_caret(range.start);
+        }
+        self.vim_place(ctx, |text, _| super::indent(text, range.start));
+    }
+}
+
+/// Lines of a range of code: where each begins, how many spaces stand there, and how many should.
+fn indents(code: &str, from: usize, to: usize) -> Vec<(usize, usize, usize)> {
+    let (mut at, mut before, mut lines) = (0, None, Vec::new());
+    for line in code.split('\n') {
+        let words = line.trim();
+        let own = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let mut width = own;
+        if !words.is_empty() && at + line.len() >= from && at <= to {
+            if let Some((above, opens)) = before {
+                let closes = words.starts_with([')', ']', '}']);
+                let wanted = above + if opens { INDENT_SPACES } else { 0 };
+                // What stands further out than the line above ends a block, as only its writer can know.
+                width = match (opens, closes) {
+                    (true, true) => above,
+                    (true, false) => wanted,
+                    (false, _) if own < wanted => own,
+                    (false, _) => wanted,
+                };
+            }
+            lines.push((at, own, width));
+        }
+        if !words.is_empty() {
+            before = Some((width, words.ends_with([':', '(', '[', '{'])));
+        }
+        at += line.len() + 1;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::indents;
+
+    #[test]
+    fn lines_stand_as_those_above_ask_for() {
+        let anew = |code: &str| {
+            let mut out = code.to_owned();
+            for (at, own, wanted) in indents(code, 0, code.len()).into_iter().rev() {
+                out.replace_range(at..at + own, &" ".repeat(wanted));
+            }
+            out
+        };
+        assert_eq!(anew("if a:\nb\n      c\nd"), "if a:\n    b\n    c\nd");
+        assert_eq!(anew("if a:\n    b\nc"), "if a:\n    b\nc", "the end of a block is its writer's");
+        assert_eq!(anew("f(\na,\n)\n"), "f(\n    a,\n)\n");
+        assert_eq!(anew("    a\n        b"), "    a\n    b", "the first line is where it is");
+    }
+}

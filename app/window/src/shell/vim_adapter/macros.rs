@@ -1,0 +1,152 @@
+//! Keys of registers that are played: as if they were pressed one after the other, a few in each frame where there are
+//! many, until one of them cannot do what it says. Escape ends it.
+
+use crate::AppWindow;
+use editor::vim::VimStroke;
+use eframe::egui;
+use egui::{Event, Key};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A register that plays itself ends after so many keys.
+const MAX_MACRO_KEYS: usize = 100_000;
+/// So many registers play each other at most.
+const MAX_MACRO_DEPTH: usize = 100;
+/// What may be played in one frame.
+const MACRO_FRAME_BUDGET: Duration = Duration::from_millis(20);
+
+/// What is being played: the register begun last comes first.
+#[derive(Default)]
+pub(crate) struct MacroPlayback {
+    stack: Vec<MacroFrame>,
+    count: usize,
+}
+
+struct MacroFrame {
+    keys: Rc<[VimStroke]>,
+    next: usize,
+    /// How often all of them come once more.
+    left: usize,
+}
+
+impl MacroPlayback {
+    /// Whether something is being played.
+    pub(super) fn is_playing(&self) -> bool {
+        !self.stack.is_empty()
+    }
+
+    pub(super) fn next(&mut self) -> Option<VimStroke> {
+        self.pop_finished_macros();
+        let top = self.stack.last_mut()?;
+        let key = top.keys.get(top.next).cloned();
+        top.next += 1;
+        self.count += 1;
+        key
+    }
+
+    /// Lets go of what has come to its end.
+    fn pop_finished_macros(&mut self) {
+        while let Some(top) = self.stack.last_mut() {
+            if top.next < top.keys.len() {
+                return;
+            }
+            if top.left > 0 && !top.keys.is_empty() {
+                (top.next, top.left) = (0, top.left - 1);
+                return;
+            }
+            self.stack.pop();
+        }
+    }
+}
+
+impl AppWindow {
+    /// Keys shall be played as often.
+    pub(super) fn start_macro(&mut self, keys: Vec<VimStroke>, times: usize) {
+        let playing = &mut self.vim_adapter.playing;
+        playing.pop_finished_macros();
+        if playing.stack.len() < MAX_MACRO_DEPTH {
+            playing.stack.push(MacroFrame { keys: keys.into(), next: 0, left: times.saturating_sub(1) });
+        } else {
+            self.vim_adapter.vim.failed = true;
+        }
+    }
+
+    /// Plays what is to be played, as much as one frame bears.
+    pub(super) fn continue_macro(&mut self, ctx: &egui::Context) {
+        let begun = Instant::now();
+        if !self.vim_adapter.playing.is_playing() || self.vim_adapter.vim.plays {
+            return;
+        }
+        self.vim_adapter.vim.plays = true;
+        while let Some(stroke) = self.vim_adapter.playing.next() {
+            self.vim_adapter.vim.failed = false;
+            self.replay_stroke(ctx, stroke);
+            if self.vim_adapter.vim.failed {
+                self.stop_macros();
+            }
+            if self.vim_adapter.playing.count >= MAX_MACRO_KEYS {
+                self.stop_macros();
+                self.toasts.show_message(format!("What was played ended after {MAX_MACRO_KEYS} keys."));
+            }
+            if begun.elapsed() > MACRO_FRAME_BUDGET {
+                break;
+            }
+        }
+        self.vim_adapter.playing.pop_finished_macros();
+        self.vim_adapter.vim.plays = false;
+        if !self.vim_adapter.playing.is_playing() {
+            self.vim_adapter.playing.count = 0;
+            self.finish_vim_action();
+        } else {
+            ctx.request_repaint();
+        }
+    }
+
+    pub(crate) fn stop_macros(&mut self) {
+        self.vim_adapter.playing = MacroPlayback::default();
+    }
+
+    /// Plays on, and gives the events that may be looked at now: keys wait until all is played, and Escape ends it.
+    pub(crate) fn filter_input_events(&mut self, ctx: &egui::Context, events: Vec<Event>) -> (Vec<Event>, Vec<Event>) {
+        let is_key = |event: &Event| {
+            matches!(event, Event::Key { .. } | Event::Text(_) | Event::Paste(_) | Event::Cut | Event::Copy)
+        };
+        let is_end = |event: &Event| matches!(event, Event::Key { key: Key::Escape, pressed: true, .. });
+        if !self.vim_adapter.playing.is_playing() {
+            return (events, Vec::new());
+        }
+        if events.iter().any(is_end) {
+            self.stop_macros();
+            self.finish_vim_action();
+            return (events, Vec::new());
+        }
+        self.continue_macro(ctx);
+        if !self.vim_adapter.playing.is_playing() {
+            return (events, Vec::new());
+        }
+        let (keys, rest) = events.into_iter().partition(is_key);
+        (rest, keys)
+    }
+
+    /// The words that were played into a line to type in, up to Enter; `None`: nothing is played.
+    pub(super) fn next_macro_line(&mut self) -> Option<String> {
+        if !self.vim_adapter.vim.plays {
+            return None;
+        }
+        let mut line = String::new();
+        while let Some(stroke) = self.vim_adapter.playing.next() {
+            match stroke {
+                VimStroke::Text(text) => line.push_str(&text),
+                VimStroke::Key(Key::Enter, _) => break,
+                VimStroke::Key(..) => {}
+            }
+        }
+        Some(line)
+    }
+
+    /// Records what was typed into such a line.
+    pub(crate) fn record_line(&mut self, line: &str) {
+        line.chars().for_each(|letter| self.vim_adapter.vim.record(VimStroke::Text(letter.to_string())));
+        self.vim_adapter.vim.record(VimStroke::Key(Key::Enter, egui::Modifiers::NONE));
+    }
+}

@@ -1,0 +1,61 @@
+//! Vim's replace mode: what is typed stands in place of what was there, and Backspace puts that back.
+
+use crate::AppWindow;
+use editor::editor_keys::KeyOutcome;
+use editor::motion;
+use editor::vim::VimMode;
+use eframe::egui;
+use unicode_segmentation::UnicodeSegmentation;
+
+impl AppWindow {
+    /// Writes a text in place of what the caret is on, up to the end of the line.
+    pub(super) fn overwrite_text(&mut self, ctx: &egui::Context, text: &str) {
+        let mut held = Vec::new();
+        for cluster in text.graphemes(true) {
+            self.write(
+                ctx,
+                |editor, world| {
+                    let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else {
+                        return KeyOutcome::Not;
+                    };
+                    let at = target.shown_byte(caret.at);
+                    let line = motion::line_around(&target.shown, at);
+                    let end = if at < line.end { motion::next_grapheme(&target.shown, at) } else { at };
+                    held.push((end > at).then(|| target.shown[at..end].to_owned()));
+                    KeyOutcome::edit(target.replace(at..end, cluster, cluster.len()))
+                },
+                false,
+            );
+        }
+        self.vim_adapter.overwritten.extend(held);
+    }
+
+    /// Puts back what was overwritten last. Whether letters are being overwritten.
+    pub(super) fn restore_overwritten_char(&mut self, ctx: &egui::Context) -> bool {
+        if self.vim_adapter.vim.mode() != VimMode::Replace {
+            return false;
+        }
+        let Some(held) = self.vim_adapter.overwritten.pop() else {
+            self.vim_place(ctx, |text, at| {
+                motion::previous_grapheme(text, at).max(motion::line_around(text, at).start)
+            });
+            return true;
+        };
+        self.write(
+            ctx,
+            |editor, world| {
+                let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else {
+                    return KeyOutcome::Not;
+                };
+                let at = target.shown_byte(caret.at);
+                KeyOutcome::edit(target.replace(
+                    motion::previous_grapheme(&target.shown, at)..at,
+                    held.as_deref().unwrap_or(""),
+                    0,
+                ))
+            },
+            false,
+        );
+        true
+    }
+}

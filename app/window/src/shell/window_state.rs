@@ -1,0 +1,138 @@
+//! What a user set for this window, on its way to the settings: at once where it is a choice, after a moment where it
+//! is dragged.
+
+use crate::AppWindow;
+use eframe::egui;
+use engine::{ColorTheme, Command, Settings};
+use ui::theme;
+
+/// Widths and sizes are kept once they have been still for this long, in seconds.
+const SETTINGS_DEBOUNCE_SECONDS: f64 = 0.5;
+/// The caret blinks for this long after the last key, in seconds; then nothing is drawn until something happens.
+const CARET_BLINK_SECONDS: f64 = 8.0;
+
+/// The window's side of the settings.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct WindowState {
+    pub(crate) theme: ColorTheme,
+    pub(crate) scale: f32,
+    pub(crate) contrast: bool,
+    pub(crate) calm: bool,
+    pub(crate) text: f32,
+    pub(crate) left: f32,
+    pub(crate) left_open: bool,
+    pub(crate) right: f32,
+    pub(crate) right_open: bool,
+    pub(crate) window: (f32, f32),
+    /// Since when they differ from what is kept.
+    since: Option<f64>,
+    last_input: f64,
+}
+
+impl WindowState {
+    /// As they are kept.
+    pub(crate) fn from_settings(settings: &Settings) -> WindowState {
+        WindowState {
+            theme: settings.theme,
+            scale: settings.scale,
+            contrast: settings.contrast,
+            calm: settings.calm,
+            text: settings.text,
+            left: settings.left,
+            left_open: settings.left_open,
+            right: settings.right,
+            right_open: settings.right_open,
+            window: settings.window,
+            since: None,
+            last_input: 0.0,
+        }
+    }
+
+    /// Takes over what was set.
+    pub(crate) fn load_settings(&mut self, settings: &Settings) {
+        let last_input = self.last_input;
+        *self = WindowState { last_input, ..WindowState::from_settings(settings) };
+    }
+
+    /// Puts theme and scale into force.
+    pub(crate) fn apply(&self, ctx: &egui::Context) {
+        let mut settings = Settings::default();
+        self.store_settings(&mut settings);
+        theme::apply_settings(ctx, &settings);
+    }
+
+    /// The next theme in the round: system, light, dark.
+    pub(crate) fn next_theme(&mut self) {
+        self.theme = match self.theme {
+            ColorTheme::System => ColorTheme::Light,
+            ColorTheme::Light => ColorTheme::Dark,
+            ColorTheme::Dark => ColorTheme::System,
+        };
+    }
+
+    /// One step larger or smaller, by a tenth.
+    pub(crate) fn step_text_scale(&mut self, by: f32) {
+        self.scale = ((self.scale * 10.0).round() / 10.0 + by).clamp(0.5, 3.0);
+    }
+
+    /// Lets the caret blink while somebody is there, and rest otherwise.
+    pub(crate) fn blink(&mut self, ctx: &egui::Context) {
+        let (now, any) = ctx.input(|input| (input.time, !input.events.is_empty()));
+        if any {
+            self.last_input = now;
+        }
+        let blinks = now - self.last_input < CARET_BLINK_SECONDS;
+        if ctx.global_style().visuals.text_cursor.blink != blinks {
+            ctx.all_styles_mut(|style| style.visuals.text_cursor.blink = blinks);
+        }
+    }
+
+    pub(crate) fn store_settings(&self, settings: &mut Settings) {
+        settings.theme = self.theme;
+        settings.scale = self.scale;
+        (settings.contrast, settings.calm, settings.text) = (self.contrast, self.calm, self.text);
+        (settings.left, settings.left_open) = (self.left, self.left_open);
+        (settings.right, settings.right_open) = (self.right, self.right_open);
+        settings.window = self.window;
+    }
+}
+
+impl AppWindow {
+    /// Keeps what was set.
+    pub(crate) fn save_window_state(&mut self, ctx: &egui::Context) {
+        let inner = ctx.input(|input| input.viewport().inner_rect);
+        if let Some(inner) = inner.filter(|inner| inner.width() > 100.0) {
+            let size = inner.size() * ctx.zoom_factor();
+            self.prefs.window = (size.x.round(), size.y.round());
+        }
+        let Some(driver) = &mut self.driver else { return };
+        if !driver.session().is_open() {
+            return;
+        }
+        let kept = driver.session().settings();
+        let mut wanted = kept.clone();
+        self.prefs.store_settings(&mut wanted);
+        self.tree.store_settings(&mut wanted);
+        (wanted.panes, wanted.pane) =
+            self.panes.saved_arrangement(self.active_pane.id, self.active_pane.note.or(self.pending_note));
+        let wanted = wanted.clamped();
+        if wanted == *kept {
+            self.prefs.since = None;
+            return;
+        }
+        let choice = wanted.theme != kept.theme
+            || wanted.scale != kept.scale
+            || (wanted.contrast, wanted.calm, wanted.text) != (kept.contrast, kept.calm, kept.text)
+            || (wanted.left_open, wanted.right_open) != (kept.left_open, kept.right_open);
+        let now = ctx.input(|input| input.time);
+        let since = *self.prefs.since.get_or_insert(now);
+        if choice || now - since >= SETTINGS_DEBOUNCE_SECONDS {
+            self.prefs.since = None;
+            if let Err(reject) = driver.command(Command::Set { settings: Box::new(wanted) }) {
+                self.toasts.show_message(reject.0);
+            }
+        } else {
+            ctx.request_repaint_after(std::time::Duration::from_secs_f64(SETTINGS_DEBOUNCE_SECONDS));
+        }
+    }
+}
