@@ -28,3 +28,11 @@ pub fn when(seconds: i64) -> String {
         |time| format!("{}, {}", day_words(time.date(), Zoned::now().date()), time.strftime("%H:%M")),
     )
 }
+
+/// A time in a format of the user's, as `strftime` has it.
+pub fn write_date(format: &str, now: &Zoned) -> Result<String, String> {
+    let written = jiff::fmt::strtime::format(format, now);
+    let written = written.map_err(|error| format!("“{format}” is no format for a date: {error}"))?;
+    let fits = !written.trim().is_empty() && !written.contains('\n');
+    if fits { Ok(written) } else { Err(format!("“{format}” makes no name for a note")) }
+}

@@ -1,10 +1,33 @@
 //! What commands of the table do, by subject.
 
 pub(crate) mod agent_commands;
+pub(crate) mod code_completion;
+pub(crate) mod collection;
+pub(crate) mod command_mode;
 pub(crate) mod exports;
+pub(crate) mod file_drop;
+pub(crate) mod find;
 pub(crate) mod folding;
 pub(crate) mod format_commands;
+pub(crate) mod generated_views;
+pub(crate) mod history;
 pub(crate) mod kernel_permissions;
+pub(crate) mod link_completion;
+pub(crate) mod link_hover;
 pub(crate) mod link_navigation;
 pub(crate) mod memory_commands;
+pub(crate) mod navigation;
 pub(crate) mod note_actions;
+pub(crate) mod panes;
+pub(crate) mod paste;
+pub(crate) mod presence;
+pub(crate) mod save_output;
+pub(crate) mod script;
+pub(crate) mod search;
+pub(crate) mod shutdown;
+pub(crate) mod slash_menu;
+pub(crate) mod spelling;
+pub(crate) mod sync;
+pub(crate) mod trash;
+pub(crate) mod variables;
+pub(crate) mod window_settings;

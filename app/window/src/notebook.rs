@@ -7,6 +7,7 @@ pub(crate) mod embedded_search;
 pub(crate) mod empty_note;
 pub(crate) mod figure;
 pub(crate) mod generated_view;
+pub(crate) mod link_targets;
 pub(crate) mod outputs;
 pub(crate) mod page;
 pub(crate) mod remote_cursors;

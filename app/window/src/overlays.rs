@@ -3,9 +3,12 @@
 pub(crate) mod code_completion;
 pub(crate) mod command_palette;
 pub(crate) mod dialogs;
+pub(crate) mod export_form;
 pub(crate) mod find_bar;
 pub(crate) mod hover;
+pub(crate) mod kernel_permissions_form;
 pub(crate) mod link_completion;
 pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod slash_menu;
+pub(crate) mod window_overlay;

@@ -10,6 +10,7 @@ pub(crate) mod layout;
 pub(crate) mod page_view;
 pub(crate) mod pane;
 pub(crate) mod panes;
+pub(crate) mod pending_note_action;
 pub(crate) mod shutdown;
 pub(crate) mod status_bar;
 pub(crate) mod tabs;

@@ -1,7 +1,7 @@
 //! What the commands and pages of the agent do in the window.
 
-use crate::AppWindow;
-use crate::notebook::page::PageAction;
+use crate::actions::PageAction;
+use crate::app_window::AppWindow;
 use crate::shell::page_view::PageView;
 use agent_ui::agent::{
     AgentCommand, AgentPanelAction, BranchesPage, ChangesPage, TimelinePage, ToolsPage, approvals, called, volume,

@@ -1,97 +1,25 @@
 //! Exports: asked for in a dialog, written on a thread of their own, with what is done shown meanwhile.
 
+use crate::app_window::AppWindow;
 use crate::overlays::dialogs::Dialog;
-use crate::panels::tree;
-use crate::{AppWindow, WindowOverlay};
+use crate::overlays::export_form::{ExportForm, RunningExport};
+use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::commands::ExportCommand;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
 use engine::Session;
 use engine::commands::CommandId;
-use export::error::ExportError;
-use export::{self, ExportFormat, ExportProgress, ExportReport, ExportScope};
-use std::path::{Path, PathBuf};
+use export::{self, ExportFormat, ExportProgress, ExportScope};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Duration;
 use text::outline;
 use typeset::pdf::PaperSize;
+use ui::text::shown_name;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
-
-/// What notes shall become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExportCommand {
-    Html,
-    Pdf,
-    /// A folder of Markdown.
-    Folder,
-    /// Shows what was written last.
-    Open,
-}
-
-/// An export that is asked for: a dialog's fields.
-pub(crate) struct ExportForm {
-    pub(crate) kind: ExportCommand,
-    /// What can be chosen, and its names.
-    pub(crate) choices: Vec<(ExportScope, String)>,
-    pub(crate) chosen: usize,
-    pub(crate) paper: PaperSize,
-    pub(crate) dest: String,
-}
-
-impl ExportForm {
-    /// The title of the dialog.
-    pub(crate) fn title(&self) -> &'static str {
-        match self.kind {
-            ExportCommand::Html => "Export to HTML",
-            ExportCommand::Pdf => "Export to PDF",
-            ExportCommand::Folder | ExportCommand::Open => "Export to a Markdown folder",
-        }
-    }
-
-    /// What comes of it, in a sentence.
-    pub(crate) fn summary(&self) -> &'static str {
-        let note = matches!(self.choices.get(self.chosen), Some((ExportScope::Note(_), _)));
-        match (self.kind, note) {
-            (ExportCommand::Html, true) => "One page for a browser that needs nothing beside it.",
-            (ExportCommand::Html, false) => "A folder of pages that link to each other.",
-            (ExportCommand::Pdf, true) => "One document.",
-            (ExportCommand::Pdf, false) => "One document in which each note begins on a page of its own.",
-            (_, true) => "A folder with the note and the files that it shows.",
-            (_, false) => "A folder with all files, byte for byte.",
-        }
-    }
-
-    /// Chooses what to export; the new file is called after it.
-    pub(crate) fn choose_note(&mut self, chosen: usize) {
-        self.chosen = chosen;
-        let Some((what, name)) = self.choices.get(chosen) else { return };
-        let ending = match (self.kind, what) {
-            (ExportCommand::Pdf, _) => ".pdf",
-            (ExportCommand::Html, ExportScope::Note(_)) => ".html",
-            _ => "",
-        };
-        let home = std::env::home_dir().unwrap_or_default();
-        let documents = home.join("Documents");
-        let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
-        self.dest = folder.join(format!("{name}{ending}")).display().to_string();
-    }
-}
-
-/// The export that is under way, and what came of the last one.
-#[derive(Default)]
-pub(crate) struct ExportState {
-    running: Option<RunningExport>,
-    last: Option<PathBuf>,
-}
-
-struct RunningExport {
-    progress: Arc<ExportProgress>,
-    answer: Receiver<Result<ExportReport, ExportError>>,
-    name: String,
-    since: f64,
-}
 
 /// Before that, nothing is shown of an export.
 const EXPORT_PROGRESS_DELAY_SECONDS: f64 = 0.3;
@@ -249,7 +177,7 @@ fn name(session: &Session, what: &ExportScope) -> Option<String> {
     match what {
         ExportScope::Note(note) => {
             let (_, path) = session.locate_file(*note)?;
-            Some(tree::shown_name(&last(path)).to_owned())
+            Some(shown_name(&last(path)).to_owned())
         }
         ExportScope::Folder(volume, below) if below.is_empty() => Some(session.volume(*volume)?.name.clone()),
         ExportScope::Folder(_, below) => Some(last(below)),

@@ -1,6 +1,6 @@
 //! The commands that fold headings of the open note and unfold them.
 
-use crate::AppWindow;
+use crate::app_window::AppWindow;
 use editor::display_map::RowIndex;
 use editor::note_editor::{EditContext, Editor};
 use eframe::egui;

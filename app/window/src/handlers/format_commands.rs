@@ -1,25 +1,13 @@
 //! Commands that write at the caret: marks around words, rows that move. They are in the one table, with their keys.
 
-use crate::AppWindow;
+use crate::app_window::AppWindow;
 use crate::notebook::page;
+use crate::shell::commands::FormatCommand;
 use editor::editor_keys::{CaretRange, KeyOutcome};
+use editor::markdown_keys;
+use editor::motion;
 use editor::note_editor::{Caret, EditContext, Editor};
-use editor::{markdown_keys, motion};
 use eframe::egui;
-
-/// What a command of the table does at every caret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FormatCommand {
-    Up,
-    Down,
-    Duplicate,
-    Bold,
-    Italic,
-    Code,
-    Strike,
-    Link,
-    Task,
-}
 
 impl AppWindow {
     /// Does it, if there is a caret to do it at.

@@ -1,43 +1,12 @@
 //! The kernel of a note: which there are, and which one the user chooses.
 
+use crate::app_window::AppWindow;
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
-use crate::{AppWindow, WindowOverlay};
+use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
+use crate::overlays::window_overlay::WindowOverlay;
 use engine::{Command, KernelGrant};
-use std::path::PathBuf;
 use store::DocId;
-use ui::text::absolute;
-
-/// What shall be granted to a note's cells, as it is being written: a path in each line.
-#[derive(Default)]
-pub(crate) struct KernelPermissionsForm {
-    pub(crate) read: String,
-    pub(crate) write: String,
-    pub(crate) network: bool,
-}
-
-impl KernelPermissionsForm {
-    fn of(grant: &KernelGrant) -> KernelPermissionsForm {
-        let lines =
-            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
-        KernelPermissionsForm { read: lines(&grant.read), write: lines(&grant.write), network: grant.network }
-    }
-
-    /// What is granted by it.
-    ///
-    /// # Errors
-    /// A sentence: a line is no whole path.
-    pub(crate) fn grant(&self) -> Result<KernelGrant, String> {
-        let paths = |text: &str| -> Result<Vec<PathBuf>, String> {
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            let whole = |line: &str| {
-                absolute(line).ok_or_else(|| format!("{line}: give the whole path, beginning with / or ~."))
-            };
-            lines.map(whole).collect()
-        };
-        Ok(KernelGrant { network: self.network, read: paths(&self.read)?, write: paths(&self.write)? })
-    }
-}
 
 impl AppWindow {
     /// Looks which kernels there are, to offer them.

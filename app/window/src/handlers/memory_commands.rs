@@ -1,6 +1,6 @@
 //! What the commands and pages of memory do in the window.
 
-use crate::AppWindow;
+use crate::app_window::AppWindow;
 use crate::shell::page_view::PageView;
 use agent::memory::MEMORY_FOLDER;
 use agent::memory::trace::{RunTrace, TRACES_FOLDER};

@@ -1,38 +1,21 @@
 //! Notes kept in order: today's note, templates, copies, stars, and what the tree's menus ask for. Where another note's
 //! text is needed, the session is asked to read it, and the rest is done once it is there.
 
-use crate::notebook::page::PageAction;
+use crate::actions::{PageAction, TreeAction};
+use crate::app_window::AppWindow;
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
-use crate::panels::tree::{self, TreeAction};
-use crate::{AppWindow, WindowOverlay};
+use crate::overlays::window_overlay::WindowOverlay;
+use crate::panels::tree;
+use crate::shell::commands::NoteCommand;
+use crate::shell::pending_note_action::{FollowUpAction, PendingNoteAction};
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use engine::{Command, NotePhase, Session};
 use jiff::Zoned;
 use store::{DocId, FileKind};
-
-/// A command of the table that keeps notes in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoteCommand {
-    Today,
-    Template,
-    Duplicate,
-    Star,
-}
-
-/// Something to be done with a note's text once that is read.
-pub(crate) struct PendingNoteAction {
-    source: DocId,
-    then: FollowUpAction,
-}
-
-enum FollowUpAction {
-    /// A new note of it; `fill`: it is a template.
-    New { volume: DocId, path: String, fill: bool },
-    /// It goes into a note, as a template.
-    Insert { note: DocId },
-}
+use ui::text::shown_name;
+use ui::time::write_date;
 
 impl AppWindow {
     /// Performs a command that keeps notes in order.
@@ -63,7 +46,7 @@ impl AppWindow {
             TreeAction::Export(kind, what) => self.ask_export(kind, what),
             TreeAction::CopyLink(note) => {
                 if let Some((_, path)) = self.place_of(note) {
-                    ctx.copy_text(format!("[[{}]]", tree::shown_name(path.rsplit('/').next().unwrap_or(&path))));
+                    ctx.copy_text(format!("[[{}]]", shown_name(path.rsplit('/').next().unwrap_or(&path))));
                 }
             }
             TreeAction::CopyPath(file) => {
@@ -155,7 +138,7 @@ impl AppWindow {
             .into_iter()
             .flat_map(|volume| tree::files_below(volume, &folder))
             .filter(|(path, _)| path.ends_with(".md"))
-            .map(|(path, note)| (note, tree::shown_name(&path[folder.len()..]).to_owned()))
+            .map(|(path, note)| (note, shown_name(&path[folder.len()..]).to_owned()))
             .collect();
         if notes.is_empty() {
             self.toasts.show_message(format!("There are no templates: a template is a note in the folder {folder}"));
@@ -242,15 +225,7 @@ fn read(session: &Session, note: DocId) -> Option<Result<String, String>> {
 }
 
 fn title_of(path: &str) -> String {
-    tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()
-}
-
-/// A time in a format of the user's, as `strftime` has it.
-pub(crate) fn write_date(format: &str, now: &Zoned) -> Result<String, String> {
-    let written = jiff::fmt::strtime::format(format, now);
-    let written = written.map_err(|error| format!("“{format}” is no format for a date: {error}"))?;
-    let fits = !written.trim().is_empty() && !written.contains('\n');
-    if fits { Ok(written) } else { Err(format!("“{format}” makes no name for a note")) }
+    shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()
 }
 
 /// A template with its places filled: `{{title}}`, `{{date}}`, `{{time}}`, and `{{date:%A}}` in a format.

@@ -142,7 +142,7 @@ impl NotePage {
 
     /// All carets that stand in this row.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
-    fn carets(
+    pub(crate) fn carets(
         &mut self,
         ui: &mut Ui,
         origin: Pos2,

@@ -3,7 +3,7 @@
 
 use super::figure::PageFigures;
 use super::outputs::{self, OutputLayout, OutputViewState};
-use super::page::PageAction;
+use crate::actions::PageAction;
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;

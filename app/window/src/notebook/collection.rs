@@ -9,23 +9,22 @@ pub(crate) mod query_worker;
 mod table;
 mod toolbar;
 
-use super::page::PageAction;
-use crate::AppWindow;
-use crate::panels::tree;
+use crate::actions::{CollectionEdit, PageAction};
 use collection::{Collection, CollectionChange, CollectionRow, CollectionTable, apply_change};
 use eframe::egui;
 use egui::{Align2, Rect, Ui};
 pub(crate) use embed::{CollectionEmbeds, HeldCollections};
-use engine::{Command, Note, Session};
+use engine::{Note, Session};
 use host::clock;
 use query_worker::{CollectionAnswer, CollectionQuery};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::DocId;
 use text::text_edit;
 use ui::empty_state;
+use ui::text::shown_name;
 use ui::theme::{self, ThemeColors, space};
 
 /// A line of a table: a group's name, or a row.
@@ -51,7 +50,7 @@ struct CellEditor {
 #[derive(Clone, Copy)]
 pub(crate) struct CollectionSource<'a> {
     /// The note that holds it.
-    note: &'a Note,
+    pub(crate) note: &'a Note,
     /// Which part of that note it is, and where that begins; `None`: it is all of it.
     part: Option<(&'a str, usize)>,
     /// The note in which it is looked at, where that is a note of its own around it.
@@ -64,7 +63,7 @@ impl<'a> CollectionSource<'a> {
         CollectionSource { note, part: None, inside: None }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.part.map_or_else(|| self.note.text(), |(text, _)| text.to_owned())
     }
 
@@ -81,14 +80,14 @@ pub(crate) struct CollectionPage {
     read: Option<(DocId, u64, usize, u64)>,
     base: Option<Result<Arc<Collection>, String>>,
     /// The view that is shown.
-    view: usize,
+    pub(crate) view: usize,
     /// The view to begin with, by its name.
     begin: Option<String>,
     /// Whether its text is shown instead.
     pub(crate) as_text: bool,
     /// The lines as they were made last, and of which table.
     lines: Vec<TableLine>,
-    lined: Option<Arc<CollectionTable>>,
+    pub(crate) lined: Option<Arc<CollectionTable>>,
     folded: HashSet<String>,
     refold: bool,
     /// The cell that is chosen: a line and a column.
@@ -155,7 +154,7 @@ impl CollectionContext<'_> {
     /// Makes a note that a view shows.
     fn make(&mut self, view: usize) {
         let inside = self.source.inside.and_then(|note| self.session.locate_file(note));
-        let name = inside.map(|(_, path)| tree::shown_name(path.rsplit('/').next().unwrap_or(path)));
+        let name = inside.map(|(_, path)| shown_name(path.rsplit('/').next().unwrap_or(path)));
         let (folder, properties) = self.base.required_properties(view, name);
         self.push_edit(CollectionEdit::New { volume: self.source.note.volume, folder, properties });
     }
@@ -177,19 +176,6 @@ impl CollectionContext<'_> {
         });
         found.cloned().unwrap_or(Value::Null)
     }
-}
-
-/// What is done in a collection.
-#[derive(Debug)]
-pub(crate) enum CollectionEdit {
-    /// Its text is edited, which this note holds.
-    Change { note: DocId, edits: Vec<text_edit::TextEdit> },
-    /// A property of a note is set.
-    Set { file: DocId, key: String, value: Option<Value> },
-    /// A new note in a folder, with properties.
-    New { volume: DocId, folder: Option<String>, properties: Map<String, Value> },
-    /// Its text is shown, or its views again.
-    Text,
 }
 
 impl CollectionPage {
@@ -414,184 +400,11 @@ impl CollectionPage {
 #[derive(Default)]
 pub(crate) struct CollectionUndo {
     /// Which collection, and which note was edited.
-    done: Vec<(DocId, DocId)>,
-    undone: Vec<(DocId, DocId)>,
+    pub(crate) done: Vec<(DocId, DocId)>,
+    pub(crate) undone: Vec<(DocId, DocId)>,
     /// Notes that are held open for it.
-    held: Vec<DocId>,
+    pub(crate) held: Vec<DocId>,
 }
 
 /// Edits that can be taken back.
-const MAX_COLLECTION_UNDO_STEPS: usize = 64;
-
-impl AppWindow {
-    /// Whether the pane with the caret shows a collection, and not its text.
-    pub(crate) fn shows_collection(&self) -> bool {
-        let place = self.active_pane.note.and_then(|note| self.session()?.locate_file(note));
-        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.active_pane.collection.as_text
-    }
-
-    /// Whether a collection has the keyboard, or would have it: what is taken back is what was done in it.
-    pub(crate) fn in_collection(&self) -> bool {
-        self.shows_collection() || self.active_pane.page.insets.focused()
-    }
-
-    /// The collection that a command means: the page's, or of those in a note the one with the keyboard, the one at the
-    /// caret, or the first in sight.
-    fn meant(&mut self) -> Option<&mut CollectionPage> {
-        if self.shows_collection() {
-            Some(&mut self.active_pane.collection)
-        } else {
-            self.active_pane.page.insets.command_target()
-        }
-    }
-
-    /// Whether there is a collection that a command could mean.
-    pub(crate) fn has_collection(&mut self) -> bool {
-        self.view.is_none() && self.meant().is_some()
-    }
-
-    /// Shows another view of the collection.
-    pub(crate) fn turn_view(&mut self, back: bool) {
-        let free = self.view.is_none();
-        match self.meant().filter(|_| free).map(|collection| collection.turn_view(back)) {
-            None => self.toasts.show_message("No collection is shown here."),
-            Some(None) => self.toasts.show_message("This collection cannot be read."),
-            Some(Some(0 | 1)) => self.toasts.show_message("This collection has one view."),
-            Some(Some(_)) => {}
-        }
-    }
-
-    /// How many rows the collection that is shown has, once its table is there.
-    pub fn rows(&self) -> Option<usize> {
-        self.shows_collection()
-            .then(|| self.active_pane.collection.lined.as_ref().map(|table| table.rows.len()))
-            .flatten()
-    }
-
-    /// Does what was done in a collection.
-    pub(crate) fn apply_collection_edit(&mut self, ctx: &egui::Context, collection: DocId, deed: CollectionEdit) {
-        match deed {
-            CollectionEdit::Change { note, edits } => {
-                if self.send(Command::EditAll { note, edits }) {
-                    self.did(collection, note);
-                }
-            }
-            CollectionEdit::Set { file, key, value } => {
-                let held = self.collection_undo.held.contains(&file);
-                if !held && !self.send(Command::HoldNote { note: file }) {
-                    return;
-                }
-                if !held {
-                    self.collection_undo.held.push(file);
-                }
-                if self.send(Command::SetProperty { note: file, key: key.clone(), value: value.clone() }) {
-                    self.did(collection, file);
-                    let session = self.driver.as_ref().map(host::Driver::session);
-                    let volume = session.and_then(|session| session.volume(session.locate_file(file)?.0));
-                    if let Some(volume) = volume {
-                        query_worker::apply_optimistically(ctx, volume, file, &key, value.as_ref());
-                    }
-                }
-            }
-            CollectionEdit::New { volume, folder, properties } => self.new_in_collection(volume, folder, &properties),
-            CollectionEdit::Text => self.active_pane.collection.as_text = !self.active_pane.collection.as_text,
-        }
-    }
-
-    fn did(&mut self, collection: DocId, note: DocId) {
-        self.collection_undo.undone.clear();
-        self.collection_undo.done.push((collection, note));
-        if self.collection_undo.done.len() > MAX_COLLECTION_UNDO_STEPS {
-            self.collection_undo.done.remove(0);
-        }
-        let needed: HashSet<DocId> = self.collection_undo.done.iter().map(|(_, note)| *note).collect();
-        let (keep, free) = self.collection_undo.held.iter().copied().partition(|note| needed.contains(note));
-        self.collection_undo.held = keep;
-        free.into_iter().for_each(|note: DocId| _ = self.send(Command::ReleaseNote { note }));
-    }
-
-    /// Takes back what was done last in the collection that is shown, or does it again.
-    pub(crate) fn undo_collection_edit(&mut self, ctx: &egui::Context, redo: bool) {
-        let (from, to) = match redo {
-            false => (&mut self.collection_undo.done, &mut self.collection_undo.undone),
-            true => (&mut self.collection_undo.undone, &mut self.collection_undo.done),
-        };
-        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.active_pane.note) else {
-            self.toasts.show_message(if redo { "Nothing to redo." } else { "Nothing to undo." });
-            return;
-        };
-        let (collection, note) = from.remove(place);
-        to.push((collection, note));
-        if !self.send(if redo { Command::Redo { note } } else { Command::Undo { note } }) || note == collection {
-            return;
-        }
-        // The table shows at once what the note says now.
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
-        if let (Some(volume), Some(text)) = (volume, session.note(note).map(Note::text)) {
-            let now = text::outline::Outline::of(&text).properties;
-            let was = volume.links.outline(note).map(|outline| outline.properties.clone()).unwrap_or_default();
-            let keys: HashSet<&String> = now.keys().chain(was.keys()).collect();
-            for key in keys {
-                query_worker::apply_optimistically(ctx, volume, note, key, now.get(key));
-            }
-        }
-    }
-
-    /// Makes a collection of the notes beside the open one.
-    pub(crate) fn new_collection(&mut self) {
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let own = self.active_pane.note.and_then(|note| session.locate_file(note));
-        let (volume, folder) = match own {
-            Some((volume, path)) => (Some(volume), path.rsplit_once('/').map_or("", |(folder, _)| folder)),
-            None => (session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id), ""),
-        };
-        let Some(volume) = volume.and_then(|volume| session.volume(volume)) else {
-            self.toasts.show_message("A collection lies in a folder: open one first.");
-            return;
-        };
-        let inside = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let mut names =
-            std::iter::once("Untitled".to_owned()).chain((2..).map(|count: u32| format!("Untitled {count}")));
-        let path = names.find_map(|name| {
-            let path = format!("{inside}{name}.base");
-            (!volume.files.contains_key(&path)).then_some(path)
-        });
-        let Some(path) = path else { return };
-        let asked = match folder {
-            "" => "file.ext == \"md\"".to_owned(),
-            folder => format!("file.inFolder({})", serde_json::Value::from(folder)),
-        };
-        let made = apply_change("", &CollectionChange::AddCondition(None, asked)).and_then(|text| {
-            apply_change(&text, &CollectionChange::Columns(0, vec!["file.name".to_owned(), "tags".to_owned()]))
-        });
-        let (volume, text) = (volume.id, made.unwrap_or_default());
-        if self.send(Command::NewNote { volume, path: path.clone(), text }) {
-            let file = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));
-            if let Some(file) = file {
-                self.new_tab(Some(file));
-                self.ask_rename(file);
-            }
-        }
-    }
-
-    /// Makes a note that a view of a collection shows.
-    fn new_in_collection(&mut self, volume: DocId, folder: Option<String>, properties: &Map<String, Value>) {
-        let found = self.session().and_then(|session| session.volume(volume)).and_then(|volume| {
-            let folder = folder.filter(|folder| !folder.is_empty()).map_or_else(String::new, |folder| folder + "/");
-            let free = |name: &String| !volume.files.contains_key(&format!("{folder}{name}.md"));
-            let mut names =
-                std::iter::once("Untitled".to_owned()).chain((2..).map(|count| format!("Untitled {count}")));
-            let name = names.find(free)?;
-            Some((volume.id, format!("{folder}{name}.md"), text::properties::format_front_matter(properties)))
-        });
-        let Some((volume, path, text)) = found else { return };
-        if self.send(Command::NewNote { volume, path: path.clone(), text }) {
-            let note = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));
-            if let Some(note) = note {
-                self.new_tab(Some(note));
-                self.ask_rename(note);
-            }
-        }
-    }
-}
+pub(crate) const MAX_COLLECTION_UNDO_STEPS: usize = 64;

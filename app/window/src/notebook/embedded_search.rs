@@ -1,8 +1,8 @@
 //! Searches that a note holds: below a code block in the language `query` stand the notes that fit it now, with the
 //! words that were found marked. They follow the index and are never waited for.
 
-use super::page::PageAction;
-use crate::overlays::search::{self, PendingJump};
+use crate::actions::{PageAction, PendingJump};
+use crate::overlays::search;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::TextWrapping;

@@ -1,6 +1,6 @@
 //! What is shown where there is nothing yet.
 
-use super::page::PageAction;
+use crate::actions::PageAction;
 use eframe::egui;
 use egui::Ui;
 use engine::commands::CommandId;

@@ -4,7 +4,6 @@
 mod interaction;
 mod shape_backend;
 
-use crate::AppWindow;
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
@@ -16,8 +15,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, CellOutput, ExecutionId, OutputBody};
 use ui::theme::{self, ThemeColors};
-
-pub(crate) use interaction::FigureCommand;
 
 /// Figures that were not looked at for so many frames are let go.
 const FIGURE_EVICTION_FRAMES: u64 = 900;
@@ -119,7 +116,7 @@ struct PaintedFigure {
 }
 
 impl PaintedFigure {
-    fn new(
+    pub(crate) fn new(
         ready: &Arc<PreparedFigure>,
         view: &PlotView,
         key: FigureKey,
@@ -300,12 +297,5 @@ pub(crate) fn fetch_figures(ctx: &Context, driver: &host::Driver) {
             let _ = done.send((FigureSource::Blob(blob), read()));
             ctx.request_repaint();
         });
-    }
-}
-
-impl AppWindow {
-    /// How many figures of the note that is shown are drawn.
-    pub fn figures(&self) -> usize {
-        self.active_pane.page.cells.figures.drawn_count()
     }
 }

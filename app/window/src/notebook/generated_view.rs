@@ -3,8 +3,7 @@
 //! note; a button becomes a run, of which the policy decides.
 
 use super::figure::{FigureSlot, PageFigures};
-use super::page::PageAction;
-use crate::AppWindow;
+use crate::actions::PageAction;
 use editor::note_editor::EditContext;
 use editor::render::TextStyleContext;
 use eframe::egui;
@@ -13,8 +12,8 @@ use egui::{Sense, Ui, pos2, vec2};
 use engine::generated_view::{
     self, AgentView, FieldInput, FormField, PlotCurves, PlotKind, TextLook, ValueSource, ViewNode, ViewValues, WordGrid,
 };
-use engine::{Command, KernelPhase, Session};
-use host::{InquiryAnswer, KernelInquiry};
+use engine::{Command, Session};
+use host::InquiryAnswer;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -36,7 +35,7 @@ const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;
 #[derive(Default)]
 pub(crate) struct GeneratedView {
     source: String,
-    read: Option<(BlobHash, Rc<Result<AgentView, String>>)>,
+    pub(crate) read: Option<(BlobHash, Rc<Result<AgentView, String>>)>,
     values: ViewValues,
     /// Of which revision of the note, and after how many answers of the kernel, the values are.
     of: Option<(u64, u64)>,
@@ -51,10 +50,10 @@ pub(crate) struct GeneratedView {
     /// Runs of buttons that were pressed here.
     pressed: BTreeMap<usize, DocId>,
     /// Whether it is drawn, and its note's kernel may be asked.
-    drawn: bool,
+    pub(crate) drawn: bool,
     /// After which of the kernel's runs it was asked, and what it said.
-    asked: Option<u64>,
-    waits: Option<Receiver<InquiryAnswer>>,
+    pub(crate) asked: Option<u64>,
+    pub(crate) waits: Option<Receiver<InquiryAnswer>>,
     answers: u64,
     /// Whether the kernel tells values.
     tells: bool,
@@ -65,7 +64,7 @@ pub(crate) struct GeneratedView {
 /// What stands around a control.
 struct ControlContext<'a> {
     session: &'a Session,
-    note: DocId,
+    pub(crate) note: DocId,
     name: BlobHash,
     pen: TextStyleContext<'a>,
 }
@@ -121,7 +120,13 @@ impl GeneratedView {
         }
     }
 
-    fn title(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &AgentView, actions: &mut Vec<PageAction>) {
+    fn title(
+        &mut self,
+        ui: &mut Ui,
+        around: &ControlContext<'_>,
+        read: &AgentView,
+        actions: &mut Vec<PageAction>,
+    ) {
         let colours = ThemeColors::of(ui);
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
         let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };
@@ -519,30 +524,4 @@ fn plotted(
     let body = OutputBody::DisplayData { data, metadata: serde_json::Map::new() };
     let hash = u64::from_le_bytes(around.name.0[..8].try_into().unwrap_or_default());
     FigureSlot::from_output((ExecutionId(hash), at), &CellOutput { body, whole: None }, width, around.pen)
-}
-
-impl AppWindow {
-    /// Asks kernels for the variables that the views in sight show, after each of their runs.
-    pub(crate) fn feed_views(&mut self) {
-        let AppWindow { driver, active_pane: here, panes, .. } = self;
-        let Some(driver) = driver else { return };
-        for pane in std::iter::once(here).chain(panes.others.values_mut()) {
-            let Some(note) = pane.note else { continue };
-            for view in pane.page.insets.generated_views() {
-                let state = driver.session().note(note).map(|note| (note.kernel, note.run_revision()));
-                let Some((kernel, runs)) = state else { continue };
-                let names = match &view.read {
-                    Some((_, read)) if view.drawn => {
-                        read.as_ref().as_ref().map(AgentView::variable_names).unwrap_or_default()
-                    }
-                    _ => Vec::new(),
-                };
-                if names.is_empty() || kernel != KernelPhase::Idle || view.asked == Some(runs) {
-                    continue;
-                }
-                view.asked = Some(runs);
-                view.waits = driver.ask_kernel(note, KernelInquiry::Values { names });
-            }
-        }
-    }
 }

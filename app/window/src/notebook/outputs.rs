@@ -3,10 +3,10 @@
 
 mod json_tree;
 mod mime_bundle;
-mod save_file;
+pub(crate) mod save_file;
 
 use super::figure::FigureSlot;
-use super::page::PageAction;
+use crate::actions::PageAction;
 use editor::assets::{self, AssetBytes, DrawingState};
 use editor::output_table::DataTable;
 use editor::render::{self, TextStyleContext};
@@ -19,6 +19,7 @@ use egui::{Color32, CursorIcon, Galley, Pos2, Rect, Sense, Stroke, TextureHandle
 use engine::commands::CommandId;
 use json_tree::JsonTree;
 use mime_bundle::OutputForm;
+pub(crate) use save_file::OutputFile;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,10 +27,7 @@ use std::sync::Arc;
 use store::{CellOutput, Execution, ExecutionId, ExecutionStatus, OutputBody};
 use typeset::ansi::{TerminalColor, TerminalStyle, multiline_text, parse_styled};
 use ui::theme::{self, MAX_UNFOLDED_OUTPUT_LINES, size, space};
-use ui::widgets::format;
-use ui::widgets::{set_accessible_name, word_button};
-
-pub(crate) use save_file::OutputFile;
+use ui::widgets::{format, set_accessible_name, word_button};
 
 /// Of HTML as Markdown no more is laid out, in bytes.
 const MAX_RICH_OUTPUT_BYTES: usize = 60_000;
@@ -379,7 +377,7 @@ impl OutputLayouter<'_> {
     }
 
     /// A word of the program about what is above.
-    fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         let galley = self.pen.text(text, &theme::caption(), self.pen.colours.muted, self.width);
         if self.y > 0.0 {
             self.y += space::XS;

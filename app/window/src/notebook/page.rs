@@ -7,27 +7,24 @@ mod draw;
 mod pointer;
 
 use super::cells::{self, CellViews};
-use super::collection::{CollectionEdit, CollectionEmbeds};
-use crate::overlays::search::PendingJump;
-use crate::panels::tree::TreeAction;
-use crate::shell::pane::PaneId;
-use agent_ui::panel_action::PanelAction;
-pub(crate) use drag::{RowDrag, past_cell};
+use super::collection::CollectionEmbeds;
+use crate::actions::{PageAction, RowDrag};
+pub(crate) use drag::past_cell;
+use editor::assets;
 use editor::display_map::{DisplayMap, RowIndex};
-use editor::note_editor::{self, Caret, EditContext, EditTarget, Editor, NoteEdit};
+use editor::editor_keys;
+use editor::note_editor::{self, Caret, EditContext, EditTarget, Editor};
 use editor::row_layout::RowLayout;
 use editor::row_splitter::{MarkdownRow, RowKind};
-use editor::{assets, editor_keys};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
-use engine::commands::CommandId;
-use engine::{Command, Note};
+use engine::Note;
 pub(crate) use pointer::is_pressed;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use store::{Block, BlockId, DocId, StepId};
-use text::text_edit::{TextEdit, shift_offset};
+use store::{Block, BlockId, DocId};
+use text::text_edit::shift_offset;
 use ui::theme::{self, ThemeColors, size, space};
 
 /// The room above the first row and below the last.
@@ -44,81 +41,12 @@ const MAX_CACHED_ROW_LAYOUTS: usize = 400;
 /// No more of them are let go in one frame.
 const MAX_EVICTED_ROWS_PER_FRAME: usize = 40;
 
-/// What a view asks for.
-#[derive(Debug)]
-pub(crate) enum PageAction {
-    /// A wish for the session; its rejection becomes a toast.
-    Do(Command),
-    /// A command of the table.
-    Run(CommandId),
-    /// An edit of the open note.
-    Edit(NoteEdit),
-    /// Show this note.
-    Open(DocId),
-    /// Show this note from a byte on.
-    OpenAt(DocId, usize),
-    /// Ask for a file's new path.
-    Rename(DocId),
-    /// Put a file into the trash.
-    Delete(DocId),
-    /// Show it in a tab of its own.
-    OpenBeside(DocId),
-    /// A menu of the tree asks for this.
-    Tree(TreeAction),
-    /// The caret goes to this pane.
-    Here(PaneId),
-    /// Close this tab.
-    CloseTab(PaneId),
-    /// Follow a link in the open note.
-    Follow(String),
-    /// Move rows; the caret goes there if it went with them.
-    Move { edits: Vec<TextEdit>, caret: Option<usize> },
-    /// Rows of another note go into this one; the caret goes there.
-    Carry { from: Box<RowDrag>, to: DocId, edit: TextEdit, caret: usize },
-    /// Put the caret at a byte of the open note.
-    Place(usize),
-    /// Say something.
-    Say(String),
-    /// Something is done with what is remembered.
-    Memory(Box<agent_ui::memory::MemoryAction>),
-    /// Show what the agent asks.
-    ShowAgent,
-    /// Show a step of a run on its timeline.
-    ShowStep(DocId, StepId),
-    /// Something is done in a collection.
-    Collection(DocId, CollectionEdit),
-    /// Show what a search has found.
-    Hit(PendingJump),
-    /// The caret goes to a line of a cell, both counted from 1.
-    ToLine { cell: usize, line: usize },
-    /// Save what a cell printed as a file.
-    SaveOutput(BlockId),
-    /// Ask over which hub a volume shall be shared.
-    Share(DocId),
-}
-
-impl From<PanelAction> for PageAction {
-    fn from(action: PanelAction) -> PageAction {
-        match action {
-            PanelAction::Do(command) => PageAction::Do(command),
-            PanelAction::Run(id) => PageAction::Run(id),
-            PanelAction::Open(note) => PageAction::Open(note),
-            PanelAction::OpenAt(note, at) => PageAction::OpenAt(note, at),
-            PanelAction::Delete(file) => PageAction::Delete(file),
-            PanelAction::Follow(link) => PageAction::Follow(link),
-            PanelAction::Say(text) => PageAction::Say(text),
-            PanelAction::Memory(wish) => PageAction::Memory(wish),
-            PanelAction::ShowStep(run, step) => PageAction::ShowStep(run, step),
-        }
-    }
-}
-
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.
 #[derive(Clone, Copy, Debug)]
 struct ScrollPosition {
-    at: usize,
+    pub(crate) at: usize,
     y: f32,
-    caret: Option<Caret>,
+    pub(crate) caret: Option<Caret>,
 }
 
 impl Default for ScrollPosition {
@@ -148,7 +76,7 @@ struct CachedRow {
 /// The page.
 #[derive(Default)]
 pub(crate) struct NotePage {
-    note: Option<DocId>,
+    pub(crate) note: Option<DocId>,
     pub(crate) cells: CellViews,
     /// The collections that the note shows.
     pub(crate) insets: CollectionEmbeds,
@@ -182,9 +110,9 @@ pub(crate) struct NotePage {
     seen: Vec<VisibleRow>,
     /// The grip at the left of a row, and the rows that the pointer holds by one.
     grip: Option<drag::DragHandle>,
-    held: Option<drag::RowDrag>,
+    held: Option<RowDrag>,
     /// What the pointer brings from another page, and whether it is over another page.
-    guest: Option<drag::RowDrag>,
+    guest: Option<RowDrag>,
     away: bool,
     /// Where the page was drawn last, and in which pass.
     area: Option<Rect>,

@@ -1,11 +1,10 @@
 //! Others at the open note: their carets and what they have selected, each with name and colour, and who runs a cell.
 //! Says also where the user's carets are, to those others.
 
-use crate::AppWindow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Id, Rect, Sense, Ui, pos2, vec2};
-use engine::{Command, Note, Session};
+use engine::{Note, Session};
 use std::ops::Range;
 use std::time::Duration;
 use store::DocId;
@@ -138,25 +137,4 @@ pub(crate) fn show_remote_users(ui: &Ui, session: &Session, note: &Note, right: 
     set_accessible_name(&response, Role::Label, &text);
     response.on_hover_text(names.join(", "));
     width
-}
-
-impl AppWindow {
-    /// Tells the session where the carets are, if that has changed and anybody may want to know.
-    pub(crate) fn send_carets(&mut self) {
-        let Some(session) = self.session() else { return };
-        if session.sync().shares.hubs.is_empty() {
-            self.last_reported_carets = None;
-            return;
-        }
-        let note = self.active_pane.note.filter(|note| session.note(*note).is_some());
-        let place: SharedCarets = (note, if note.is_some() { self.carets() } else { Vec::new() });
-        // Which notes are shared may change, too.
-        let now = (place, session.sync().shares.hubs.iter().map(|hub| hub.volumes.len()).sum());
-        if self.last_reported_carets.as_ref() != Some(&now) {
-            let (note, carets) = now.0.clone();
-            if self.send(Command::Carets { note, carets }) {
-                self.last_reported_carets = Some(now);
-            }
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! A script: the code of a `.py` file at the left, what it shows at the right. While one writes, it runs by itself once
 //! the keys rest and the code can be read; never because it was opened.
 
-use super::page::{NotePage, PageAction};
-use crate::AppWindow;
+use super::page::NotePage;
+use crate::actions::PageAction;
 use crate::shell::commands;
 use editor::note_editor::EditContext;
 use eframe::egui;
@@ -74,23 +74,6 @@ impl ScriptSync {
         } else {
             self.due = None;
             actions.push(PageAction::Do(Command::RunAll { note: note.id }));
-        }
-    }
-}
-
-impl AppWindow {
-    /// Lets scripts run by themselves while one writes, or not.
-    pub(crate) fn toggle_script_runs(&mut self) {
-        let Some(session) = self.session() else { return };
-        let mut settings = session.settings().clone();
-        settings.script_runs = !settings.script_runs;
-        let said = if settings.script_runs {
-            "Scripts run half a second after the last key."
-        } else {
-            "Scripts run when you ask for it."
-        };
-        if self.send(Command::Set { settings: Box::new(settings) }) {
-            self.toasts.show_message(said);
         }
     }
 }

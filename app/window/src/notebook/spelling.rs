@@ -1,16 +1,10 @@
 //! Misspelt words: marked where they are read or written, corrected by a palette of suggestions. Lives as a plugin of
 //! egui, since every row asks it. Code, links and what is no plain word are left alone.
 
-use super::page::PageAction;
-use crate::AppWindow;
-use crate::WindowOverlay;
-use crate::overlays::command_palette::CommandPalette;
-use editor::motion;
-use editor::note_editor::NoteEdit;
 use editor::row_layout::{RowLayout, RowPart, text_rects};
 use eframe::egui;
 use egui::{Galley, Painter, Pos2, Rect, Shape, Stroke, pos2};
-use host::spelling::{HunspellChecker, language};
+use host::spelling::HunspellChecker;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -31,25 +25,25 @@ const MAX_SPELL_CHECK_BYTES: usize = 50_000;
 const BUILT_IN_WORDS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wikilinks", "markdown"];
 
 /// A word and where it stands in a note.
-struct SpellingRequest {
-    note: DocId,
-    range: Range<usize>,
-    word: String,
-    found: Vec<String>,
+pub(crate) struct SpellingRequest {
+    pub(crate) note: DocId,
+    pub(crate) range: Range<usize>,
+    pub(crate) word: String,
+    pub(crate) found: Vec<String>,
 }
 
 /// What is known of words.
 pub(crate) struct SpellChecker {
-    speller: Option<HunspellChecker>,
-    own: HashSet<String>,
+    pub(crate) speller: Option<HunspellChecker>,
+    pub(crate) own: HashSet<String>,
     /// Texts by their hash, with the characters of the misspelt words in them.
     known: HashMap<u64, Arc<[Range<usize>]>>,
     /// Words that were looked up, and whether they are right.
-    words: HashMap<String, bool>,
+    pub(crate) words: HashMap<String, bool>,
     /// Counts the changes of all of this: marks made before one may be others now.
     version: u64,
-    tell: Sender<SpellingRequest>,
-    requests: Receiver<SpellingRequest>,
+    pub(crate) tell: Sender<SpellingRequest>,
+    pub(crate) requests: Receiver<SpellingRequest>,
 }
 
 impl egui::Plugin for SpellingPlugin {
@@ -63,7 +57,7 @@ impl egui::Plugin for SpellingPlugin {
 pub(crate) struct SpellingPlugin(std::sync::Mutex<Option<SpellChecker>>);
 
 impl SpellChecker {
-    fn new() -> SpellChecker {
+    pub(crate) fn new() -> SpellChecker {
         let (tell, told) = channel();
         SpellChecker {
             speller: None,
@@ -77,7 +71,7 @@ impl SpellChecker {
     }
 
     /// What was known of texts is not known any more.
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.words.clear();
         self.version += 1;
@@ -97,7 +91,7 @@ impl SpellChecker {
     }
 
     /// Whether a word is written as a dictionary, or its user, has it.
-    fn accepts(&self, word: &str) -> bool {
+    pub(crate) fn accepts(&self, word: &str) -> bool {
         let word = word.replace('\u{2019}', "'");
         let small = word.to_lowercase();
         BUILT_IN_WORDS.contains(&small.as_str())
@@ -209,109 +203,11 @@ fn wave(painter: &Painter, rect: Rect, stroke: Stroke) {
     painter.add(Shape::line(points.collect(), stroke));
 }
 
-fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut SpellChecker) -> R) -> Option<R> {
+pub(crate) fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut SpellChecker) -> R) -> Option<R> {
     ctx.with_plugin(|plugin: &mut SpellingPlugin| {
         let mut spelling = plugin.0.lock().ok()?;
         Some(look(spelling.get_or_insert_with(SpellChecker::new)))
     })?
-}
-
-impl AppWindow {
-    /// Puts the settings into force, and shows the suggestions that have been found since.
-    pub(crate) fn update_spelling(&mut self, ctx: &egui::Context) {
-        let Some(settings) = self.session().map(engine::Session::settings) else { return };
-        let (on, own) = (settings.spelling, &settings.words);
-        let asked = with(ctx, |spelling| {
-            if on != spelling.speller.is_some() {
-                let wake = ctx.clone();
-                spelling.speller = on.then(|| {
-                    HunspellChecker::start(language(), move || {
-                        with(&wake, SpellChecker::forget);
-                        wake.request_repaint();
-                    })
-                });
-                spelling.forget();
-            }
-            if own.len() != spelling.own.len() || own.iter().any(|word| !spelling.own.contains(word)) {
-                spelling.own = own.iter().cloned().collect();
-                spelling.forget();
-            }
-            spelling.requests.try_recv().ok()
-        });
-        if let Some(Some(SpellingRequest { note, range, word, found })) = asked
-            && self.active_pane.note == Some(note)
-            && matches!(self.overlay, WindowOverlay::None)
-        {
-            self.overlay = WindowOverlay::Palette(CommandPalette::words(&word, &range, &found));
-        }
-    }
-
-    /// Asks for words that may have been meant by the one at the caret.
-    pub(crate) fn suggest_corrections(&mut self, ctx: &egui::Context) {
-        let Some(note) = self.active_pane.note else { return };
-        let dark = ctx.global_style().visuals.dark_mode;
-        let word = self.with_note(ctx, dark, |world, editor, _| {
-            let target = editor.edit_target(world)?;
-            let caret = target.shown_byte(editor.caret?.at);
-            let range = motion::word_around(&target.shown, caret);
-            let word = target.shown.get(range.clone())?.to_owned();
-            Some((target.note_byte(range.start)..target.note_byte(range.end), word))
-        });
-        let Some(Some((range, word))) = word.filter(|word| word.as_ref().is_some_and(|(_, word)| !word.is_empty()))
-        else {
-            self.toasts.show_message("Put the caret into a word first.");
-            return;
-        };
-        let said = with(ctx, |spelling| {
-            let Some(speller) = &spelling.speller else {
-                return Some("Spelling is not checked; turn it on first, from the palette.".to_owned());
-            };
-            match speller.state() {
-                None => Some("The dictionary is still being read; try again in a moment.".to_owned()),
-                Some(Err(why)) => Some(why.to_owned()),
-                Some(Ok(_)) if spelling.accepts(&word) => Some(format!("“{word}” is spelt as the dictionary has it.")),
-                Some(Ok(_)) => {
-                    let (tell, wake) = (spelling.tell.clone(), ctx.clone());
-                    speller.suggest(word.clone(), move |found| {
-                        let _ = tell.send(SpellingRequest { note, range, word, found });
-                        wake.request_repaint();
-                    });
-                    None
-                }
-            }
-        });
-        if let Some(Some(said)) = said {
-            self.toasts.show_message(said);
-        }
-    }
-
-    /// Puts another word in the place of one.
-    pub(crate) fn replace_word(&mut self, ctx: &egui::Context, range: Range<usize>, word: String) {
-        let caret = range.start + word.len();
-        let edit = NoteEdit { at: range.start, delete: range.len(), insert: word, caret, anchor: caret };
-        self.perform_actions(ctx, vec![PageAction::Edit(edit)]);
-    }
-
-    /// Takes a word for right from now on.
-    pub(crate) fn learn_word(&mut self, word: String) {
-        let Some(session) = self.session() else { return };
-        let mut settings = session.settings().clone();
-        if !settings.words.contains(&word) {
-            settings.words.push(word);
-            self.send(engine::Command::Set { settings: Box::new(settings) });
-        }
-    }
-
-    /// Turns the marks on or off.
-    pub(crate) fn toggle_spelling(&mut self) {
-        let Some(session) = self.session() else { return };
-        let mut settings = session.settings().clone();
-        settings.spelling = !settings.spelling;
-        let said = if settings.spelling { "Spelling is checked." } else { "Spelling is not checked any more." };
-        if self.send(engine::Command::Set { settings: Box::new(settings) }) {
-            self.toasts.show_message(said);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The palette and the quick switcher: a line to type in, the best hits below. Decides nothing: it says what was
 //! chosen.
 
-use crate::panels::tree;
 use crate::shell::commands::{self, WindowCommand};
 use editor::vim::ex;
 use eframe::egui;
@@ -13,6 +12,7 @@ use engine::{KernelSpec, Session};
 use store::DocId;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
 use ui::picker::{self, ListPicker};
+use ui::text::shown_name;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
@@ -48,7 +48,7 @@ pub(crate) enum PaletteChoice {
 
 struct PaletteEntry {
     choice: PaletteChoice,
-    title: String,
+    pub(crate) title: String,
     /// What stands behind the title in `muted`.
     about: String,
     key: Option<&'static str>,
@@ -116,7 +116,7 @@ impl CommandPalette {
         for volume in &volumes {
             for (path, row) in volume.files.iter().filter(|(_, row)| row.kind.is_text()) {
                 let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-                let title = tree::shown_name(name).to_owned();
+                let title = shown_name(name).to_owned();
                 let about = match (volumes.len() > 1, folder.is_empty()) {
                     (true, true) => volume.name.clone(),
                     (true, false) => format!("{} / {}", volume.name, folder.replace('/', " / ")),
@@ -197,7 +197,12 @@ impl CommandPalette {
         CommandPalette::new("Choose kernel", "Type a part of a kernel's name", entries, false)
     }
 
-    fn new(name: &'static str, hint: &'static str, entries: Vec<PaletteEntry>, makes: bool) -> CommandPalette {
+    fn new(
+        name: &'static str,
+        hint: &'static str,
+        entries: Vec<PaletteEntry>,
+        makes: bool,
+    ) -> CommandPalette {
         CommandPalette {
             name,
             hint,
@@ -213,7 +218,7 @@ impl CommandPalette {
     }
 
     /// Finds what the query asks for.
-    fn find(&mut self) {
+    pub(crate) fn find(&mut self) {
         if self.found_for.as_ref() == Some(&self.query) {
             return;
         }

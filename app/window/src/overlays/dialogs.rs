@@ -1,9 +1,10 @@
 //! Dialogs: a new note, a folder to open, what to do when the disk refuses at the end. Each says what
 //! was decided; none does it.
 
-use crate::handlers::exports::{ExportCommand, ExportForm};
-use crate::handlers::kernel_permissions::KernelPermissionsForm;
 use crate::notebook::outputs::OutputFile;
+use crate::overlays::export_form::ExportForm;
+use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
+use crate::shell::commands::ExportCommand;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};

@@ -1,11 +1,9 @@
 //! What `[[` offers: notes whose names hold what was typed, behind `#` the headings of the note. Nothing is changed
 //! before one is chosen.
 
-use crate::{AppWindow, WindowOverlay};
-use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Area, Id, Key, Modifiers, Order, Sense, pos2, vec2};
+use egui::{Area, Id, Order, Sense, pos2, vec2};
 use engine::{Session, Volume};
 use store::DocId;
 use text::links::without_md_extension;
@@ -16,113 +14,32 @@ use ui::widgets::{floating_frame, paint_clipped_text, set_accessible_name};
 /// As many are offered.
 const MAX_LINK_SUGGESTIONS: usize = 8;
 /// What is typed stands at most this many bytes behind the brackets.
-const MAX_LINK_QUERY_BYTES: usize = 200;
+pub(crate) const MAX_LINK_QUERY_BYTES: usize = 200;
 
 /// Something to choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct LinkSuggestion {
+pub(crate) struct LinkSuggestion {
     name: String,
     about: String,
     /// What comes between the brackets.
-    insert: String,
+    pub(crate) insert: String,
 }
 
 /// What is offered at the moment.
 #[derive(Default)]
 pub(crate) struct LinkCompletion {
     /// Where the text between the brackets begins, and what it is.
-    open: Option<(usize, String)>,
-    offers: Vec<LinkSuggestion>,
-    chosen: usize,
-    made: Option<(DocId, u64, String)>,
+    pub(crate) open: Option<(usize, String)>,
+    pub(crate) offers: Vec<LinkSuggestion>,
+    pub(crate) chosen: usize,
+    pub(crate) made: Option<(DocId, u64, String)>,
     /// Brackets that were left without a choice.
-    left: Option<usize>,
-}
-
-impl AppWindow {
-    /// Looks at what stands before the caret, and draws what is offered.
-    pub(crate) fn show_link_completion(&mut self, ctx: &egui::Context) {
-        let typed = self.typed();
-        if typed.as_ref().map(|(from, _)| *from) != self.completion.left {
-            self.completion.left = None;
-        }
-        self.completion.open = typed.filter(|_| self.completion.left.is_none());
-        let Some(((_, query), session)) =
-            self.completion.open.clone().zip(self.driver.as_ref().map(host::Driver::session))
-        else {
-            self.completion.made = None;
-            return;
-        };
-        let Some(note) = self.active_pane.note else { return };
-        let Some(volume) = session.locate_file(note).and_then(|(volume, _)| session.volume(volume)) else { return };
-        let key = (note, volume.links.revision(), query.clone());
-        if self.completion.made.as_ref() != Some(&key) {
-            self.completion.offers = offers(session, volume, note, &query);
-            self.completion.chosen = 0;
-            self.completion.made = Some(key);
-        }
-        if self.completion.offers.is_empty() {
-            self.completion.open = None;
-            return;
-        }
-        let Some(caret) = self.active_pane.editor.stands else { return };
-        if let Some(chosen) = self.completion.show(ctx, caret) {
-            self.completion.chosen = chosen;
-            self.accept();
-        }
-    }
-
-    /// What was typed behind `[[`, and where that begins.
-    fn typed(&self) -> Option<(usize, String)> {
-        let editor = &self.active_pane.editor;
-        let caret = editor.caret.filter(|caret| caret.is_empty() && editor.more.is_empty())?;
-        if self.view.is_some() || !matches!(self.overlay, WindowOverlay::None) || self.commands_by_letter() {
-            return None;
-        }
-        let note = self.session()?.note(self.active_pane.note?)?;
-        let before = (0..4).find_map(|less| {
-            let length = caret.at.min(MAX_LINK_QUERY_BYTES) - less.min(caret.at);
-            note.slice(caret.at - length, length)
-        })?;
-        let line = &before[before.rfind('\n').map_or(0, |newline| newline + 1)..];
-        let query = &line[line.rfind("[[")? + 2..];
-        (!query.contains("]]") && !query.contains('|')).then(|| (caret.at - query.len(), query.to_owned()))
-    }
-
-    /// A key while something is offered; whether it meant that.
-    pub(crate) fn complete_key(&mut self, key: Key, modifiers: Modifiers) -> bool {
-        let Some((from, _)) = &self.completion.open else { return false };
-        let count = self.completion.offers.len();
-        if !modifiers.is_none() || count == 0 {
-            return false;
-        }
-        match key {
-            Key::ArrowDown => self.completion.chosen = (self.completion.chosen + 1) % count,
-            Key::ArrowUp => self.completion.chosen = (self.completion.chosen + count - 1) % count,
-            Key::Enter => self.accept(),
-            Key::Escape => self.completion.left = Some(*from),
-            _ => return false,
-        }
-        true
-    }
-
-    /// Writes what was chosen.
-    fn accept(&mut self) {
-        let Some((at, query)) = self.completion.open.take() else { return };
-        let Some(offer) = self.completion.offers.get(self.completion.chosen).cloned() else { return };
-        let note = self.session().zip(self.active_pane.note).and_then(|(session, note)| session.note(note));
-        let closed = note.and_then(|note| note.slice(at + query.len(), 2)).is_some_and(|rest| rest == "]]");
-        let delete = query.len() + if closed { 2 } else { 0 };
-        let insert = format!("{}]]", offer.insert);
-        let caret = at + insert.len();
-        self.apply_edits(vec![NoteEdit { at, delete, insert, caret, anchor: caret }]);
-        self.completion.made = None;
-    }
+    pub(crate) left: Option<usize>,
 }
 
 impl LinkCompletion {
     /// Draws what is offered; gives what was clicked.
-    fn show(&self, ctx: &egui::Context, caret: egui::Rect) -> Option<usize> {
+    pub(crate) fn show(&self, ctx: &egui::Context, caret: egui::Rect) -> Option<usize> {
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = ThemeColors::for_dark_mode(dark);
         let mut clicked = None;
@@ -158,7 +75,7 @@ impl LinkCompletion {
 }
 
 /// What is offered for a text between brackets.
-fn offers(session: &Session, volume: &Volume, own: DocId, query: &str) -> Vec<LinkSuggestion> {
+pub(crate) fn offers(session: &Session, volume: &Volume, own: DocId, query: &str) -> Vec<LinkSuggestion> {
     if let Some((target, part)) = query.split_once('#') {
         let note = volume.links.resolve(own, LinkKind::Wiki, target);
         let outline = note.and_then(|note| volume.links.outline(note));

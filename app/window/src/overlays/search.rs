@@ -1,23 +1,20 @@
 //! The search palette: results as one types, with the words that were found marked, filters by click, the passage in
 //! full below. It asks the host and never waits for it; what was chosen is opened at the block.
 
-use crate::AppWindow;
+use crate::actions::PendingJump;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::{LayoutJob, LayoutSection, TextWrapping};
 use egui::{Align2, Color32, Id, Key, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::NotePhase;
 use host::search::{IndexFreshness, NoteHit, SearchAnswer, SearchRequest, SearchService, highlight_ranges};
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use store::{BlockId, DocId};
+use store::DocId;
 use ui::icons;
 use ui::picker::{self, ListPicker};
 use ui::text::format_thousands;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
-use ui::widgets::format;
-use ui::widgets::{self, paint_clipped_text, set_accessible_name};
+use ui::widgets::{self, format, paint_clipped_text, set_accessible_name};
 
 /// Notes that are shown; the rest is found by typing on.
 const MAX_SEARCH_RESULTS: usize = 30;
@@ -43,51 +40,27 @@ const SEARCH_FILTERS: [(&str, &str); 7] = [
     ("Memory", "in:memory "),
 ];
 
-/// Where to go once the note can be read: the block, and the words to stand at.
-#[derive(Clone, Debug)]
-pub(crate) struct PendingJump {
-    pub(crate) note: DocId,
-    block: Option<BlockId>,
-    terms: HashSet<String>,
-    /// Of what is no note, the step or the message.
-    part: String,
-}
-
-impl PendingJump {
-    /// A block, or what a cell printed, by its place: `block`, `cell/output/2`.
-    pub(crate) fn from_place(note: DocId, place: &str) -> Option<PendingJump> {
-        let block = place.split('/').next()?.parse().ok()?;
-        Some(PendingJump { note, block: Some(block), terms: HashSet::new(), part: String::new() })
-    }
-
-    /// The passage of a hit.
-    pub(crate) fn from_hit(hit: &NoteHit, terms: &HashSet<String>) -> PendingJump {
-        let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
-        PendingJump { note: hit.note, block, terms: terms.clone(), part: hit.place.clone() }
-    }
-}
-
 /// An open search.
 pub(crate) struct SearchOverlay {
-    search: SearchService,
-    query: String,
-    filter: usize,
+    pub(crate) search: SearchService,
+    pub(crate) query: String,
+    pub(crate) filter: usize,
     /// What was asked last: text, filter, and the index's revision.
-    asked: Option<(String, usize, u64)>,
-    wait: Option<Receiver<Result<SearchAnswer, String>>>,
-    answer: SearchAnswer,
+    pub(crate) asked: Option<(String, usize, u64)>,
+    pub(crate) wait: Option<Receiver<Result<SearchAnswer, String>>>,
+    pub(crate) answer: SearchAnswer,
     /// Whether an answer to what is typed is there.
-    answered: bool,
-    trouble: Option<String>,
-    pick: ListPicker,
+    pub(crate) answered: bool,
+    pub(crate) trouble: Option<String>,
+    pub(crate) pick: ListPicker,
     /// The searches that are kept: names, and what they ask.
-    kept: Vec<(String, String)>,
+    pub(crate) kept: Vec<(String, String)>,
     /// What shall be kept, or be forgotten.
-    keep: Option<(String, bool)>,
+    pub(crate) keep: Option<(String, bool)>,
     /// Whether the parts of the score are told.
-    explains: bool,
+    pub(crate) explains: bool,
     /// The note to whose passage a link was copied.
-    linked: Option<DocId>,
+    pub(crate) linked: Option<DocId>,
 }
 
 impl SearchOverlay {
@@ -135,7 +108,7 @@ impl SearchOverlay {
     }
 
     /// What is asked: the filter and what was typed.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("{}{}", SEARCH_FILTERS[self.filter].1, self.query)
     }
 
@@ -542,71 +515,4 @@ pub(crate) fn highlighted_text(
 fn hairline(ui: &Ui) {
     let line = ui.available_rect_before_wrap();
     ui.painter().hline(line.x_range(), line.top(), Stroke::new(1.0, ThemeColors::of(ui).line));
-}
-
-impl AppWindow {
-    /// Opens the search, with what was looked for last.
-    pub(crate) fn open_search(&mut self) {
-        if let Some(driver) = &self.driver {
-            let kept = driver.session().settings().searches.clone();
-            self.overlay = crate::WindowOverlay::Search(Box::new(SearchOverlay::new(driver.search().clone(), kept)));
-        }
-    }
-
-    /// The palette that searches, with something asked already.
-    pub(crate) fn open_search_for(&mut self, query: &str) {
-        if let Some(driver) = &self.driver {
-            let kept = driver.session().settings().searches.clone();
-            let seek = SearchOverlay { query: query.to_owned(), ..SearchOverlay::new(driver.search().clone(), kept) };
-            self.overlay = crate::WindowOverlay::Search(Box::new(seek));
-        }
-    }
-
-    /// Keeps a search in the settings, or forgets it.
-    pub(crate) fn save_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
-        let Some(driver) = &self.driver else { return };
-        let mut settings = driver.session().settings().clone();
-        if !keep {
-            settings.searches.retain(|(_, known)| known != query);
-        } else if let Err(why) = settings.save_search(query, query) {
-            self.toasts.show_message(&why);
-            return;
-        }
-        self.set(ctx, vec![super::settings::SettingsChange::Searches(settings.searches)]);
-    }
-
-    /// Opens what was found; goes to the block once the note can be read.
-    pub(crate) fn go_to_hit(&mut self, aim: PendingJump) {
-        self.close_overlay();
-        if self.show_found(aim.note, &aim.part) {
-            return; // a run, or what was said in a session
-        }
-        self.open(aim.note);
-        self.pending_jump = Some(aim);
-    }
-
-    /// Goes where a hit was chosen, once its note is there.
-    pub(crate) fn follow_aim(&mut self) {
-        let Some(aim) = &self.pending_jump else { return };
-        if self.active_pane.note != Some(aim.note) {
-            self.pending_jump = None; // the user went elsewhere
-            return;
-        }
-        let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(aim.note)) else { return };
-        if note.phase == NotePhase::Reading {
-            return;
-        }
-        let lost = aim.block.is_some_and(|id| note.block(id).is_none());
-        let at = aim.block.and_then(|id| {
-            let text = &note.block(id)?.text;
-            let first = highlight_ranges(text, &aim.terms).first().map_or(0, |mark| mark.start);
-            Some(note.block_start(id)? + first)
-        });
-        self.active_pane.editor.place_caret(at.unwrap_or(0));
-        self.active_pane.page.point_out(at.unwrap_or(0));
-        self.pending_jump = None;
-        if lost {
-            self.toasts.show_message("That passage is no longer in the note.");
-        }
-    }
 }

@@ -151,7 +151,7 @@ impl SettingsChange {
 
 /// A command that waits for its key.
 struct ShortcutCapture {
-    id: CommandId,
+    pub(crate) id: CommandId,
     /// The key that was pressed although another command has it, and which.
     taken: Option<(String, &'static CommandInfo)>,
     /// Why the key that was pressed cannot be taken.

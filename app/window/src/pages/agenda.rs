@@ -1,7 +1,6 @@
 //! The agenda: the tasks of all notes by their day. A box that is clicked edits the task's note.
 
-use crate::notebook::page::PageAction;
-use crate::panels::tree::shown_name;
+use crate::actions::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
@@ -11,6 +10,7 @@ use host::clock;
 use std::collections::BTreeSet;
 use text::markdown::dialect;
 use text::task::{CalendarDay, NORMAL_PRIORITY};
+use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 

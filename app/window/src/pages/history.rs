@@ -5,19 +5,14 @@ mod authors;
 mod side_by_side;
 mod version_list;
 
-pub(crate) use side_by_side::SideBySide;
-pub(crate) use version_list::short_date_label;
-
-use crate::AppWindow;
-use crate::shell::page_view::PageView;
 use authors::AuthorsView;
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::commands::CommandId;
-use engine::{Command, Session};
+use engine::Session;
 use host::Driver;
 use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread, TextComparison};
+pub(crate) use side_by_side::SideBySide;
 use std::sync::Arc;
 use store::DocId;
 use text::history::{ChangeAuthor, NoteHistory};
@@ -27,6 +22,7 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 use version_list::VersionList;
+pub(crate) use version_list::short_date_label;
 
 /// The list of versions is this wide.
 const VERSION_LIST_WIDTH: f32 = 264.0;
@@ -47,7 +43,7 @@ enum CompareBase {
 }
 
 /// What is to be done outside the page.
-enum HistoryAction {
+pub(crate) enum HistoryAction {
     /// Edits of the note, and what is said once they are made.
     Edit(Vec<TextEdit>, &'static str),
 }
@@ -62,7 +58,7 @@ enum HistoryRequest {
 
 /// The page.
 pub(crate) struct HistoryPage {
-    note: DocId,
+    pub(crate) note: DocId,
     look: HistoryThread,
     /// What is known of the past; the outer one: whether an answer has come.
     story: Option<Option<Arc<NoteHistory>>>,
@@ -107,7 +103,7 @@ impl HistoryPage {
     }
 
     /// Takes in answers, and asks for what is to be seen.
-    fn step(&mut self, session: &Session, now: f64) -> Vec<HistoryAction> {
+    pub(crate) fn step(&mut self, session: &Session, now: f64) -> Vec<HistoryAction> {
         while let Some(told) = self.look.told() {
             match told {
                 HistoryAnswer::Past(story) => self.take(story),
@@ -160,7 +156,7 @@ impl HistoryPage {
     }
 
     /// Takes over what the document tells. What was looked at stays.
-    fn take(&mut self, story: Option<Arc<NoteHistory>>) {
+    pub(crate) fn take(&mut self, story: Option<Arc<NoteHistory>>) {
         let first = self.story.is_none();
         let before = self.versions();
         let start = before.and_then(|story| story.versions.get(self.chosen).map(|version| version.changes.start));
@@ -407,39 +403,4 @@ fn segments(ui: &mut Ui, names: &[&str; 2], chosen: usize, back: bool) -> Option
     ui.add_space(space::S);
     ui.spacing_mut().item_spacing.x = space::S;
     clicked
-}
-
-impl AppWindow {
-    /// Shows the past of a note.
-    pub(crate) fn show_history(&mut self, note: Option<DocId>, authors: bool) {
-        let Some(note) = note else {
-            self.toasts.show_message("No note is open.");
-            return;
-        };
-        self.open(note);
-        if let Some(driver) = self.driver.as_ref().filter(|driver| driver.session().note(note).is_some()) {
-            self.view = Some(PageView::History(Box::new(HistoryPage::new(driver, note, authors))));
-        }
-    }
-
-    /// Has the page of a note's past take in answers, and does what it asks for.
-    pub(crate) fn history_step(&mut self, ctx: &egui::Context) {
-        let (Some(PageView::History(page)), Some(driver)) = (&mut self.view, &self.driver) else { return };
-        let note = page.note;
-        let wishes = page.step(driver.session(), ctx.input(|input| input.time));
-        for HistoryAction::Edit(edits, said) in wishes {
-            let revision =
-                self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
-            if !self.send(Command::EditAll { note, edits }) {
-                continue;
-            }
-            self.toasts.show_with_action(said, "Undo", CommandId::NoteUndo);
-            if self.active_pane.note == Some(note)
-                && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
-            {
-                self.active_pane.editor.follow_undo(revision, note);
-            }
-            ctx.request_repaint();
-        }
-    }
 }

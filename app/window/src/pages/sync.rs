@@ -3,19 +3,14 @@
 
 mod merge_report;
 
-use crate::notebook::page::PageAction;
-use crate::overlays::dialogs::Dialog;
-use crate::overlays::settings::SettingsSection;
-use crate::shell::page_view::PageView;
-use crate::{AppWindow, WindowOverlay};
+use crate::actions::PageAction;
+use crate::shell::commands::SyncTab;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{Command, HubConnection, Session, SyncStatus, UnixMillis};
 use merge_report::MergesReport;
-use std::path::PathBuf;
-use std::time::Duration;
 use store::DocId;
 use ui::empty_state;
 use ui::icons;
@@ -27,29 +22,10 @@ const SYNC_ROW_HEIGHT: f32 = 52.0;
 /// The log shows a line in this height.
 const SYNC_LOG_ROW_HEIGHT: f32 = 28.0;
 
-/// A part of the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SyncTab {
-    State,
-    Merges,
-    Log,
-}
-
-/// A command of the table that concerns sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SyncCommand {
-    Show(SyncTab),
-    Pause,
-    Retry,
-    Share,
-    Join,
-    Devices,
-}
-
 /// A volume as it is listed.
 struct VolumeRow {
-    id: DocId,
-    name: String,
+    pub(crate) id: DocId,
+    pub(crate) name: String,
     state: String,
     icon: &'static str,
     /// The addresses under which others get it.
@@ -58,7 +34,7 @@ struct VolumeRow {
 
 /// A hub as it is listed.
 struct HubRow {
-    url: String,
+    pub(crate) url: String,
     state: String,
     icon: &'static str,
     online: bool,
@@ -66,7 +42,7 @@ struct HubRow {
 
 /// A device as it is listed.
 struct DeviceRow {
-    name: String,
+    pub(crate) name: String,
     here: bool,
     state: String,
 }
@@ -81,7 +57,7 @@ pub(crate) struct SyncPage {
     hubs: Vec<HubRow>,
     devices: Vec<DeviceRow>,
     log: Vec<(String, String)>,
-    merges: MergesReport,
+    pub(crate) merges: MergesReport,
 }
 
 impl SyncPage {
@@ -419,87 +395,4 @@ fn part(ui: &mut Ui, text: &str, on: bool) -> bool {
     paint_focus_ring(ui, &response, CONTROL_CORNER);
     response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, on, text));
     response.clicked()
-}
-
-impl AppWindow {
-    /// Performs a command that concerns sync.
-    pub(crate) fn run_sync(&mut self, wish: SyncCommand) {
-        match wish {
-            SyncCommand::Show(tab) => match &mut self.view {
-                Some(PageView::Sync(page)) => page.tab = tab,
-                _ => self.view = Some(PageView::Sync(Box::new(SyncPage::new(tab)))),
-            },
-            SyncCommand::Pause => {
-                let paused = self.session().is_some_and(|session| session.sync().shares.paused);
-                if self.send(Command::PauseSync { paused: !paused }) {
-                    self.toasts.show_message(if paused { "Sync goes on." } else { "Sync is paused. Nothing is lost." });
-                }
-            }
-            SyncCommand::Retry => {
-                if self.send(Command::RetrySync) {
-                    self.toasts.show_message("Hubs are called.");
-                }
-            }
-            SyncCommand::Share => {
-                let here =
-                    self.active_pane.note.and_then(|note| self.session()?.locate_file(note)).map(|(volume, _)| volume);
-                match here.or_else(|| self.session()?.volumes().next().map(|volume| volume.id)) {
-                    Some(volume) => self.ask_share(volume),
-                    None => self.toasts.show_message("Open a folder first: what is shared is a volume."),
-                }
-            }
-            SyncCommand::Join => {
-                let (address, folder) = (String::new(), String::new());
-                self.overlay = WindowOverlay::Dialog(Dialog::Join { address, folder, trouble: None });
-            }
-            SyncCommand::Devices => self.open_settings(SettingsSection::Devices),
-        }
-    }
-
-    /// Asks over which hub a volume shall be shared.
-    pub(crate) fn ask_share(&mut self, volume: DocId) {
-        let Some(session) = self.session() else { return };
-        let Some(known) = session.volume(volume) else { return };
-        let hub = session.sync().shares.hubs.first().map_or_else(String::new, |hub| hub.url.clone());
-        let name = known.name.clone();
-        self.overlay = WindowOverlay::Dialog(Dialog::Share { volume, name, hub, trouble: None });
-    }
-
-    /// Shares a volume. Gives why not.
-    pub(crate) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
-        let Some(driver) = &mut self.driver else { return Ok(()) };
-        driver.command(Command::ShareVolume { volume, hub }).map_err(|reject| ui::text::sentence(&reject.0))?;
-        self.run_sync(SyncCommand::Show(SyncTab::State));
-        Ok(())
-    }
-
-    /// Gets a shared volume into a folder. What the disk says is told when it has said it.
-    pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
-        let Some(driver) = &self.driver else { return Ok(()) };
-        engine::read_volume_address(&address).map_err(|reject| ui::text::sentence(&reject.0))?;
-        let (handle, tell, wake) = (driver.handle(), self.saved.0.clone(), ctx.clone());
-        std::thread::spawn(move || {
-            let made = match host::fs::copy::is_empty(&folder) {
-                false => Err(format!("the folder is not empty: {}", folder.display())),
-                true => host::fs::copy::make_folder(&folder).map_err(|error| error.to_string()),
-            };
-            let asked = made.and_then(|()| {
-                handle.command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
-            });
-            let _ = tell.send(match asked {
-                Ok(()) => "The volume is asked for; its notes appear as they come.".to_owned(),
-                Err(why) => format!("{}.", ui::text::sentence(&why)),
-            });
-            wake.request_repaint_after(Duration::from_millis(1));
-        });
-        self.run_sync(SyncCommand::Show(SyncTab::State));
-        Ok(())
-    }
-
-    /// Has the page on sync take in the texts that it asked for.
-    pub(crate) fn sync_step(&mut self) {
-        if let (Some(PageView::Sync(page)), Some(driver)) = (&mut self.view, &self.driver) {
-            page.merges.step(driver);
-        }
-    }
 }

@@ -1,9 +1,6 @@
 //! The trash: what was deleted, when, and where it lay; taken back, or deleted for good.
 
-use crate::notebook::page::PageAction;
-use crate::overlays::dialogs::Dialog;
-use crate::panels::tree::{TreeAction, shown_name};
-use crate::{AppWindow, WindowOverlay};
+use crate::actions::{PageAction, TreeAction};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -12,6 +9,7 @@ use engine::{Command, Session};
 use store::{DocId, FileKind};
 use ui::empty_state;
 use ui::icons;
+use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
@@ -23,7 +21,7 @@ struct TrashRow {
     name: String,
     place: String,
     when: String,
-    note: bool,
+    pub(crate) note: bool,
 }
 
 /// The page.
@@ -134,31 +132,4 @@ fn line(ui: &mut Ui, rect: Rect, row: &TrashRow, actions: &mut Vec<PageAction>) 
     let room = right - left - space::L;
     paint_clipped_text(ui, pos2(left, rect.top() + 7.0), room, &row.name, &theme::small(), colours.ink);
     paint_clipped_text(ui, pos2(left, rect.top() + 27.0), room, &row.place, &theme::caption(), colours.muted);
-}
-
-impl AppWindow {
-    /// Asks whether all that lies in the trash shall go.
-    pub(crate) fn ask_empty(&mut self) {
-        let files: Vec<DocId> =
-            self.session().map(|session| session.trash().map(|(file, _)| file).collect()).unwrap_or_default();
-        if files.is_empty() {
-            self.toasts.show_message("The trash is empty.");
-        } else {
-            self.ask_discard(files);
-        }
-    }
-
-    /// Asks whether files shall be deleted for good.
-    pub(crate) fn ask_discard(&mut self, files: Vec<DocId>) {
-        let named = |file: &DocId| {
-            let trashed = self.session()?.trash().find(|(one, _)| one == file)?.1;
-            let name = trashed.row.path.rsplit('/').next().unwrap_or(&trashed.row.path);
-            Some(shown_name(name).to_owned())
-        };
-        let what = match files.as_slice() {
-            [one] => named(one).map_or_else(|| "this file".to_owned(), |name| format!("“{name}”")),
-            many => format!("{} files", many.len()),
-        };
-        self.overlay = WindowOverlay::Dialog(Dialog::Discard { files, what });
-    }
 }

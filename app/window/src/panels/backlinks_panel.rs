@@ -2,8 +2,7 @@
 //! And the page of all links that lead nowhere.
 
 use super::related::{RelatedNote, RelatedNotes};
-use super::tree::shown_name;
-use crate::notebook::page::PageAction;
+use crate::actions::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
@@ -16,6 +15,7 @@ use store::DocId;
 use text::markdown::dialect;
 use text::outline::NoteLink;
 use ui::icons;
+use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name, text_button, word_button};
 

@@ -11,8 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use store::DocId;
-use ui::text::amount;
-use ui::text::format_thousands;
+use ui::text::{amount, format_thousands};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
@@ -23,7 +22,7 @@ const OUTLINE_FRAME_BUDGET: Duration = Duration::from_millis(4);
 const MAX_CACHED_HEADINGS: usize = 500;
 
 struct OutlineHeading {
-    at: usize,
+    pub(crate) at: usize,
     level: u8,
     text: Rc<str>,
 }

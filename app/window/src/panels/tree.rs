@@ -1,9 +1,8 @@
 //! The tree at the left: starred and recent notes, then volumes, folders, notes. Flattened when something changed,
 //! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
 
-use crate::handlers::exports::ExportCommand;
-use crate::notebook::page::PageAction;
-use crate::shell::commands;
+use crate::actions::{PageAction, TreeAction};
+use crate::shell::commands::{self, ExportCommand};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
@@ -15,9 +14,9 @@ use std::ops::Bound;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
 use ui::icons;
+use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::word_button;
-use ui::widgets::{self, icon_button, paint_clipped_text};
+use ui::widgets::{self, icon_button, paint_clipped_text, word_button};
 
 const TREE_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
 const TREE_INDENT: f32 = space::L;
@@ -54,29 +53,6 @@ struct TreeRow {
 
 /// Of each volume its id, revision and whether it is known; how often something was folded; starred and recent notes.
 type TreeStamp = (Vec<(DocId, u64, bool)>, u64, Vec<DocId>, Vec<DocId>);
-
-/// What a menu of the tree asks for, beyond commands of the session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TreeAction {
-    /// A new note below this path of a volume.
-    NewNote(DocId, String),
-    /// Another name or place for a folder of a volume.
-    RenameFolder(DocId, String),
-    /// A copy beside it.
-    Duplicate(DocId),
-    /// To the starred notes, or away from them.
-    Star(DocId),
-    /// A link to it, for the clipboard.
-    CopyLink(DocId),
-    /// Where it lies, for the clipboard.
-    CopyPath(DocId),
-    /// How it was.
-    History(DocId),
-    /// An end to files of the trash.
-    Discard(Vec<DocId>),
-    /// To a new place, as HTML, PDF or Markdown.
-    Export(ExportCommand, ExportScope),
-}
 
 /// The tree's state: what is folded, and the lines as they were made last.
 #[derive(Default)]
@@ -561,7 +537,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
 }
 
 /// The items of a menu that export something.
-fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
+pub(crate) fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
     for (name, kind) in [
         ("Export to HTML…", ExportCommand::Html),
         ("Export to PDF…", ExportCommand::Pdf),
@@ -580,12 +556,6 @@ pub(crate) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     if word_button(ui, rect, ui.scope_id().with("open"), "Open a folder", "Open a folder").clicked() {
         actions.push(PageAction::Run(CommandId::FolderOpen));
     }
-}
-
-/// A note's name as it is shown: without the ending.
-pub(crate) fn shown_name(file: &str) -> &str {
-    let short = file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown"));
-    short.filter(|short| !short.is_empty()).unwrap_or(file)
 }
 
 /// The folders and files straight below a prefix. What lies deeper is stepped over, not walked through.

@@ -1,13 +1,10 @@
 //! The variables of a note's kernel, in the panel at the right: asked for after each run, sorted, narrowed, and written
 //! into the cell at a click.
 
-use crate::AppWindow;
-use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
-use engine::KernelPhase;
-use host::{InquiryAnswer, KernelInquiry, KernelVariable};
+use host::{InquiryAnswer, KernelVariable};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
@@ -39,63 +36,16 @@ pub(crate) struct VariablesPanel {
     by: VariableSort,
     filter: String,
     /// For which note and which of its runs they were asked for.
-    asked: Option<(DocId, u64)>,
-    waits: Option<Receiver<InquiryAnswer>>,
+    pub(crate) asked: Option<(DocId, u64)>,
+    pub(crate) waits: Option<Receiver<InquiryAnswer>>,
     /// Of which note; `None` in it: its kernel cannot tell.
-    known: Option<(DocId, Option<Vec<KernelVariable>>)>,
+    pub(crate) known: Option<(DocId, Option<Vec<KernelVariable>>)>,
     /// What was selected last in which revision of the note: a click here takes the keyboard, and so the caret, away.
-    last: Option<(DocId, u64, Range<usize>)>,
-}
-
-impl AppWindow {
-    /// Draws the panel, and asks the kernel when something has run.
-    pub(crate) fn show_variables(&mut self, ui: &mut Ui) {
-        let Some(id) = self.active_pane.note else { return words(ui, "No note is open.") };
-        let Some(note) = self.session().and_then(|session| session.note(id)) else { return };
-        let (phase, state) = (note.kernel, (id, note.run_revision()));
-        if let Some(caret) = self.active_pane.editor.caret.filter(|_| self.active_pane.editor.more.is_empty()) {
-            self.variables.last = Some((id, note.revision(), caret.range()));
-        }
-        if self.variables.known.as_ref().is_some_and(|(of, _)| *of != id) || phase == KernelPhase::Off {
-            (self.variables.known, self.variables.waits) = (None, None);
-        }
-        if phase == KernelPhase::Off {
-            self.variables.asked = None;
-            return words(ui, "No cell has run yet: the kernel is off.");
-        }
-        if phase == KernelPhase::Idle
-            && self.variables.asked != Some(state)
-            && let Some(driver) = &mut self.driver
-        {
-            self.variables.asked = Some(state);
-            self.variables.waits = driver.ask_kernel(id, KernelInquiry::Variables);
-        }
-        self.variables.receive(id);
-        if let Some(name) = self.variables.show(ui) {
-            self.insert_name(ui.ctx(), &name);
-        }
-    }
-
-    /// A name goes to the caret, if that is or was just now in a cell, and else to the clipboard.
-    fn insert_name(&mut self, ctx: &egui::Context, name: &str) {
-        let now = self.active_pane.note.and_then(|note| Some((note, self.session()?.note(note)?.revision())));
-        let last = self.variables.last.clone().filter(|(note, revision, _)| now == Some((*note, *revision)));
-        match last.filter(|(_, _, range)| self.is_code(range.start)) {
-            Some((_, _, range)) => {
-                let end = range.start + name.len();
-                let (at, delete, insert) = (range.start, range.len(), name.to_owned());
-                self.apply_edits(vec![NoteEdit { at, delete, insert, caret: end, anchor: end }]);
-            }
-            None => {
-                ctx.copy_text(name.to_owned());
-                self.toasts.show_message(format!("{name} is copied."));
-            }
-        }
-    }
+    pub(crate) last: Option<(DocId, u64, Range<usize>)>,
 }
 
 impl VariablesPanel {
-    fn receive(&mut self, note: DocId) {
+    pub(crate) fn receive(&mut self, note: DocId) {
         let Some(waits) = &self.waits else { return };
         match waits.try_recv() {
             Ok(InquiryAnswer::Variables(rows)) => {
@@ -123,7 +73,7 @@ impl VariablesPanel {
     }
 
     /// Draws the list; gives the name that was clicked.
-    fn show(&mut self, ui: &mut Ui) -> Option<String> {
+    pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<String> {
         let colours = ThemeColors::of(ui);
         let Some((_, known)) = self.known.clone() else {
             words(ui, "Asking the kernel…");
@@ -225,7 +175,7 @@ fn line(ui: &Ui, rect: Rect, row: &KernelVariable, colours: &ThemeColors) {
     paint_clipped_text(ui, at, width, &row.value, &value, colours.muted);
 }
 
-fn words(ui: &mut Ui, text: &str) {
+pub(crate) fn words(ui: &mut Ui, text: &str) {
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
     let at = pos2(rect.left() + space::L, rect.center().y - 10.0);

@@ -1,15 +1,8 @@
 //! What is pasted: HTML on the clipboard becomes Markdown. The clipboard is read and the HTML converted on a thread of
 //! their own; keys that come meanwhile wait, so that nothing is typed in front of what was pasted before.
 
-use crate::AppWindow;
-use editor::row_splitter::RowKind;
-use eframe::egui;
 use egui::Event as Raw;
-use export::render_jobs;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-
-/// So long after it was asked for, what is pasted is pasted as plain text; in seconds.
-const PLAIN_PASTE_TIMEOUT_SECONDS: f64 = 1.0;
+use std::sync::mpsc::Receiver;
 
 /// What the clipboard holds.
 pub struct ClipboardContent {
@@ -22,17 +15,17 @@ pub struct ClipboardContent {
 /// Pasting: how the clipboard is read, and what is under way.
 #[derive(Default)]
 pub(crate) struct PasteState {
-    read: Option<fn() -> Option<ClipboardContent>>,
+    pub(crate) read: Option<fn() -> Option<ClipboardContent>>,
     /// When plain text was asked for.
-    plain: Option<f64>,
-    under_way: Option<PendingPaste>,
+    pub(crate) plain: Option<f64>,
+    pub(crate) under_way: Option<PendingPaste>,
 }
 
-struct PendingPaste {
-    answer: Receiver<Option<String>>,
-    plain: String,
+pub(crate) struct PendingPaste {
+    pub(crate) answer: Receiver<Option<String>>,
+    pub(crate) plain: String,
     /// Keys that wait.
-    held: Vec<Raw>,
+    pub(crate) held: Vec<Raw>,
 }
 
 /// The clipboard of the system.
@@ -40,75 +33,4 @@ pub(crate) fn system_clipboard() -> Option<ClipboardContent> {
     let mut clipboard = arboard::Clipboard::new().ok()?;
     let html = clipboard.get().html().ok()?;
     Some(ClipboardContent { text: clipboard.get_text().ok()?, html })
-}
-
-impl AppWindow {
-    /// From now on HTML is pasted as Markdown, as far as this clipboard has some.
-    pub fn read_clipboard(&mut self, read: fn() -> Option<ClipboardContent>) {
-        self.pasting.read = Some(read);
-    }
-
-    /// Asks for the clipboard; what comes is pasted as plain text.
-    pub(crate) fn paste_plain(&mut self, ctx: &egui::Context) {
-        self.pasting.plain = Some(ctx.input(|input| input.time));
-        ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
-    }
-
-    /// Pastes a text, or the Markdown of the HTML that stands beside it on the clipboard.
-    pub(crate) fn start_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
-        let now = ctx.input(|input| input.time);
-        let plain = self.pasting.plain.take().is_some_and(|asked| now - asked < PLAIN_PASTE_TIMEOUT_SECONDS);
-        let Some(read) = self.pasting.read.filter(|_| !plain && !self.caret_in_code(ctx)) else {
-            return self.write(ctx, |editor, world| editor.write(text, world), false);
-        };
-        let (send, answer) = channel();
-        let (wake, plain) = (ctx.clone(), text.to_owned());
-        std::thread::spawn(move || {
-            // What another program copied meanwhile was not meant.
-            let own = read().filter(|clip| clip.text.replace("\r\n", "\n") == plain.replace("\r\n", "\n"));
-            let made = own.and_then(|clip| render_jobs::html_to_markdown(&clip.html));
-            let _ = send.send(made);
-            wake.request_repaint();
-        });
-        self.pasting.under_way = Some(PendingPaste { answer, plain: text.to_owned(), held: Vec::new() });
-        true
-    }
-
-    /// Whether events may be looked at: writes what was pasted once it is there, and holds keys back until then.
-    pub(crate) fn filter_paste_events(&mut self, ctx: &egui::Context, events: Vec<Raw>) -> Vec<Raw> {
-        let Some(mut under_way) = self.pasting.under_way.take() else { return events };
-        let made = match under_way.answer.try_recv() {
-            Err(TryRecvError::Empty) => {
-                let is_key = |event: &Raw| {
-                    matches!(
-                        event,
-                        Raw::Key { .. } | Raw::Text(_) | Raw::Paste(_) | Raw::PasteImage(_) | Raw::Cut | Raw::Copy
-                    ) || matches!(event, Raw::Ime(_) | Raw::PointerButton { .. })
-                };
-                let (keys, rest) = events.into_iter().partition(is_key);
-                under_way.held.extend::<Vec<Raw>>(keys);
-                self.pasting.under_way = Some(under_way);
-                return rest;
-            }
-            Err(TryRecvError::Disconnected) => None,
-            Ok(made) => made,
-        };
-        let text = made.unwrap_or(under_way.plain);
-        self.write(ctx, |editor, world| editor.write(&text, world), false);
-        under_way.held.extend(events);
-        under_way.held
-    }
-
-    fn caret_in_code(&mut self, ctx: &egui::Context) -> bool {
-        let dark = ctx.global_style().visuals.dark_mode;
-        let code = self.with_note(ctx, dark, |world, editor, _| {
-            editor.edit_target(world).is_some_and(|target| {
-                matches!(
-                    target.kind,
-                    RowKind::Cell | RowKind::Fence { .. } | RowKind::Indented | RowKind::Meta | RowKind::Html
-                )
-            })
-        });
-        code.unwrap_or(false)
-    }
 }

@@ -1,13 +1,6 @@
 //! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
 //! `window.rs`; what they are called is in `engine::commands`.
 
-use super::command_mode::CellCommand;
-use crate::handlers::exports::ExportCommand;
-use crate::handlers::format_commands::FormatCommand;
-use crate::handlers::note_actions::NoteCommand;
-use crate::notebook::figure::FigureCommand;
-use crate::pages::sync::{SyncCommand, SyncTab};
-use crate::shell::page_view::NavigationCommand;
 use agent_ui::agent::AgentCommand;
 use agent_ui::memory::MemoryCommand;
 use editor::cell_edits::CellEdit;
@@ -387,6 +380,106 @@ fn parse(text: &str) -> Option<(Modifiers, Key)> {
         };
     }
     None
+}
+
+/// A command of the table that keeps notes in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoteCommand {
+    Today,
+    Template,
+    Duplicate,
+    Star,
+}
+
+/// What notes shall become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExportCommand {
+    Html,
+    Pdf,
+    /// A folder of Markdown.
+    Folder,
+    /// Shows what was written last.
+    Open,
+}
+
+/// What a command of the table does at every caret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormatCommand {
+    Up,
+    Down,
+    Duplicate,
+    Bold,
+    Italic,
+    Code,
+    Strike,
+    Link,
+    Task,
+}
+
+/// What a command does with a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FigureCommand {
+    /// Look more closely.
+    In,
+    /// Look from farther away.
+    Out,
+    /// Show it as it was drawn.
+    Reset,
+}
+
+/// A part of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncTab {
+    State,
+    Merges,
+    Log,
+}
+
+/// A command of the table that concerns sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncCommand {
+    Show(SyncTab),
+    Pause,
+    Retry,
+    Share,
+    Join,
+    Devices,
+}
+
+/// A command of the table that concerns whole cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CellCommand {
+    Work(CellEdit),
+    Copy,
+    Cut,
+    Paste,
+    /// Runs the cell and begins one below.
+    RunInsert,
+    RunAbove,
+    RunBelow,
+    /// What it printed is folded away, or shown.
+    Fold,
+    /// What it printed becomes a file.
+    Save,
+}
+
+/// A command of the table that concerns links and files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NavigationCommand {
+    Rename,
+    Delete,
+    UndoMove,
+    FollowRenamed,
+    Links,
+    Broken,
+    Agenda,
+    Graph,
+    LocalGraph,
+    History,
+    Writers,
+    Trash,
+    EmptyTrash,
+    Sync(SyncCommand),
 }
 
 #[cfg(test)]

@@ -2,11 +2,14 @@
 //! The one place from which the window sends commands to the session.
 
 use super::commands::{self, WindowCommand};
-use crate::notebook::page::{self, PageAction};
+use crate::actions::{PageAction, RowDrag};
+use crate::app_window::AppWindow;
+use crate::notebook::page;
 use crate::overlays::command_palette::{CommandPalette, PaletteChoice};
 use crate::overlays::dialogs::{Dialog, DialogDecision};
 use crate::overlays::settings::{self, SettingsSection};
-use crate::{AppWindow, ShutdownState, WindowOverlay};
+use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::shutdown::ShutdownState;
 use editor::note_editor::NoteEdit;
 use editor::row_splitter::RowKind;
 use eframe::egui;
@@ -135,7 +138,7 @@ impl AppWindow {
     }
 
     /// Moves rows into another note. They are written there before they go here: a refusal loses nothing.
-    fn carry_rows(&mut self, held: page::RowDrag, to: DocId, edit: TextEdit, caret: usize) {
+    fn carry_rows(&mut self, held: RowDrag, to: DocId, edit: TextEdit, caret: usize) {
         let session = self.driver.as_ref().map(host::Driver::session);
         let revision = session.and_then(|session| session.note(held.note)).map(engine::Note::revision);
         if revision != Some(held.revision) {

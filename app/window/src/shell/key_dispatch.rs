@@ -2,11 +2,11 @@
 //! each has done its work before the next is looked at. A key that comes in the same frame behind text for a text field
 //! waits for the next one, so that it sees what was typed.
 
-use super::command_mode::CellCommand;
 use super::commands::WindowCommand;
-use crate::handlers::format_commands::FormatCommand;
+use crate::app_window::AppWindow;
 use crate::overlays::dialogs::DialogDecision;
-use crate::{AppWindow, WindowOverlay};
+use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::commands::{CellCommand, FormatCommand};
 use editor::cell_edits::CellEdit;
 use editor::editor_keys::KeyOutcome;
 use editor::input_order::InputOrder;

@@ -2,11 +2,10 @@
 //! order of Tab.
 
 use super::tabs::{self, TabsContext};
-use crate::notebook::page::PageAction;
-use crate::{
-    AppWindow, WindowOverlay,
-    panels::{backlinks_panel, tree},
-};
+use crate::actions::PageAction;
+use crate::app_window::AppWindow;
+use crate::overlays::window_overlay::WindowOverlay;
+use crate::panels::{backlinks_panel, tree};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;

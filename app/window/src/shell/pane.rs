@@ -1,20 +1,18 @@
 //! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
 //! several panes; each carries its caret through what happens in the others.
 
+use crate::actions::PaneId;
 use crate::notebook::collection::CollectionPage;
 use crate::notebook::page::NotePage;
 use crate::notebook::script::ScriptSync;
-use crate::panels::tree;
 use editor::display_map::DisplayMap;
 use editor::note_editor::{EditContext, Editor};
 use editor::render::TextStyleContext;
 use eframe::egui;
 use engine::{NotePhase, Session};
 use store::{Block, DocId, FileKind};
+use ui::text::shown_name;
 use ui::theme::{self, size, space};
-
-/// The name of a pane, as long as the window is open.
-pub(crate) type PaneId = u64;
 
 /// A pane.
 pub(crate) struct EditorPane {
@@ -56,7 +54,7 @@ impl EditorPane {
         let (volume, path) = session.locate_file(self.note?)?;
         let volume = session.volume(volume).map_or("", |volume| volume.name.as_str());
         let (_, file) = path.rsplit_once('/').unwrap_or(("", path));
-        Some((tree::shown_name(file).to_owned(), format!("{volume} / {}", path.replace('/', " / "))))
+        Some((shown_name(file).to_owned(), format!("{volume} / {}", path.replace('/', " / "))))
     }
 
     /// Opens a note in it, or none.

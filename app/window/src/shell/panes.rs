@@ -1,23 +1,23 @@
 //! Panes beside and behind one another (crate `egui_tiles`): which there are, which has the caret, and how they are
 //! kept over a restart. How they are drawn is in `tabs.rs`.
 
-use super::pane::{EditorPane, PaneId};
-use crate::AppWindow;
+use super::pane::EditorPane;
+use crate::actions::PaneId;
 use eframe::egui;
 use egui_tiles::{Container, Linear, LinearDir, Tile, TileId, Tiles, Tree};
-use engine::{Command, TabArrangement};
+use engine::TabArrangement;
 use std::collections::HashMap;
 use store::DocId;
 
 /// Closed tabs that can be had back.
-const MAX_REOPENABLE_TABS: usize = 20;
+pub(crate) const MAX_REOPENABLE_TABS: usize = 20;
 
 /// All panes but the one with the caret, and where each stands.
 pub(crate) struct PaneLayout {
     pub(crate) tree: Tree<PaneId>,
     pub(crate) others: HashMap<PaneId, EditorPane>,
     next: PaneId,
-    closed: Vec<DocId>,
+    pub(crate) closed: Vec<DocId>,
 }
 
 impl PaneLayout {
@@ -38,12 +38,12 @@ impl PaneLayout {
         (here, PaneLayout { tree, others, next, closed: Vec::new() })
     }
 
-    fn tile(&self, pane: PaneId) -> Option<TileId> {
+    pub(crate) fn tile(&self, pane: PaneId) -> Option<TileId> {
         self.tree.tiles.iter().find(|(_, tile)| matches!(tile, Tile::Pane(id) if *id == pane)).map(|(id, _)| *id)
     }
 
     /// The tabs that hold a pane.
-    fn group(&self, pane: PaneId) -> Option<TileId> {
+    pub(crate) fn group(&self, pane: PaneId) -> Option<TileId> {
         self.tree.tiles.parent_of(self.tile(pane)?)
     }
 
@@ -77,7 +77,7 @@ impl PaneLayout {
         self.tree.tiles.get_pane(&tabs.active?).copied()
     }
 
-    fn reveal(&mut self, pane: PaneId) {
+    pub(crate) fn reveal(&mut self, pane: PaneId) {
         self.tree.make_active(|_, tile| matches!(tile, Tile::Pane(id) if *id == pane));
     }
 
@@ -87,20 +87,20 @@ impl PaneLayout {
     }
 
     /// A pane of the same tabs in which a note is open.
-    fn background_tab(&self, pane: PaneId, note: DocId) -> Option<PaneId> {
+    pub(crate) fn background_tab(&self, pane: PaneId, note: DocId) -> Option<PaneId> {
         let tabs = self.tree.tiles.get_container(self.group(pane)?)?;
         let panes = tabs.children().filter_map(|tile| self.tree.tiles.get_pane(tile));
         panes.copied().find(|pane| self.others.get(pane).is_some_and(|pane| pane.note == Some(note)))
     }
 
-    fn fresh(&mut self, note: Option<DocId>) -> EditorPane {
+    pub(crate) fn fresh(&mut self, note: Option<DocId>) -> EditorPane {
         let id = self.next;
         self.next += 1;
         EditorPane::new(id, note)
     }
 
     /// A new tab right of the one that holds this pane.
-    fn add_background_tab(&mut self, pane: PaneId, new: PaneId) {
+    pub(crate) fn add_background_tab(&mut self, pane: PaneId, new: PaneId) {
         let tile = self.tree.tiles.insert_pane(new);
         let (Some(group), Some(own)) = (self.group(pane), self.tile(pane)) else { return };
         if let Some(Tile::Container(Container::Tabs(tabs))) = self.tree.tiles.get_mut(group) {
@@ -110,7 +110,7 @@ impl PaneLayout {
     }
 
     /// A new pane beside or below the tabs that hold this one.
-    fn add_beside(&mut self, pane: PaneId, new: PaneId, dir: LinearDir) {
+    pub(crate) fn add_beside(&mut self, pane: PaneId, new: PaneId, dir: LinearDir) {
         let Some(group) = self.group(pane) else { return };
         let tiles = &mut self.tree.tiles;
         let tile = tiles.insert_pane(new);
@@ -192,182 +192,4 @@ fn build(kept: &TabArrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<Editor
         }
     }
     (!linear.children.is_empty()).then(|| tiles.insert_container(linear))
-}
-
-impl AppWindow {
-    /// The caret goes to another pane.
-    pub(crate) fn go_to_pane(&mut self, id: PaneId) {
-        self.panes.reveal(id);
-        let Some(pane) = self.panes.others.remove(&id) else { return };
-        let old = std::mem::replace(&mut self.active_pane, pane);
-        self.panes.others.insert(old.id, old);
-        self.has_chosen_note = true;
-        self.active_pane.editor.focus = self.active_pane.editor.caret.is_some();
-        // The note may have been let go, and it is now the one that was open last.
-        if let Some(note) = self.active_pane.note
-            && self.is_known(note)
-        {
-            self.send(Command::OpenNote { note });
-        }
-    }
-
-    fn is_known(&self, note: DocId) -> bool {
-        self.driver.as_ref().is_some_and(|driver| driver.session().locate_file(note).is_some())
-    }
-
-    /// The next tab, or the one before.
-    pub(crate) fn turn_tabs(&mut self, back: bool) {
-        let order = self.panes.reading_order();
-        let Some(place) = order.iter().position(|pane| *pane == self.active_pane.id) else { return };
-        let by = if back { order.len() - 1 } else { 1 };
-        if let Some(pane) = order.get((place + by) % order.len()) {
-            self.go_to_pane(*pane);
-        }
-    }
-
-    /// A new tab, with a note or without one.
-    pub(crate) fn new_tab(&mut self, note: Option<DocId>) {
-        let pane = self.panes.fresh(None);
-        let id = pane.id;
-        self.panes.add_background_tab(self.active_pane.id, id);
-        self.panes.others.insert(id, pane);
-        self.go_to_pane(id);
-        if let Some(note) = note {
-            self.open(note);
-        }
-    }
-
-    /// The same note once more, beside this pane or below it.
-    pub(crate) fn split(&mut self, dir: LinearDir) {
-        let mut pane = self.panes.fresh(None);
-        let id = pane.id;
-        pane.show_note(self.active_pane.note);
-        self.panes.add_beside(self.active_pane.id, id, dir);
-        self.panes.others.insert(id, pane);
-        self.go_to_pane(id);
-    }
-
-    /// Shows the pane of the same tabs in which a note is open already.
-    pub(crate) fn go_to_note(&mut self, note: DocId) -> bool {
-        let pane = self.panes.background_tab(self.active_pane.id, note);
-        if let Some(pane) = pane {
-            self.go_to_pane(pane);
-        }
-        pane.is_some()
-    }
-
-    /// Closes a tab; the last one only loses its note.
-    pub(crate) fn close_tab(&mut self, id: PaneId) {
-        if id == self.active_pane.id {
-            let order = self.panes.reading_order();
-            let place = order.iter().position(|pane| *pane == id).unwrap_or(0);
-            let group = self.panes.group(id);
-            let near = |pane: &&PaneId| self.panes.group(**pane) == group;
-            let next = order.get(place + 1).filter(near).or_else(|| {
-                let before = place.checked_sub(1).and_then(|place| order.get(place));
-                before.filter(near).or(order.get(place + 1)).or(before)
-            });
-            match next.copied() {
-                Some(next) => self.go_to_pane(next),
-                None => {
-                    let note = self.active_pane.note;
-                    self.active_pane.show_note(None);
-                    self.was_closed(note);
-                    return;
-                }
-            }
-        }
-        let Some(pane) = self.panes.others.remove(&id) else { return };
-        if let Some(tile) = self.panes.tile(id) {
-            self.panes.tree.remove_recursively(tile);
-        }
-        self.was_closed(pane.note);
-    }
-
-    /// A tab with this note was closed.
-    fn was_closed(&mut self, note: Option<DocId>) {
-        let Some(note) = note else { return };
-        self.panes.closed.push(note);
-        if self.panes.closed.len() > MAX_REOPENABLE_TABS {
-            self.panes.closed.remove(0);
-        }
-        if self.active_pane.note == Some(note) || self.panes.pane_with_note(note).is_some() {
-            return;
-        }
-        self.background_notes.retain(|kept| *kept != note);
-        let is_open = self.driver.as_ref().is_some_and(|driver| driver.session().note(note).is_some());
-        if is_open {
-            self.send(Command::CloseNote { note });
-        }
-    }
-
-    /// Lets go of the rows that the pointer holds. Whether there were some.
-    pub(crate) fn release_dragged_rows(&mut self) -> bool {
-        let panes = std::iter::once(&mut self.active_pane).chain(self.panes.others.values_mut());
-        // Each of them, also behind one that held some.
-        panes.map(|pane| pane.page.release_rows()).filter(|held| *held).count() > 0
-    }
-
-    /// Closes all tabs but the one with the caret.
-    pub(crate) fn close_other_tabs(&mut self) {
-        for pane in
-            self.panes.reading_order().into_iter().filter(|pane| *pane != self.active_pane.id).collect::<Vec<_>>()
-        {
-            self.close_tab(pane);
-        }
-    }
-
-    /// Opens the tab again that was closed last.
-    pub(crate) fn reopen_tab(&mut self) {
-        while let Some(note) = self.panes.closed.pop() {
-            if self.is_known(note) {
-                if self.active_pane.note.is_none() {
-                    self.open(note);
-                } else {
-                    self.new_tab(Some(note));
-                }
-                return;
-            }
-        }
-        self.toasts.show_message("No tab was closed.");
-    }
-
-    /// Sees to it that the notes in sight are read, and that the pane with the caret is one of them.
-    pub(crate) fn save_panes(&mut self) {
-        let seen = self.panes.in_sight();
-        if !seen.contains(&self.active_pane.id)
-            && let Some(front) = self.panes.in_front_of(self.active_pane.id)
-        {
-            self.go_to_pane(front);
-        }
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let settled = session.is_open() && session.volumes().all(|volume| volume.known && volume.scans > 0);
-        let mut gone = Vec::new();
-        let mut unread = Vec::new();
-        for pane in self.panes.others.values() {
-            let Some(note) = pane.note else { continue };
-            if session.locate_file(note).is_none() && session.note(note).is_none() {
-                if settled {
-                    gone.push(pane.id);
-                }
-            } else if session.note(note).is_none() && seen.contains(&pane.id) {
-                unread.push((pane.id, note));
-            }
-        }
-        let read = !unread.is_empty();
-        for (pane, note) in unread {
-            if !self.send(Command::OpenNote { note }) {
-                gone.push(pane);
-            }
-        }
-        for pane in gone {
-            if let Some(pane) = self.panes.others.get_mut(&pane) {
-                pane.show_note(None);
-            }
-        }
-        // What was opened last is the note with the caret.
-        if let Some(note) = self.active_pane.note.filter(|note| read && self.is_known(*note)) {
-            self.send(Command::OpenNote { note });
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! The status line: in words, what is saved and what is not, what is being looked at, what the kernel does.
 
 use super::commands;
-use crate::notebook::page::PageAction;
+use crate::actions::PageAction;
 use crate::notebook::remote_cursors;
 use crate::pages::sync;
 use eframe::egui;

@@ -2,11 +2,11 @@
 //! path stand in the strip.
 
 use super::commands;
-use super::pane::{EditorPane, PaneId};
+use super::pane::EditorPane;
+use crate::actions::{PageAction, PaneId, RowDrag};
 use crate::notebook::collection::CollectionSource;
-use crate::notebook::empty_note;
-use crate::notebook::page::{NotePage, PageAction, RowDrag};
-use crate::notebook::script;
+use crate::notebook::page::NotePage;
+use crate::notebook::{empty_note, script};
 use crate::overlays::find_bar;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -57,7 +57,7 @@ impl TabsContext<'_> {
         self.others.is_empty()
     }
 
-    fn pane(&self, pane: PaneId) -> Option<&EditorPane> {
+    pub(crate) fn pane(&self, pane: PaneId) -> Option<&EditorPane> {
         if pane == self.here.id { Some(self.here) } else { self.others.get(&pane) }
     }
 
@@ -65,7 +65,7 @@ impl TabsContext<'_> {
         self.here.page.dragged_rows().is_some() || self.others.values().any(|pane| pane.page.dragged_rows().is_some())
     }
 
-    fn title(&self, pane: PaneId) -> (String, String) {
+    pub(crate) fn title(&self, pane: PaneId) -> (String, String) {
         let title = self.pane(pane).and_then(|pane| pane.title(self.session));
         title.unwrap_or_else(|| ("New tab".to_owned(), "A tab without a note".to_owned()))
     }
@@ -158,7 +158,7 @@ impl TabsContext<'_> {
     }
 
     /// A note on its page, or what there is to say instead.
-    fn note(&mut self, ui: &mut Ui, pane: PaneId) {
+    pub(crate) fn note(&mut self, ui: &mut Ui, pane: PaneId) {
         let TabsContext { session, here, others, actions, area, hold, waits, .. } = self;
         let session = *session;
         let is_here = pane == here.id;

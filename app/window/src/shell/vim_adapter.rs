@@ -4,47 +4,27 @@ mod command_line;
 mod indent;
 mod macros;
 mod replace_mode;
+pub(crate) mod vim_state;
 
 use super::commands;
-use crate::AppWindow;
+use crate::app_window::AppWindow;
 use crate::notebook::page::NotePage;
 use editor::editor_keys::KeyOutcome;
+use editor::motion;
 use editor::note_editor::{Caret, CaretShape, EditContext, Editor, NoteEdit};
 use editor::row_splitter::RowKind;
+use editor::source_layout;
 use editor::vim::{BufferView, VimAction, VimKey, VimMachine, VimMarks, VimMode, VimStroke};
-use editor::{motion, source_layout};
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::keymap::KeymapPreset;
-use macros::MacroPlayback;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ops::Range;
 use store::DocId;
 use ui::theme;
 
 /// Wrapped lines that one command goes over at most.
 const MAX_WRAPPED_LINES_PER_COMMAND: usize = 1_000;
-
-/// Vim in this window.
-#[derive(Default)]
-pub(crate) struct VimAdapter {
-    vim: VimMachine,
-    /// How many steps could be taken back when the command under way began.
-    from: Option<(DocId, usize)>,
-    /// Commands whose edits are taken back together: the steps before and after.
-    whole: Vec<(DocId, Range<usize>)>,
-    /// The marks of each note.
-    places: HashMap<DocId, VimMarks>,
-    /// Keys of registers that are being played.
-    playing: MacroPlayback,
-    /// What was overwritten, letter by letter; `None`: there was none, the line ended.
-    overwritten: Vec<Option<String>>,
-    /// The last line behind a colon.
-    line: String,
-    /// What waits for the clipboard: behind the caret or in front of it, how often, and since when.
-    fetching: Option<(bool, usize, f64)>,
-}
 
 /// Changes within so many bytes of one line are one.
 const SAME_LINE_CHANGE_BYTES: usize = 80;

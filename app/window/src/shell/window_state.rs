@@ -1,13 +1,10 @@
 //! What a user set for this window, on its way to the settings: at once where it is a choice, after a moment where it
 //! is dragged.
 
-use crate::AppWindow;
 use eframe::egui;
-use engine::{ColorTheme, Command, Settings};
+use engine::{ColorTheme, Settings};
 use ui::theme;
 
-/// Widths and sizes are kept once they have been still for this long, in seconds.
-const SETTINGS_DEBOUNCE_SECONDS: f64 = 0.5;
 /// The caret blinks for this long after the last key, in seconds; then nothing is drawn until something happens.
 const CARET_BLINK_SECONDS: f64 = 8.0;
 
@@ -25,7 +22,7 @@ pub(crate) struct WindowState {
     pub(crate) right_open: bool,
     pub(crate) window: (f32, f32),
     /// Since when they differ from what is kept.
-    since: Option<f64>,
+    pub(crate) since: Option<f64>,
     last_input: f64,
 }
 
@@ -94,45 +91,5 @@ impl WindowState {
         (settings.left, settings.left_open) = (self.left, self.left_open);
         (settings.right, settings.right_open) = (self.right, self.right_open);
         settings.window = self.window;
-    }
-}
-
-impl AppWindow {
-    /// Keeps what was set.
-    pub(crate) fn save_window_state(&mut self, ctx: &egui::Context) {
-        let inner = ctx.input(|input| input.viewport().inner_rect);
-        if let Some(inner) = inner.filter(|inner| inner.width() > 100.0) {
-            let size = inner.size() * ctx.zoom_factor();
-            self.prefs.window = (size.x.round(), size.y.round());
-        }
-        let Some(driver) = &mut self.driver else { return };
-        if !driver.session().is_open() {
-            return;
-        }
-        let kept = driver.session().settings();
-        let mut wanted = kept.clone();
-        self.prefs.store_settings(&mut wanted);
-        self.tree.store_settings(&mut wanted);
-        (wanted.panes, wanted.pane) =
-            self.panes.saved_arrangement(self.active_pane.id, self.active_pane.note.or(self.pending_note));
-        let wanted = wanted.clamped();
-        if wanted == *kept {
-            self.prefs.since = None;
-            return;
-        }
-        let choice = wanted.theme != kept.theme
-            || wanted.scale != kept.scale
-            || (wanted.contrast, wanted.calm, wanted.text) != (kept.contrast, kept.calm, kept.text)
-            || (wanted.left_open, wanted.right_open) != (kept.left_open, kept.right_open);
-        let now = ctx.input(|input| input.time);
-        let since = *self.prefs.since.get_or_insert(now);
-        if choice || now - since >= SETTINGS_DEBOUNCE_SECONDS {
-            self.prefs.since = None;
-            if let Err(reject) = driver.command(Command::Set { settings: Box::new(wanted) }) {
-                self.toasts.show_message(reject.0);
-            }
-        } else {
-            ctx.request_repaint_after(std::time::Duration::from_secs_f64(SETTINGS_DEBOUNCE_SECONDS));
-        }
     }
 }

@@ -1,8 +1,7 @@
 //! The cards of a collection: a picture, a name, and the other columns below it.
 
-use super::super::page::PageAction;
 use super::{CollectionContext, CollectionPage, TableLine};
-use crate::panels::tree;
+use crate::actions::PageAction;
 use collection::{CollectionRow, CollectionTable};
 use editor::assets::{self, Asset};
 use eframe::egui;
@@ -10,6 +9,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 use std::sync::Arc;
 use ui::icons;
+use ui::text::shown_name;
 use ui::theme::{self, CARD_CORNER, InterCut, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
@@ -133,7 +133,7 @@ fn card(
     let colours = ThemeColors::of(ui);
     let id = ui.scope_id().with(("card", row.file));
     let response = ui.interact(rect, id, Sense::click());
-    let name = tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
+    let name = shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
     set_accessible_name(&response, Role::Link, &format!("Card {name}"));
     ui.painter().rect_filled(rect, CARD_CORNER, if response.hovered() { colours.sunken } else { colours.raised });
     if picture > 0.0 {

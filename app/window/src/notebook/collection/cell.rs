@@ -1,7 +1,7 @@
 //! What stands in a cell: how it is drawn, and the field in which it is edited.
 
-use super::super::page::PageAction;
 use super::{CellEditor, CollectionContext};
+use crate::actions::PageAction;
 use collection::CollectionCell;
 use eframe::egui;
 use egui::accesskit::Role;

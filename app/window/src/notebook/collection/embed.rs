@@ -3,17 +3,17 @@
 
 use super::super::embedded_search::EmbeddedSearch;
 use super::super::generated_view::GeneratedView;
-use super::super::page::PageAction;
 use super::{CollectionPage, CollectionSource};
-use crate::{AppWindow, handlers::link_navigation};
+use crate::actions::PageAction;
+use crate::notebook::link_targets::link_target;
 use collection::{EmbeddedCollection, is_collection, parse_embed};
 use editor::note_editor::EditContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Pos2, Rect, Stroke, StrokeKind, Ui, vec2};
-use engine::{Command, NotePhase};
+use engine::NotePhase;
 use host::search::SearchService;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use store::{BlockId, DocId};
 use ui::theme::{CARD_CORNER, ThemeColors, space};
 use ui::widgets::set_accessible_name;
@@ -33,11 +33,11 @@ pub(crate) type EmbedKey = (BlockId, usize);
 
 #[derive(Default)]
 struct CollectionEmbed {
-    collection: CollectionPage,
+    pub(crate) collection: CollectionPage,
     /// The hits, where it is a search.
     hits: Option<EmbeddedSearch>,
     /// The view, where it is a generated one.
-    view: Option<Box<GeneratedView>>,
+    pub(crate) view: Option<Box<GeneratedView>>,
     /// What the link says.
     asked: Option<(String, Option<String>)>,
     /// The file that holds the collection, where that is one of its own.
@@ -54,7 +54,7 @@ pub(crate) struct CollectionEmbeds {
     kept: HashMap<EmbedKey, CollectionEmbed>,
     frame: u64,
     /// Whom searches ask.
-    search: Option<SearchService>,
+    pub(crate) search: Option<SearchService>,
 }
 
 impl CollectionEmbeds {
@@ -91,7 +91,7 @@ impl CollectionEmbeds {
         self.kept.values_mut().filter_map(|inset| inset.view.as_deref_mut())
     }
 
-    fn files(&self) -> impl Iterator<Item = DocId> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = DocId> {
         self.kept.values().filter_map(|inset| inset.file)
     }
 
@@ -214,7 +214,7 @@ impl CollectionEmbed {
             self.collection.reset_for_note();
             self.collection.begin_with(view.unwrap_or_default());
         }
-        let found = link_navigation::link_target(session, world.note.id, target);
+        let found = link_target(session, world.note.id, target);
         let is_one = |file: &DocId| session.locate_file(*file).is_some_and(|(_, path)| is_collection(path));
         self.file = found.filter(is_one);
         let file = self.file.ok_or_else(|| format!("There is no collection “{target}”."))?;
@@ -229,31 +229,4 @@ impl CollectionEmbed {
 
 /// Collections that are kept open since notes show them, and whether they could be opened.
 #[derive(Default)]
-pub(crate) struct HeldCollections(Vec<(DocId, bool)>);
-
-impl AppWindow {
-    /// Keeps the collections open that notes show.
-    pub(crate) fn open_embedded_collections(&mut self) {
-        if let Some(search) = self.driver.as_ref().map(host::Driver::search) {
-            let others = self.panes.others.values_mut().map(|pane| &mut pane.page);
-            for page in std::iter::once(&mut self.active_pane.page).chain(others) {
-                page.insets.search.get_or_insert_with(|| search.clone());
-            }
-        }
-        let pages = std::iter::once(&self.active_pane).chain(self.panes.others.values()).map(|pane| &pane.page);
-        let wanted: BTreeSet<DocId> = pages.flat_map(|page| page.insets.files()).collect();
-        let Some(driver) = &mut self.driver else { return };
-        self.embedded.0.retain(|(note, open)| {
-            let keep = wanted.contains(note);
-            if *open && !keep {
-                let _ = driver.command(Command::ReleaseNote { note: *note }); // it may be closed by now
-            }
-            keep
-        });
-        for note in wanted {
-            if !self.embedded.0.iter().any(|(known, _)| *known == note) {
-                self.embedded.0.push((note, driver.command(Command::HoldNote { note }).is_ok()));
-            }
-        }
-    }
-}
+pub(crate) struct HeldCollections(pub(crate) Vec<(DocId, bool)>);

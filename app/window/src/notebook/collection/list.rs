@@ -1,13 +1,13 @@
 //! The list of a collection: a line for each file, or one for each of its properties.
 
-use super::super::page::PageAction;
 use super::{CollectionContext, CollectionPage, TableLine, cell};
-use crate::panels::tree;
+use crate::actions::PageAction;
 use collection::{CollectionCell, CollectionRow, CollectionTable};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Ui, pos2, vec2};
 use std::sync::Arc;
+use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
@@ -76,7 +76,7 @@ fn item(
     let colours = ThemeColors::of(ui);
     let id = ui.scope_id().with(("item", row.file));
     let response = ui.interact(rect, id, Sense::click());
-    let name = tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
+    let name = shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
     set_accessible_name(&response, Role::Link, &format!("Item {name}"));
     if response.hovered() {
         ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CONTROL_CORNER, colours.hover_color(colours.paper));
@@ -129,7 +129,7 @@ fn item(
 struct WordFlow {
     x: f32,
     rect: Rect,
-    id: egui::Id,
+    pub(crate) id: egui::Id,
 }
 
 impl WordFlow {

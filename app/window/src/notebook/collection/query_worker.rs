@@ -51,11 +51,11 @@ pub(crate) struct CollectionAnswer {
 #[derive(Clone, Copy, PartialEq)]
 struct TableStamp {
     base: u64,
-    view: usize,
+    pub(crate) view: usize,
     volume: DocId,
     this: Option<DocId>,
     day: i64,
-    files: u64,
+    pub(crate) files: u64,
 }
 
 impl TableStamp {
@@ -132,7 +132,7 @@ impl QueryWorker {
         let _ = jobs.send(job);
     }
 
-    fn take(&mut self) {
+    pub(crate) fn take(&mut self) {
         let done: Vec<TableResult> = match self.way.as_mut().and_then(|(_, done)| done.get_mut().ok()) {
             Some(done) => done.try_iter().collect(),
             None => Vec::new(),

@@ -1,10 +1,9 @@
 //! The table of a collection: rows in sight, a head that stays, columns that are dragged wider, one chosen cell that
 //! the keyboard moves.
 
-use super::super::page::PageAction;
 use super::cell::{self, CellEditOutcome, text_of};
 use super::{CellEditor, CollectionContext, CollectionPage, TableLine};
-use crate::panels::tree;
+use crate::actions::PageAction;
 use collection::{CollectionCell, CollectionChange, CollectionColumn, CollectionTable, SUMMARY_NAMES};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -12,6 +11,7 @@ use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Str
 use std::sync::Arc;
 use text::properties::PropertyKind;
 use ui::icons;
+use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
@@ -190,7 +190,7 @@ impl CollectionPage {
             ui.painter().rect_filled(rect, 0.0, colours.hover_color(colours.paper).gamma_multiply(0.6));
         }
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-        let name = tree::shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
+        let name = shown_name(row.path.rsplit('/').next().unwrap_or(&row.path));
         let clip = ui.clip_rect();
         for (place, (column, cell)) in table.columns.iter().zip(&row.cells).enumerate() {
             let (x, wide) = spans.get(place).copied().unwrap_or((0.0, 0.0));
@@ -316,7 +316,14 @@ impl CollectionPage {
     }
 
     /// What the keyboard does while no cell is edited.
-    fn keys(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, table: &CollectionTable, grid: Id, body: Rect) {
+    fn keys(
+        &mut self,
+        ui: &Ui,
+        scene: &mut CollectionContext<'_>,
+        table: &CollectionTable,
+        grid: Id,
+        body: Rect,
+    ) {
         if !ui.memory(|memory| memory.has_focus(grid)) || self.editing.is_some() || !scene.is_here {
             return;
         }

@@ -1,9 +1,9 @@
 //! The bar above a collection: its views, how many notes there are, and what narrows, orders and groups them.
 
-use super::super::page::PageAction;
 use super::cell::tool_button;
 use super::query_worker::CollectionAnswer;
-use super::{CollectionContext, CollectionEdit, CollectionPage};
+use super::{CollectionContext, CollectionPage};
+use crate::actions::{CollectionEdit, PageAction};
 use collection::{CollectionChange, strip_note_prefix};
 use eframe::egui;
 use egui::accesskit::Role;

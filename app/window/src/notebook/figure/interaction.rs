@@ -1,6 +1,7 @@
 //! What somebody does with a figure: zooms, moves, hovers, hides series. With the pointer, and with the keyboard.
 
 use super::{FigureSlot, PageFigures};
+use crate::shell::commands::FigureCommand;
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -17,17 +18,6 @@ const KEYBOARD_PAN_FRACTION: f64 = 0.1;
 const FIGURE_LOADING_DELAY_SECONDS: f64 = 0.15;
 /// A point is near the pointer within so many points.
 const POINT_HIT_RADIUS: f64 = 24.0;
-
-/// What a command does with a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FigureCommand {
-    /// Look more closely.
-    In,
-    /// Look from farther away.
-    Out,
-    /// Show it as it was drawn.
-    Reset,
-}
 
 impl PageFigures {
     /// Shows a figure at a place. `number`: that of its cell.

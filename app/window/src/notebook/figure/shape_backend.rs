@@ -35,7 +35,7 @@ fn colour(colour: BackendColor) -> Color32 {
 
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "steps on a screen")]
 impl ShapeBackend<'_> {
-    fn at(&self, (x, y): BackendCoord) -> Pos2 {
+    pub(crate) fn at(&self, (x, y): BackendCoord) -> Pos2 {
         pos2(x as f32, y as f32) * (self.scale / STEPS_PER_POINT)
     }
 

@@ -8,8 +8,7 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
-use ui::widgets::format;
-use ui::widgets::{paint_focus_ring, set_accessible_name};
+use ui::widgets::{format, paint_focus_ring, set_accessible_name};
 
 /// Entries of a branch that are shown at first, and how many more each time.
 const BRANCH_PAGE_ENTRIES: usize = 100;
@@ -50,7 +49,7 @@ enum JsonNodeKind {
 }
 
 impl JsonTree {
-    pub(super) fn new(value: Value) -> JsonTree {
+    pub(crate) fn new(value: Value) -> JsonTree {
         let mut tree = JsonTree { value, lines: Vec::new(), open: HashSet::new(), shown: HashMap::new() };
         tree.open.insert(Vec::new());
         if count(&tree.value, MAX_AUTO_OPEN_VALUES) < MAX_AUTO_OPEN_VALUES {

@@ -1,16 +1,9 @@
 //! An output that is saved as a file: in which form, under which name, and the writing, on a thread of its own.
 
 use super::mime_bundle::{self, OutputForm};
-use crate::AppWindow;
-use crate::WindowOverlay;
-use crate::overlays::dialogs::Dialog;
-use crate::panels::tree;
-use editor::assets;
 use editor::assets::AssetBytes;
 use editor::output_table;
-use eframe::egui;
-use std::path::PathBuf;
-use store::{BlockId, Execution};
+use store::Execution;
 
 /// What is to be saved.
 #[derive(Clone, Debug)]
@@ -66,7 +59,7 @@ impl OutputFile {
     }
 
     /// The file as it is to be; reads and draws, so not while drawing.
-    fn file(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
+    pub(crate) fn file(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
         let bytes = self.bytes.read(handle)?;
         if self.packed {
             let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -78,50 +71,5 @@ impl OutputFile {
             return plot::Figure::from_json(&text).and_then(|figure| plot::render_svg(&figure)).map(String::into_bytes);
         }
         Ok(bytes)
-    }
-}
-
-impl AppWindow {
-    /// Asks where the output of a cell shall be saved.
-    pub(crate) fn ask_save(&mut self, cell: BlockId) {
-        let Some(note) = self.active_pane.note.and_then(|note| self.session()?.note(note)) else { return };
-        let Some(run) = note.latest_execution(cell).filter(|run| !run.outputs.is_empty()) else {
-            self.toasts.show_message("This cell has no output yet.");
-            return;
-        };
-        let save = OutputFile::richest_output(run);
-        let number = note.cells().position(|other| other == cell).unwrap_or(0) + 1;
-        let name = self.session().and_then(|session| session.locate_file(note.id)).map_or("Note", |(_, path)| path);
-        let name = tree::shown_name(name.rsplit('/').next().unwrap_or(name));
-        let home = std::env::home_dir().unwrap_or_default();
-        let documents = home.join("Documents");
-        let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
-        let dest = folder.join(format!("{name} {number}.{}", save.ending)).display().to_string();
-        self.overlay = WindowOverlay::Dialog(Dialog::SaveOutput { save, dest, trouble: None });
-    }
-
-    /// Writes it. Gives why not, where that is known at once.
-    pub(crate) fn save_output(&mut self, ctx: &egui::Context, save: OutputFile, dest: PathBuf) -> Result<(), String> {
-        if host::fs::copy::exists(&dest) {
-            return Err("There is something of that name already, and nothing is overwritten.".to_owned());
-        }
-        let (handle, wake, said) = (assets::host_handle(ctx), ctx.clone(), self.saved.0.clone());
-        std::thread::spawn(move || {
-            let made = save.file(handle.as_ref()).and_then(|bytes| host::fs::copy::write_new(&dest, &bytes));
-            let words = match made {
-                Ok(()) => format!("Saved as {}", dest.display()),
-                Err(why) => ui::text::sentence(&why),
-            };
-            let _ = said.send(words); // the window may be closed
-            wake.request_repaint();
-        });
-        Ok(())
-    }
-
-    /// Says what was saved.
-    pub(crate) fn report_saved_output(&mut self) {
-        while let Ok(words) = self.saved.1.try_recv() {
-            self.toasts.show_message(words);
-        }
     }
 }

@@ -2,7 +2,8 @@
 //! are dropped. An item takes the items inside it along; a folded heading what is below it. Over a tab or another pane
 //! they go into the note there.
 
-use super::{NotePage, PAGE_TOP_PADDING, PageAction};
+use super::{NotePage, PAGE_TOP_PADDING};
+use crate::actions::{DraggedText, PageAction, RowDrag};
 use editor::display_map::RowIndex;
 use editor::markdown_keys::{is_item, item_rows, neighbor_rows, renumber_list, rows_byte_range};
 use editor::note_editor::{Caret, EditContext, Editor, NoteEdit};
@@ -12,7 +13,6 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::ops::Range;
-use store::DocId;
 use text::text_edit::{TextEdit, apply_edits};
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -24,36 +24,12 @@ const WIDE_DRAG_HANDLE_OFFSET: f32 = 58.0;
 /// So near to the edge of the page, the page moves.
 const AUTO_SCROLL_EDGE: f32 = space::XXL;
 
-/// Rows that the pointer holds.
-#[derive(Clone, Debug)]
-pub(crate) struct RowDrag {
-    /// Their note, and their bytes.
-    pub(crate) note: DocId,
-    rows: Range<usize>,
-    /// The revision of the note for which that is so.
-    pub(crate) revision: u64,
-    /// What is written elsewhere, and what goes here then.
-    load: DraggedText,
-    pub(crate) gone: TextEdit,
-}
-
-/// Rows as they are written elsewhere.
-#[derive(Clone, Debug)]
-struct DraggedText {
-    text: String,
-    /// How far in its first line stands.
-    indent: String,
-    /// Whether all of it is items; whether the first and the last row are.
-    list: bool,
-    items: (bool, bool),
-}
-
 /// A place between two rows.
 #[derive(Clone, Copy)]
 struct DropGap {
     /// The row below it; `None`: it is behind the last one.
     below: Option<RowIndex>,
-    at: Pos2,
+    pub(crate) at: Pos2,
 }
 
 /// A grip, as it was drawn in this frame.

@@ -2,19 +2,21 @@
 
 use super::super::cells::{self, CellFrame};
 use super::super::{active_row, remote_cursors, spelling};
-use super::drag;
 use super::pointer::is_pressed;
 use super::{
-    CachedRow, NotePage, PAGE_TOP_PADDING, PageAction, VisibleRow, inset_of, move_caret_after_last_row, pads,
-    source_height,
+    CachedRow, NotePage, PAGE_TOP_PADDING, VisibleRow, drag, inset_of, move_caret_after_last_row, pads, source_height,
 };
+use crate::actions::PageAction;
+use editor::assets;
 use editor::comments::CommentSpan;
 use editor::display_map::RowIndex;
 use editor::folding;
+use editor::motion;
 use editor::note_editor::{self, EditContext, EditTarget, Editor, NoteEdit};
+use editor::render;
 use editor::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
 use editor::row_splitter::{MarkdownRow, RowKind};
-use editor::{assets, motion, render, source_layout};
+use editor::source_layout;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};

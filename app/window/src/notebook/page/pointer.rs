@@ -1,8 +1,10 @@
 //! What the pointer does on the page: a press puts the caret, a pull selects, the middle button drops text.
 
-use super::{NotePage, POINTER_REST_SECONDS, PageAction};
+use super::{NotePage, POINTER_REST_SECONDS};
+use crate::actions::PageAction;
+use editor::editor_keys;
+use editor::motion;
 use editor::note_editor::{self, EditContext, EditTarget, Editor, SelectionDrag, byte_of, target_of};
-use editor::{editor_keys, motion};
 use eframe::egui;
 use egui::{Pos2, Ui, vec2};
 use std::ops::Range;

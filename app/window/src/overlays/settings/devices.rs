@@ -63,7 +63,7 @@ pub(super) struct DeviceSettings {
     /// What the last one said.
     said: Option<Result<String, String>>,
     /// What was written to join.
-    at: String,
+    pub(crate) at: String,
     /// The device that is about to be revoked.
     doomed: Option<DeviceId>,
 }

@@ -31,7 +31,7 @@ pub(super) struct EmbeddingSettings {
 }
 
 impl EmbeddingSettings {
-    pub(super) fn new(search: SearchService) -> EmbeddingSettings {
+    pub(crate) fn new(search: SearchService) -> EmbeddingSettings {
         let models = known_models()
             .into_iter()
             .map(|known| known.name)

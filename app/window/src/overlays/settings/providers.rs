@@ -37,7 +37,7 @@ pub(super) struct ProviderSettings {
 }
 
 impl ProviderSettings {
-    pub(super) fn new(folder: PathBuf) -> ProviderSettings {
+    pub(crate) fn new(folder: PathBuf) -> ProviderSettings {
         ProviderSettings { folder, tests: BTreeMap::new(), asked: false }
     }
 

@@ -1,7 +1,6 @@
 //! The pages of the settings but for the keys: each setting with its control.
 
 use super::SettingsChange;
-use crate::handlers::note_actions::write_date;
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{ColorTheme, Settings};
@@ -9,6 +8,7 @@ use jiff::Zoned;
 use ui::icons;
 use ui::setting_rows::{SettingsRows, points, segmented_control, stepper, text, toggle_switch};
 use ui::theme::{self, ThemeColors};
+use ui::time::write_date;
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 pub(super) fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {

@@ -59,7 +59,7 @@ pub(crate) struct SideBySide {
     /// Which lines are code, of both texts.
     code: [Vec<Range<usize>>; 2],
     /// The change that was gone to last.
-    at: Option<usize>,
+    pub(crate) at: Option<usize>,
     /// The row to be scrolled to.
     aim: Option<usize>,
     made: bool,

@@ -2,8 +2,7 @@
 //! and after. Texts are made elsewhere.
 
 use super::super::history::SideBySide;
-use crate::notebook::page::PageAction;
-use crate::panels::tree;
+use crate::actions::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, EventFilter, Key, Layout, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use ui::empty_state;
 use ui::icons;
+use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::time::when;
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
@@ -30,7 +30,7 @@ type MergeTexts = Result<Option<Arc<TextComparison>>, String>;
 
 /// The report.
 #[derive(Default)]
-pub(super) struct MergesReport {
+pub(crate) struct MergesReport {
     entries: Vec<MergeRecord>,
     chosen: usize,
     /// The entry whose texts are shown or asked for.
@@ -51,7 +51,7 @@ impl MergesReport {
     }
 
     /// Asks for the texts of what is chosen, and takes them in.
-    pub(super) fn step(&mut self, driver: &Driver) {
+    pub(crate) fn step(&mut self, driver: &Driver) {
         match self.waits.as_ref().map(Receiver::try_recv) {
             Some(Ok(texts)) => {
                 (self.waits, self.since) = (None, None);
@@ -158,7 +158,7 @@ impl MergesReport {
         let words = entry.describe();
         let bold = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
         let middle = rect.center().y;
-        let name = tree::shown_name(&entry.path);
+        let name = shown_name(&entry.path);
         let width = paint_clipped_text(ui, pos2(inner.left(), middle - 10.0), room, name, &bold, colours.ink);
         let at = pos2(inner.left() + width + space::S, middle - 8.0);
         paint_clipped_text(ui, at, room - width - space::S, &words, &theme::caption(), colours.muted);
@@ -193,9 +193,7 @@ impl MergesReport {
 /// What the two sides are.
 fn sides_head(ui: &mut Ui, entry: &MergeRecord) {
     let names = match &entry.what {
-        MergeKind::Twins { called, .. } => {
-            (tree::shown_name(&entry.path).to_owned(), tree::shown_name(called).to_owned())
-        }
+        MergeKind::Twins { called, .. } => (shown_name(&entry.path).to_owned(), shown_name(called).to_owned()),
         _ => ("Before".to_owned(), "After".to_owned()),
     };
     let colours = ThemeColors::of(ui);
@@ -236,7 +234,7 @@ fn row(ui: &mut Ui, place: usize, entry: &MergeRecord, chosen: bool) -> Option<u
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
     let rect = rect.shrink2(vec2(space::S, 1.0));
     let response = ui.interact(rect, id(place), sense);
-    let (name, when) = (tree::shown_name(&entry.path), when(entry.to.as_seconds()));
+    let (name, when) = (shown_name(&entry.path), when(entry.to.as_seconds()));
     let said = format!("{name} {}, {when}", entry.describe());
     response.widget_info(|| egui::WidgetInfo::selected(Role::ListItem, true, chosen, &said));
     if ui.is_rect_visible(rect) {

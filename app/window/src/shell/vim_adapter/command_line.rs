@@ -1,13 +1,13 @@
 //! What is typed behind Vim's colon and slash, done in the note.
 
 use super::super::commands;
+use crate::app_window::AppWindow;
 use crate::overlays::command_palette::CommandPalette;
-use crate::{AppWindow, WindowOverlay};
+use crate::overlays::window_overlay::WindowOverlay;
 use editor::motion;
 use editor::note_editor::NoteEdit;
-use editor::vim::BufferView;
 use editor::vim::ex::{self, ExCommand, GlobalCommand, LineAddress, SubstituteCommand};
-use editor::vim::line_extent;
+use editor::vim::{BufferView, line_extent};
 use eframe::egui;
 use std::ops::Range;
 use text::text_edit::{TextEdit, apply_edits};

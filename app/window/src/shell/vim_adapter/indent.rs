@@ -1,6 +1,6 @@
 //! Lines of code, moved in or out as the ones above them ask for.
 
-use crate::AppWindow;
+use crate::app_window::AppWindow;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use std::ops::Range;

@@ -1,11 +1,11 @@
 //! Keys of registers that are played: as if they were pressed one after the other, a few in each frame where there are
 //! many, until one of them cannot do what it says. Escape ends it.
 
-use crate::AppWindow;
+use crate::app_window::AppWindow;
+use crate::shell::vim_adapter::vim_state::{MacroFrame, MacroPlayback};
 use editor::vim::VimStroke;
 use eframe::egui;
 use egui::{Event, Key};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A register that plays itself ends after so many keys.
@@ -14,50 +14,6 @@ const MAX_MACRO_KEYS: usize = 100_000;
 const MAX_MACRO_DEPTH: usize = 100;
 /// What may be played in one frame.
 const MACRO_FRAME_BUDGET: Duration = Duration::from_millis(20);
-
-/// What is being played: the register begun last comes first.
-#[derive(Default)]
-pub(crate) struct MacroPlayback {
-    stack: Vec<MacroFrame>,
-    count: usize,
-}
-
-struct MacroFrame {
-    keys: Rc<[VimStroke]>,
-    next: usize,
-    /// How often all of them come once more.
-    left: usize,
-}
-
-impl MacroPlayback {
-    /// Whether something is being played.
-    pub(super) fn is_playing(&self) -> bool {
-        !self.stack.is_empty()
-    }
-
-    pub(super) fn next(&mut self) -> Option<VimStroke> {
-        self.pop_finished_macros();
-        let top = self.stack.last_mut()?;
-        let key = top.keys.get(top.next).cloned();
-        top.next += 1;
-        self.count += 1;
-        key
-    }
-
-    /// Lets go of what has come to its end.
-    fn pop_finished_macros(&mut self) {
-        while let Some(top) = self.stack.last_mut() {
-            if top.next < top.keys.len() {
-                return;
-            }
-            if top.left > 0 && !top.keys.is_empty() {
-                (top.next, top.left) = (0, top.left - 1);
-                return;
-            }
-            self.stack.pop();
-        }
-    }
-}
 
 impl AppWindow {
     /// Keys shall be played as often.

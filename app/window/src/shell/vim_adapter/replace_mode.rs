@@ -1,6 +1,6 @@
 //! Vim's replace mode: what is typed stands in place of what was there, and Backspace puts that back.
 
-use crate::AppWindow;
+use crate::app_window::AppWindow;
 use editor::editor_keys::KeyOutcome;
 use editor::motion;
 use editor::vim::VimMode;

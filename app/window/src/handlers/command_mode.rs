@@ -1,0 +1,234 @@
+//! Command mode of a notebook: its keys, and what runs, moves and changes cells.
+
+use crate::app_window::AppWindow;
+use crate::shell::commands::{CellCommand, WindowCommand};
+use editor::cell_edits::{self, CellEdit};
+use editor::row_splitter::RowKind;
+use eframe::egui;
+use egui::{Key, Modifiers};
+use engine::keymap::KeymapPreset;
+use engine::{Command, Note};
+use std::ops::Range;
+use store::BlockId;
+
+/// The row of the caret: its bytes in the note, and whether it is a cell.
+struct CaretRow {
+    row: Range<usize>,
+    is_cell: bool,
+    pub(crate) caret: usize,
+    text: String,
+}
+
+impl AppWindow {
+    /// Whether letters mean cells now.
+    pub(crate) fn commands_cells(&self) -> bool {
+        let caret = self.active_pane.editor.caret.map(|caret| caret.at);
+        self.preset() == KeymapPreset::Jupyter && caret.is_some() && self.command_mode.command == caret
+    }
+
+    /// Answers a key that is no text. Whether it meant something.
+    pub(crate) fn jupyter_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
+        if self.preset() != KeymapPreset::Jupyter {
+            return false;
+        }
+        if !self.commands_cells() {
+            let begins = key == Key::Escape && modifiers.is_none() && self.cell_of_caret(ctx).is_some();
+            if begins {
+                self.active_pane.editor.more.clear();
+                self.begin_commands();
+            }
+            return begins;
+        }
+        match key {
+            Key::Enter if modifiers.is_none() => self.command_mode.command = None,
+            Key::ArrowUp if modifiers.is_none() => self.go_to_cell(ctx, false),
+            Key::ArrowDown if modifiers.is_none() => self.go_to_cell(ctx, true),
+            Key::Escape if modifiers.is_none() => {
+                self.command_mode.command = None;
+                return false;
+            }
+            Key::Tab | Key::PageUp | Key::PageDown => return false,
+            _ => {}
+        }
+        ctx.request_repaint();
+        true
+    }
+
+    /// Answers letters. Whether they were commands, and no text.
+    pub(crate) fn jupyter_text(&mut self, ctx: &egui::Context, text: &str) -> bool {
+        if !self.commands_cells() {
+            return false;
+        }
+        for letter in text.chars() {
+            let first = self.command_mode.first.take();
+            let work = |work: CellEdit| WindowCommand::Cells(CellCommand::Work(work));
+            let what = match letter {
+                'a' => work(CellEdit::Above),
+                'b' => work(CellEdit::Below),
+                'm' => work(CellEdit::Prose),
+                'y' => work(CellEdit::Code),
+                'M' => work(CellEdit::Merge),
+                'x' => WindowCommand::Cells(CellCommand::Cut),
+                'c' => WindowCommand::Cells(CellCommand::Copy),
+                'v' => WindowCommand::Cells(CellCommand::Paste),
+                'z' => WindowCommand::Undo,
+                'Z' => WindowCommand::Redo,
+                's' => WindowCommand::Save,
+                'o' => WindowCommand::Cells(CellCommand::Fold),
+                'd' if first == Some('d') => work(CellEdit::Delete),
+                'i' if first == Some('i') => WindowCommand::Stop,
+                '0' if first == Some('0') => WindowCommand::Restart,
+                'j' | 'k' => {
+                    self.go_to_cell(ctx, letter == 'j');
+                    continue;
+                }
+                letter => {
+                    self.command_mode.first = Some(letter).filter(|letter| matches!(letter, 'd' | 'i' | '0'));
+                    continue;
+                }
+            };
+            self.run_command(ctx, what);
+            self.begin_commands();
+        }
+        ctx.request_repaint();
+        true
+    }
+
+    /// Command mode, wherever the caret is.
+    fn begin_commands(&mut self) {
+        let caret = self.active_pane.editor.caret.map(|caret| caret.at);
+        if let Some(at) = caret.filter(|_| self.preset() == KeymapPreset::Jupyter) {
+            self.active_pane.editor.place_caret(at);
+        }
+        self.command_mode.command = caret;
+    }
+
+    fn place_of_caret(&mut self, ctx: &egui::Context) -> Option<CaretRow> {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, _| {
+            let (caret, target) = (editor.caret?, editor.edit_target(world)?);
+            let text = world.note.text();
+            let row = match target.spot {
+                Some(spot) => {
+                    let start = world.sheet.start(spot.block);
+                    let row = world.rows(spot.block).get(spot.row)?;
+                    start + row.content.start..start + row.content.end
+                }
+                None => text.len()..text.len(),
+            };
+            Some(CaretRow { row, is_cell: target.kind == RowKind::Cell, caret: caret.at, text })
+        })?
+    }
+
+    /// The caret goes to the code of the next cell, or the one before.
+    fn go_to_cell(&mut self, ctx: &egui::Context, down: bool) {
+        let Some(place) = self.place_of_caret(ctx) else { return };
+        let cells = cell_edits::cells(&place.text);
+        let next = match down {
+            true => cells.iter().find(|cell| cell.whole.start > place.caret),
+            false => cells.iter().rev().find(|cell| cell.whole.end < place.caret),
+        };
+        if let Some(cell) = next {
+            self.active_pane.editor.place_caret(cell.code.start);
+        }
+        self.begin_commands();
+    }
+
+    /// Where a cell that runs leaves the caret: with `on` in the next cell, or in a new one below the last.
+    pub(crate) fn after_run(&mut self, ctx: &egui::Context, on: bool) {
+        if !on {
+            self.begin_commands();
+            return;
+        }
+        let Some(place) = self.place_of_caret(ctx) else { return };
+        match cell_edits::cells(&place.text).iter().find(|cell| cell.whole.start > place.caret) {
+            Some(cell) => {
+                self.active_pane.editor.place_caret(cell.code.start);
+                self.begin_commands();
+            }
+            None => {
+                self.run_command(ctx, WindowCommand::Cells(CellCommand::Work(CellEdit::Below)));
+                self.command_mode.command = None;
+            }
+        }
+    }
+
+    /// Performs a command that concerns whole cells.
+    pub(crate) fn run_cells(&mut self, ctx: &egui::Context, wish: CellCommand) {
+        let Some(place) = self.place_of_caret(ctx) else {
+            self.toasts.show_message("Click into a note first: this concerns the cell at the caret.");
+            return;
+        };
+        let whole = |place: &CaretRow| {
+            let cells = cell_edits::cells(&place.text);
+            cell_edits::cell_index_at(&cells, place.caret)
+                .map(|index| place.text[cells[index].whole.clone()].to_owned())
+        };
+        match wish {
+            CellCommand::Work(work) => self.work(ctx, &place, work),
+            CellCommand::Copy | CellCommand::Cut => match whole(&place) {
+                Some(cell) => {
+                    ctx.copy_text(cell.clone());
+                    self.command_mode.held = cell;
+                    if wish == CellCommand::Cut {
+                        self.work(ctx, &place, CellEdit::Delete);
+                    }
+                }
+                None => self.toasts.show_message("Put the caret into a Python cell first."),
+            },
+            CellCommand::Paste => {
+                if self.command_mode.held.is_empty() {
+                    self.toasts.show_message("Cut or copy a cell first.");
+                    return;
+                }
+                let at = if place.is_cell {
+                    let cells = cell_edits::cells(&place.text);
+                    cell_edits::cell_index_at(&cells, place.caret).map_or(place.row.end, |index| cells[index].whole.end)
+                } else {
+                    place.row.end
+                };
+                let (with, caret) = cell_edits::insert_below(&place.text, at, &self.command_mode.held);
+                let opens = self.command_mode.held.find('\n').map_or(0, |newline| newline + 1);
+                self.replace_text(ctx, at..at, with, caret + opens);
+            }
+            CellCommand::RunInsert => {
+                self.run_command(ctx, WindowCommand::RunCell { on: false });
+                if place.is_cell {
+                    self.run_command(ctx, WindowCommand::Cells(CellCommand::Work(CellEdit::Below)));
+                    self.command_mode.command = None;
+                }
+            }
+            CellCommand::Fold | CellCommand::Save => match self.cell_of_caret(ctx) {
+                Some(cell) if wish == CellCommand::Fold => self.active_pane.page.cells.toggle_output_fold(cell),
+                Some(cell) => self.ask_save(cell),
+                None => self.toasts.show_message("Put the caret into a Python cell first."),
+            },
+            CellCommand::RunAbove | CellCommand::RunBelow => self.run_from(ctx, &place, wish == CellCommand::RunAbove),
+        }
+    }
+
+    fn work(&mut self, ctx: &egui::Context, place: &CaretRow, work: CellEdit) {
+        match cell_edits::apply_cell_edit(&place.text, work, &place.row, place.caret) {
+            Ok(made) => self.replace_text(ctx, made.range, made.with, made.caret),
+            Err(why) => self.toasts.show_message(why),
+        }
+    }
+
+    /// Runs the cells above the caret's, or that one and those below.
+    fn run_from(&mut self, ctx: &egui::Context, place: &CaretRow, above: bool) {
+        let own = self.cell_of_caret(ctx);
+        let Some(note) = self.active_pane.note else { return };
+        let all: Vec<BlockId> = self.session().and_then(|session| session.note(note)).map_or_else(Vec::new, |note| {
+            let side = |cell: &BlockId| match note.block_start(*cell) {
+                Some(start) => Some(*cell) != own && (start < place.caret) == above,
+                None => false,
+            };
+            Note::cells(note).filter(|cell| side(cell) || (!above && Some(*cell) == own)).collect()
+        });
+        if all.is_empty() {
+            self.toasts.show_message(if above { "There is no cell above." } else { "There is no cell below." });
+            return;
+        }
+        self.send(Command::RunCells { note, cells: all });
+    }
+}

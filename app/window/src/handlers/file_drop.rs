@@ -1,0 +1,165 @@
+//! Takes in files and pictures that are dropped or pasted.
+
+use crate::actions::PageAction;
+use crate::app_window::AppWindow;
+use crate::shell::file_drop::{link, packed};
+use editor::note_editor::NoteEdit;
+use eframe::egui;
+use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
+use engine::Command;
+use host::fs::confined::ConfinedPath;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::DocId;
+use ui::theme::{self, ThemeColors, size, space};
+
+impl AppWindow {
+    /// Takes what was let go over the window, and links what has been copied since.
+    pub(crate) fn handle_file_drops(&mut self, ctx: &egui::Context) {
+        let files = ctx.input_mut(|input| std::mem::take(&mut input.raw.dropped_files));
+        let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
+        if !paths.is_empty() {
+            self.take(ctx, paths);
+        }
+        while let Ok((note, results)) = self.dropped.brought.try_recv() {
+            let mut links = Vec::new();
+            for result in results {
+                match result {
+                    Ok(name) => links.push(link(&name)),
+                    Err(why) => self.toasts.show_message(why),
+                }
+            }
+            if !links.is_empty() {
+                self.link(ctx, note, &links.join("\n"));
+            }
+        }
+        while let Ok(made) = self.dropped.made.try_recv() {
+            match made {
+                Ok(note) => self.open(note),
+                Err(why) => self.toasts.show_message(ui::text::sentence(&why)),
+            }
+        }
+        let hovered = ctx.input(|input| !input.raw.hovered_files.is_empty());
+        if hovered {
+            self.invite(ctx);
+        }
+    }
+
+    pub(crate) fn take(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
+        let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| host::fs::copy::is_folder(path));
+        for folder in folders {
+            self.send(Command::OpenFolder { folder, name: None });
+        }
+        let (notebooks, files): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
+        if !notebooks.is_empty() {
+            self.import(ctx, notebooks);
+        }
+        if files.is_empty() {
+            return;
+        }
+        let Some((note, folder)) = self.beside() else {
+            self.toasts.show_message("Files are kept beside a note: open one first.");
+            return;
+        };
+        let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
+        host::fs::copy::bring(files, folder, move |results| {
+            let _ = bring.send((note, results));
+            wake.request_repaint();
+        });
+    }
+
+    /// Makes notes of notebooks, beside the open note or in the first volume, and opens them.
+    fn import(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
+        let Some(driver) = &self.driver else { return };
+        let session = driver.session();
+        let own = self.active_pane.note.and_then(|note| session.locate_file(note)).map(|(volume, path)| {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            (volume, if folder.is_empty() { String::new() } else { format!("{folder}/") })
+        });
+        let Some((volume, folder)) = own.or_else(|| session.volumes().next().map(|volume| (volume.id, String::new())))
+        else {
+            self.toasts.show_message("A notebook becomes a note in a volume: open a folder first.");
+            return;
+        };
+        let (handle, made, wake) = (driver.handle(), self.dropped.make.clone(), ctx.clone());
+        std::thread::spawn(move || {
+            for path in paths {
+                let _ = made.send(imported(&handle, volume, &folder, path)); // the window may be closed
+                wake.request_repaint();
+            }
+        });
+    }
+
+    /// Keeps a pasted picture beside the note, as PNG.
+    pub(crate) fn paste_picture(&mut self, ctx: &egui::Context, picture: Arc<egui::ColorImage>) {
+        let Some((note, folder)) = self.beside() else {
+            self.toasts.show_message("A picture is kept beside a note: open one first.");
+            return;
+        };
+        let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
+        let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
+        host::fs::copy::keep(host::clock::timestamped_name("Pasted picture"), "png", folder, make, move |result| {
+            let _ = bring.send((note, vec![result]));
+            wake.request_repaint();
+        });
+    }
+
+    /// The open note, and the folder in which its file lies.
+    fn beside(&self) -> Option<(DocId, ConfinedPath)> {
+        let (note, session) = (self.active_pane.note?, self.driver.as_ref()?.session());
+        let (volume, path) = session.locate_file(note)?;
+        let root = session.volume(volume)?.root.as_deref()?;
+        Some((note, ConfinedPath::new(root, path.rsplit_once('/').map_or("", |(folder, _)| folder))))
+    }
+
+    /// Puts links where the caret is, or at the end of a note that has none.
+    pub(crate) fn link(&mut self, ctx: &egui::Context, note: DocId, links: &str) {
+        let Some(length) = self.session().and_then(|session| Some(session.note(note)?.length())) else { return };
+        let caret = self.active_pane.editor.caret.filter(|_| self.active_pane.note == Some(note));
+        let ends = self.session().and_then(|session| session.note(note)).is_none_or(|note| {
+            note.blocks().last().is_none_or(|block| block.text.is_empty() || block.text.ends_with('\n'))
+        });
+        let insert = match caret {
+            Some(_) => links.to_owned(),
+            None => format!("{}\n{links}\n", if ends { "" } else { "\n" }),
+        };
+        let at = caret.map_or(length, |caret| caret.at);
+        let after = at + insert.len();
+        if self.active_pane.note == Some(note) {
+            self.perform_actions(
+                ctx,
+                vec![PageAction::Edit(NoteEdit { at, delete: 0, insert, caret: after, anchor: after })],
+            );
+        } else {
+            self.send(Command::Edit { note, at, delete: 0, insert });
+        }
+    }
+
+    /// Says, while files are held over the window, what letting go does.
+    fn invite(&self, ctx: &egui::Context) {
+        let colours = ThemeColors::for_dark_mode(ctx.global_style().visuals.dark_mode);
+        let all = ctx.content_rect().shrink(space::S);
+        let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("drop")));
+        let corner = CornerRadius::same(10);
+        painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
+        painter.rect_stroke(all, corner, Stroke::new(size::FOCUS_RING_WIDTH, colours.accent), StrokeKind::Inside);
+        let text = "Let go to keep the files beside this note and link them; folders become volumes, notebooks notes";
+        painter.text(all.center(), Align2::CENTER_CENTER, text, theme::body().font, colours.ink);
+    }
+}
+
+/// Makes a note of a notebook, under a name that is free in a folder of a volume.
+fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> Result<DocId, String> {
+    let read = export::notebook_import::read_notebooks(&[path]).map_err(|refusal| refusal.to_string())?;
+    let (name, laid) = read.into_iter().next().ok_or("there is no notebook")?;
+    let stem = name.strip_suffix(".md").unwrap_or(&name).to_owned();
+    let folder = folder.to_owned();
+    let free = move |session: &engine::Session| {
+        let files = &session.volume(volume)?.files;
+        let names = (1..).map(|number| if number == 1 { stem.clone() } else { format!("{stem} {number}") });
+        names.map(|name| format!("{folder}{name}.md")).find(|path| !files.contains_key(path))
+    };
+    let path = handle.read(free).map_err(|gone| gone.to_string())?.ok_or("the volume is no longer open")?;
+    export::notebook_import::create_note(handle, volume, &path, laid).map_err(|refusal| refusal.to_string())
+}

@@ -1,0 +1,32 @@
+//! Feeds generated views with what their kernels answer.
+
+use crate::app_window::AppWindow;
+use engine::KernelPhase;
+use engine::generated_view::AgentView;
+use host::KernelInquiry;
+
+impl AppWindow {
+    /// Asks kernels for the variables that the views in sight show, after each of their runs.
+    pub(crate) fn feed_views(&mut self) {
+        let AppWindow { driver, active_pane: here, panes, .. } = self;
+        let Some(driver) = driver else { return };
+        for pane in std::iter::once(here).chain(panes.others.values_mut()) {
+            let Some(note) = pane.note else { continue };
+            for view in pane.page.insets.generated_views() {
+                let state = driver.session().note(note).map(|note| (note.kernel, note.run_revision()));
+                let Some((kernel, runs)) = state else { continue };
+                let names = match &view.read {
+                    Some((_, read)) if view.drawn => {
+                        read.as_ref().as_ref().map(AgentView::variable_names).unwrap_or_default()
+                    }
+                    _ => Vec::new(),
+                };
+                if names.is_empty() || kernel != KernelPhase::Idle || view.asked == Some(runs) {
+                    continue;
+                }
+                view.asked = Some(runs);
+                view.waits = driver.ask_kernel(note, KernelInquiry::Values { names });
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Shows the card of a link on which the pointer rests.
+
+use crate::app_window::AppWindow;
+use crate::notebook::link_targets::{heading_offset, link_target};
+use crate::overlays::hover::{beginning, card};
+use crate::overlays::window_overlay::WindowOverlay;
+use eframe::egui;
+use engine::{Command, NotePhase};
+use ui::text::shown_name;
+
+/// The pointer rests for this long, in seconds.
+const HOVER_DELAY_SECONDS: f64 = 0.3;
+
+impl AppWindow {
+    /// Looks what the pointer rests on, and draws the card.
+    pub(crate) fn update_link_hover(&mut self, ctx: &egui::Context) {
+        let now = ctx.input(|input| input.time);
+        let over = self
+            .active_pane
+            .page
+            .over
+            .take()
+            .filter(|_| matches!(self.overlay, WindowOverlay::None) && self.view.is_none());
+        let Some((link, at)) = over.filter(|(link, _)| {
+            !link.contains("://") && !link.starts_with("mailto:") && !link.starts_with(editor::render::embeds::TAG)
+        }) else {
+            self.hover.link = None;
+            return self.release_hovered_note();
+        };
+        let (at, since) = match &self.hover.link {
+            Some((known, at, since)) if *known == link => (*at, *since),
+            Some(_) | None => {
+                self.release_hovered_note();
+                self.hover.link = Some((link.clone(), at, now));
+                (at, now)
+            }
+        };
+        if now - since < HOVER_DELAY_SECONDS {
+            ctx.request_repaint_after(std::time::Duration::from_secs_f64(HOVER_DELAY_SECONDS - (now - since)));
+            return;
+        }
+        let Some(target) =
+            self.session().zip(self.active_pane.note).and_then(|(session, note)| link_target(session, note, &link))
+        else {
+            return;
+        };
+        if Some(target) == self.active_pane.note {
+            return;
+        }
+        if self.hover.held.is_none() {
+            let Some(driver) = &mut self.driver else { return };
+            if driver.command(Command::HoldNote { note: target }).is_err() {
+                return; // an attachment
+            }
+            self.hover.held = Some(target);
+        }
+        let Some(session) = self.session() else { return };
+        let Some(note) = session.note(target).filter(|note| note.phase == NotePhase::Ready) else { return };
+        let length = (0..4).map(|less| note.length().min(4_000) - less.min(note.length()));
+        let text = length.into_iter().find_map(|length| note.slice(0, length)).unwrap_or_default();
+        let path = session.locate_file(target).map_or("", |(_, path)| path);
+        let name = shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned();
+        let part = link.split_once('#').map(|(_, part)| part.to_owned());
+        let from = part.and_then(|part| heading_offset(&text::outline::Outline::of(&text), &part)).unwrap_or(0);
+        card(ctx, at, &name, &beginning(&text[from..]));
+    }
+
+    fn release_hovered_note(&mut self) {
+        if let Some(note) = self.hover.held.take()
+            && let Some(driver) = &mut self.driver
+        {
+            let _ = driver.command(Command::ReleaseNote { note }); // it may be closed by now
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Tells other devices where the carets are.
+
+use crate::app_window::AppWindow;
+use crate::notebook::remote_cursors::SharedCarets;
+use engine::Command;
+
+impl AppWindow {
+    /// Tells the session where the carets are, if that has changed and anybody may want to know.
+    pub(crate) fn send_carets(&mut self) {
+        let Some(session) = self.session() else { return };
+        if session.sync().shares.hubs.is_empty() {
+            self.last_reported_carets = None;
+            return;
+        }
+        let note = self.active_pane.note.filter(|note| session.note(*note).is_some());
+        let place: SharedCarets = (note, if note.is_some() { self.carets() } else { Vec::new() });
+        // Which notes are shared may change, too.
+        let now = (place, session.sync().shares.hubs.iter().map(|hub| hub.volumes.len()).sum());
+        if self.last_reported_carets.as_ref() != Some(&now) {
+            let (note, carets) = now.0.clone();
+            if self.send(Command::Carets { note, carets }) {
+                self.last_reported_carets = Some(now);
+            }
+        }
+    }
+}

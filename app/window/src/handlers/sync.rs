@@ -1,0 +1,97 @@
+//! Shares and joins volumes, and opens the page of what is synced.
+
+use crate::app_window::AppWindow;
+use crate::overlays::dialogs::Dialog;
+use crate::overlays::settings::SettingsSection;
+use crate::overlays::window_overlay::WindowOverlay;
+use crate::pages::sync::SyncPage;
+use crate::shell::commands::{SyncCommand, SyncTab};
+use crate::shell::page_view::PageView;
+use eframe::egui;
+use engine::Command;
+use std::path::PathBuf;
+use std::time::Duration;
+use store::DocId;
+
+impl AppWindow {
+    /// Performs a command that concerns sync.
+    pub(crate) fn run_sync(&mut self, wish: SyncCommand) {
+        match wish {
+            SyncCommand::Show(tab) => match &mut self.view {
+                Some(PageView::Sync(page)) => page.tab = tab,
+                _ => self.view = Some(PageView::Sync(Box::new(SyncPage::new(tab)))),
+            },
+            SyncCommand::Pause => {
+                let paused = self.session().is_some_and(|session| session.sync().shares.paused);
+                if self.send(Command::PauseSync { paused: !paused }) {
+                    self.toasts.show_message(if paused { "Sync goes on." } else { "Sync is paused. Nothing is lost." });
+                }
+            }
+            SyncCommand::Retry => {
+                if self.send(Command::RetrySync) {
+                    self.toasts.show_message("Hubs are called.");
+                }
+            }
+            SyncCommand::Share => {
+                let here =
+                    self.active_pane.note.and_then(|note| self.session()?.locate_file(note)).map(|(volume, _)| volume);
+                match here.or_else(|| self.session()?.volumes().next().map(|volume| volume.id)) {
+                    Some(volume) => self.ask_share(volume),
+                    None => self.toasts.show_message("Open a folder first: what is shared is a volume."),
+                }
+            }
+            SyncCommand::Join => {
+                let (address, folder) = (String::new(), String::new());
+                self.overlay = WindowOverlay::Dialog(Dialog::Join { address, folder, trouble: None });
+            }
+            SyncCommand::Devices => self.open_settings(SettingsSection::Devices),
+        }
+    }
+
+    /// Asks over which hub a volume shall be shared.
+    pub(crate) fn ask_share(&mut self, volume: DocId) {
+        let Some(session) = self.session() else { return };
+        let Some(known) = session.volume(volume) else { return };
+        let hub = session.sync().shares.hubs.first().map_or_else(String::new, |hub| hub.url.clone());
+        let name = known.name.clone();
+        self.overlay = WindowOverlay::Dialog(Dialog::Share { volume, name, hub, trouble: None });
+    }
+
+    /// Shares a volume. Gives why not.
+    pub(crate) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
+        let Some(driver) = &mut self.driver else { return Ok(()) };
+        driver.command(Command::ShareVolume { volume, hub }).map_err(|reject| ui::text::sentence(&reject.0))?;
+        self.run_sync(SyncCommand::Show(SyncTab::State));
+        Ok(())
+    }
+
+    /// Gets a shared volume into a folder. What the disk says is told when it has said it.
+    pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
+        let Some(driver) = &self.driver else { return Ok(()) };
+        engine::read_volume_address(&address).map_err(|reject| ui::text::sentence(&reject.0))?;
+        let (handle, tell, wake) = (driver.handle(), self.saved.0.clone(), ctx.clone());
+        std::thread::spawn(move || {
+            let made = match host::fs::copy::is_empty(&folder) {
+                false => Err(format!("the folder is not empty: {}", folder.display())),
+                true => host::fs::copy::make_folder(&folder).map_err(|error| error.to_string()),
+            };
+            let asked = made.and_then(|()| {
+                handle.command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
+            });
+            let _ = tell.send(match asked {
+                Ok(()) => "The volume is asked for; its notes appear as they come.".to_owned(),
+                Err(why) => format!("{}.", ui::text::sentence(&why)),
+            });
+            wake.request_repaint_after(Duration::from_millis(1));
+        });
+        self.run_sync(SyncCommand::Show(SyncTab::State));
+        Ok(())
+    }
+
+    /// Has the page on sync take in the texts that it asked for.
+    pub(crate) fn sync_step(&mut self) {
+        if let (Some(PageView::Sync(page)), Some(driver)) = (&mut self.view, &self.driver) {
+            page.merges.step(driver);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The dialog that asks where a note or a folder is exported to, and exports that are under way.
+
+use crate::shell::commands::ExportCommand;
+use export::error::ExportError;
+use export::{ExportProgress, ExportReport, ExportScope};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use typeset::pdf::PaperSize;
+
+/// An export that is asked for: a dialog's fields.
+pub(crate) struct ExportForm {
+    pub(crate) kind: ExportCommand,
+    /// What can be chosen, and its names.
+    pub(crate) choices: Vec<(ExportScope, String)>,
+    pub(crate) chosen: usize,
+    pub(crate) paper: PaperSize,
+    pub(crate) dest: String,
+}
+
+impl ExportForm {
+    /// The title of the dialog.
+    pub(crate) fn title(&self) -> &'static str {
+        match self.kind {
+            ExportCommand::Html => "Export to HTML",
+            ExportCommand::Pdf => "Export to PDF",
+            ExportCommand::Folder | ExportCommand::Open => "Export to a Markdown folder",
+        }
+    }
+
+    /// What comes of it, in a sentence.
+    pub(crate) fn summary(&self) -> &'static str {
+        let note = matches!(self.choices.get(self.chosen), Some((ExportScope::Note(_), _)));
+        match (self.kind, note) {
+            (ExportCommand::Html, true) => "One page for a browser that needs nothing beside it.",
+            (ExportCommand::Html, false) => "A folder of pages that link to each other.",
+            (ExportCommand::Pdf, true) => "One document.",
+            (ExportCommand::Pdf, false) => "One document in which each note begins on a page of its own.",
+            (_, true) => "A folder with the note and the files that it shows.",
+            (_, false) => "A folder with all files, byte for byte.",
+        }
+    }
+
+    /// Chooses what to export; the new file is called after it.
+    pub(crate) fn choose_note(&mut self, chosen: usize) {
+        self.chosen = chosen;
+        let Some((what, name)) = self.choices.get(chosen) else { return };
+        let ending = match (self.kind, what) {
+            (ExportCommand::Pdf, _) => ".pdf",
+            (ExportCommand::Html, ExportScope::Note(_)) => ".html",
+            _ => "",
+        };
+        let home = std::env::home_dir().unwrap_or_default();
+        let documents = home.join("Documents");
+        let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
+        self.dest = folder.join(format!("{name}{ending}")).display().to_string();
+    }
+}
+
+/// The export that is under way, and what came of the last one.
+#[derive(Default)]
+pub(crate) struct ExportState {
+    pub(crate) running: Option<RunningExport>,
+    pub(crate) last: Option<PathBuf>,
+}
+
+pub(crate) struct RunningExport {
+    pub(crate) progress: Arc<ExportProgress>,
+    pub(crate) answer: Receiver<Result<ExportReport, ExportError>>,
+    pub(crate) name: String,
+    pub(crate) since: f64,
+}

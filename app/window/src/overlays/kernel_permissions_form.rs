@@ -1,0 +1,36 @@
+//! The dialog that asks what a note's kernel may reach.
+
+use engine::KernelGrant;
+use std::path::PathBuf;
+use ui::text::absolute;
+
+/// What shall be granted to a note's cells, as it is being written: a path in each line.
+#[derive(Default)]
+pub(crate) struct KernelPermissionsForm {
+    pub(crate) read: String,
+    pub(crate) write: String,
+    pub(crate) network: bool,
+}
+
+impl KernelPermissionsForm {
+    pub(crate) fn of(grant: &KernelGrant) -> KernelPermissionsForm {
+        let lines =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
+        KernelPermissionsForm { read: lines(&grant.read), write: lines(&grant.write), network: grant.network }
+    }
+
+    /// What is granted by it.
+    ///
+    /// # Errors
+    /// A sentence: a line is no whole path.
+    pub(crate) fn grant(&self) -> Result<KernelGrant, String> {
+        let paths = |text: &str| -> Result<Vec<PathBuf>, String> {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let whole = |line: &str| {
+                absolute(line).ok_or_else(|| format!("{line}: give the whole path, beginning with / or ~."))
+            };
+            lines.map(whole).collect()
+        };
+        Ok(KernelGrant { network: self.network, read: paths(&self.read)?, write: paths(&self.write)? })
+    }
+}

@@ -1,0 +1,16 @@
+//! What is done with a note once its text has been read.
+
+use store::DocId;
+
+/// Something to be done with a note's text once that is read.
+pub(crate) struct PendingNoteAction {
+    pub(crate) source: DocId,
+    pub(crate) then: FollowUpAction,
+}
+
+pub(crate) enum FollowUpAction {
+    /// A new note of it; `fill`: it is a template.
+    New { volume: DocId, path: String, fill: bool },
+    /// It goes into a note, as a template.
+    Insert { note: DocId },
+}
