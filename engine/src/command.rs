@@ -180,7 +180,7 @@ pub enum Command {
         /// Which note.
         note: DocId,
         /// All that they reach; the default: nothing beyond the folder.
-        grant: crate::KernelGrant,
+        grant: crate::records::kernels::KernelGrant,
     },
     /// Answer what the running cell of a note asks.
     Answer {

@@ -1,5 +1,6 @@
 //! Work for the host: what the session decided must be done in the world. Plain data; the host decides nothing.
 
+use crate::records::saving::BatchNumber;
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::tool_job::ToolJob;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,9 +9,6 @@ use std::sync::Arc;
 use store::disk::RowWrite;
 use store::{BlobHash, DocId, ExecutionId};
 use text::time::UnixMillis;
-
-/// Batches are numbered from 1 in the order in which they must reach the disk.
-pub type BatchNumber = u64;
 
 /// One piece of work.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,10 +107,10 @@ pub enum Effect {
     },
     /// Sync these documents over these hubs from now on, and no others (`HubTold`, `Received`). What is on disk alone
     /// is sent.
-    Sync(Box<crate::SyncTargets>),
+    Sync(Box<crate::records::sync::SyncTargets>),
     /// Exchange what these volumes have beside their documents from now on, and nothing else (`AttachmentRead`,
     /// `AttachmentPlaced`, `BlobsCame`).
-    SyncFiles(Box<BTreeMap<DocId, crate::VolumeAttachments>>),
+    SyncFiles(Box<BTreeMap<DocId, crate::records::sync::VolumeAttachments>>),
     /// Try hubs again that are not there, at once.
     RetrySync,
     /// Changes that came as `Received` are not taken.
@@ -153,7 +151,7 @@ pub enum Effect {
         /// The print of the Jupyter kernel that the user has allowed; another one is not started.
         allowed: Option<String>,
         /// What an embedded kernel reaches beyond the folder.
-        grant: crate::KernelGrant,
+        grant: crate::records::kernels::KernelGrant,
         /// Which execution.
         execution: ExecutionId,
         /// The code.

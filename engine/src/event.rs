@@ -1,6 +1,8 @@
 //! Facts from the world: the other half of [`crate::Input`]. They enter by the same door as the user's wishes.
 
-use crate::effect::BatchNumber;
+pub use crate::records::files::FileStamp;
+
+use crate::records::saving::BatchNumber;
 use crate::settings::Settings;
 use agent::model_call::{ModelCallId, ModelDelta, ModelError, ModelResponse};
 use agent::tool_job::ToolOutcome;
@@ -171,7 +173,7 @@ pub enum Event {
         /// Its address.
         hub: String,
         /// How it stands.
-        state: Box<crate::HubState>,
+        state: Box<crate::records::sync::HubState>,
         /// Lines for the log.
         said: Vec<String>,
     },
@@ -206,7 +208,7 @@ pub enum Event {
         count: u64,
     },
     /// What agents have to work with, read anew.
-    AgentSetup(Box<crate::AgentSetup>),
+    AgentSetup(Box<crate::records::runs::AgentSetup>),
     /// A session's document is loaded.
     SessionLoaded {
         /// Which.
@@ -247,7 +249,7 @@ pub enum Event {
         memory: Box<agent::memory::ProjectMemory>,
     },
     /// Search has paid for what texts mean.
-    Spent(crate::EmbeddingCost),
+    Spent(crate::records::runs::EmbeddingCost),
     /// A piece of a model's answer.
     ModelDelta {
         /// Of which call.
@@ -274,7 +276,7 @@ pub enum Event {
     /// The Jupyter kernels that were looked for.
     KernelsFound {
         /// They.
-        kernels: Vec<crate::KernelSpec>,
+        kernels: Vec<crate::records::kernels::KernelSpec>,
     },
     /// The note's kernel is ready.
     KernelReady {
@@ -377,29 +379,29 @@ pub struct WorkspaceStart {
     /// What was found wrong while opening.
     pub problems: Vec<String>,
     /// What lies in the trash.
-    pub trash: BTreeMap<DocId, crate::TrashedFile>,
+    pub trash: BTreeMap<DocId, crate::records::moves::TrashedFile>,
     /// A move of files that was under way.
-    pub moving: Option<crate::PendingMove>,
+    pub moving: Option<crate::records::moves::PendingMove>,
     /// Moves that can be taken back.
-    pub moved: Vec<crate::CompletedMove>,
+    pub moved: Vec<crate::records::moves::CompletedMove>,
     /// Files that other programs renamed, for which links could follow.
-    pub renamed: Vec<crate::ExternalRename>,
+    pub renamed: Vec<crate::records::moves::ExternalRename>,
     /// A line about each session.
-    pub sessions: BTreeMap<DocId, crate::SessionSummary>,
+    pub sessions: BTreeMap<DocId, crate::records::runs::SessionSummary>,
     /// A line about each run.
-    pub runs: BTreeMap<DocId, crate::RunSummary>,
+    pub runs: BTreeMap<DocId, crate::records::runs::RunSummary>,
     /// What is shared over which hubs.
-    pub shares: crate::SyncShares,
+    pub shares: crate::records::sync::SyncShares,
     /// The log of sync: milliseconds since 1970, and a line.
     pub sync_log: Vec<(i64, String)>,
     /// What was seen of other devices.
-    pub sync_kept: crate::SavedSyncState,
+    pub sync_kept: crate::records::sync::SavedSyncState,
     /// Rules that the user's decisions have made.
     pub rules: Vec<agent::policy::PolicyRule>,
     /// The schedules of this device.
     pub schedules: BTreeMap<DocId, agent::schedule::Schedule>,
     /// What was spent beside runs on this device, by day.
-    pub outlays: Vec<crate::EmbeddingCost>,
+    pub outlays: Vec<crate::records::runs::EmbeddingCost>,
 }
 
 /// An outline made of a note's file, and how the disk keeps it: both made where the file is read.
@@ -493,17 +495,6 @@ pub struct SkippedFile {
     pub path: String,
     /// A sentence for the user.
     pub why: String,
-}
-
-/// What identifies a file's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileStamp {
-    /// Bytes.
-    pub size: u64,
-    /// Modification time, nanoseconds since 1970.
-    pub mtime: i64,
-    /// Hash of the bytes.
-    pub hash: BlobHash,
 }
 
 /// A file's text.

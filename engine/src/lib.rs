@@ -15,16 +15,18 @@ pub mod keymap;
 mod note;
 pub mod notice;
 mod pane_layout;
+pub mod records;
 pub mod session;
 pub mod settings;
 mod staleness;
 mod undo;
 
 pub use command::Command;
-pub use effect::{BatchNumber, Effect};
+pub use effect::Effect;
 pub use event::Event;
 pub use note::{CaretShift, DocPhase, FileSide, KernelPhase, Note, NotePhase};
 pub use pane_layout::TabArrangement;
+pub use records::saving::BatchNumber;
 pub use session::{
     AGREED_BYTES_KEY_PREFIX, AgentRun, AgentSession, AgentSetup, AgreedBytes, AttachmentAction, BudgetScope,
     BudgetStatus, CallPhase, CleanRunReport, CommandError, CompletedMove, DeliveryState, DocumentsByVolume,

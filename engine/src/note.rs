@@ -1,8 +1,10 @@
 //! An open note as the session holds it: its blocks as they are shown, and how far they have got on their way to the
 //! document, the disk and the file. The session's modules change it; everybody else reads.
 
-use crate::event::{FileMark, FileStamp, FileText};
-use crate::session::{CleanRun, CleanRunReport, stated_kernel};
+use crate::event::{FileMark, FileText};
+
+use crate::records::files::FileStamp;
+use crate::records::kernels::{CleanRun, CleanRunReport, named_kernel};
 use crate::staleness::{HeldName, KeptStaleness, Reactivity};
 use crate::undo::UndoHistory;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -184,8 +186,8 @@ pub struct Note {
     pub(crate) kernel_print: Option<String>,
     pub(crate) kernel_is: Option<String>,
     /// What the embedded kernel that runs may reach.
-    pub(crate) grant_is: crate::KernelGrant,
-    pub(crate) question: Option<crate::session::StdinRequest>,
+    pub(crate) grant_is: crate::records::kernels::KernelGrant,
+    pub(crate) question: Option<crate::records::kernels::StdinRequest>,
     pub(crate) outputs_changed: u64,
     /// Counts changes of cells, and of their runs: what depends on both is worked out anew.
     pub(crate) cells_revision: u64,
@@ -251,7 +253,7 @@ impl Note {
             kernel_once: None,
             kernel_print: None,
             kernel_is: None,
-            grant_is: crate::KernelGrant::default(),
+            grant_is: crate::records::kernels::KernelGrant::default(),
             question: None,
             outputs_changed: 0,
             cells_revision: 0,
@@ -483,7 +485,7 @@ impl Note {
             self.cells_revision += u64::from(is_cell || was_cell);
         }
         let first = self.blocks().next().map(|block| Reactivity::from_note_text(&block.text)).unwrap_or_default();
-        self.kernel_stated = self.blocks.first().and_then(|block| stated_kernel(&block.text));
+        self.kernel_stated = self.blocks.first().and_then(|block| named_kernel(&block.text));
         if first != self.reactivity {
             self.reactivity = first;
             self.cells_revision += 1;

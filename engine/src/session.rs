@@ -1,5 +1,6 @@
 //! The one door: all state, and [`Session::apply`], the only way it changes.
 
+mod apply_context;
 mod cells;
 mod external_renames;
 mod grants;
@@ -13,48 +14,63 @@ mod notes;
 mod reactive;
 pub mod runs;
 mod schedules;
+mod state;
 mod sync;
 mod trash;
+mod volume_paths;
 mod volumes;
 
-pub use external_renames::{EXTERNAL_RENAMES_KEY, ExternalRename};
-pub use grants::KernelGrant;
-pub(crate) use kernels::named_kernel as stated_kernel;
-pub use kernels::{EMBEDDED_KERNEL, END_OF_INPUT, KernelSpec, StdinRequest};
-pub use moves::{
-    CompletedMove, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove, RELINK_KEY_PREFIX, TRASH_FOLDER,
-    TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
+pub use crate::records::kernels::{
+    CleanRunReport, EMBEDDED_KERNEL, END_OF_INPUT, KernelGrant, KernelSpec, StdinRequest,
 };
-pub(crate) use reactive::CleanRun;
-pub use reactive::CleanRunReport;
+pub use crate::records::moves::{
+    CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove,
+    RELINK_KEY_PREFIX, TRASH_FOLDER, TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
+};
+pub use crate::records::runs::{
+    AgentSetup, EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost, POLICY_RULES_KEY, RUN_KEY_PREFIX, RunSummary,
+    SESSION_KEY_PREFIX, SessionSummary,
+};
+pub use crate::records::saving::SaveStatus;
+pub use crate::records::sync::{
+    AGREED_BYTES_KEY_PREFIX, AgreedBytes, AttachmentAction, DeliveryState, DocumentsByVolume, HubBlobState,
+    HubConnection, HubOutbox, HubState, LAN_HUB_ADDRESS, MERGES_KEY, MergeKind, MergeRecord, OUTBOX_KEY,
+    SEEN_DEVICES_KEY, SYNC_LOG_KEY, SYNC_SHARES_KEY, SavedSyncState, SeenDevice, SharedHub, SyncShares, SyncTargets,
+    VolumeAttachments,
+};
+pub use crate::session::state::agent_run::{AgentRun, CallPhase, LiveModelCall, PendingCall};
+pub use crate::session::state::agent_session::AgentSession;
+pub use crate::session::state::runs::RunsState;
+pub use crate::session::state::sync::{RemotePeer, SyncState};
+pub use crate::session::volume_paths::{LINKS_KEY_PREFIX, links_key};
+pub use apply_context::CommandError;
 pub use runs::{
-    AgentRun, AgentSession, AgentSetup, BudgetScope, BudgetStatus, CallPhase, EMBEDDING_COSTS_KEY_PREFIX,
-    EmbeddingCost, LiveModelCall, PHASE_NAMES, POLICY_RULES_KEY, PendingCall, PhaseStatus, RUN_KEY_PREFIX, RunPhase,
-    RunSummary, RunsState, SESSION_KEY_PREFIX, ScopeSpending, SessionSummary, phases_of, revertible_parts, run_address,
-    session_address,
+    BudgetScope, BudgetStatus, PHASE_NAMES, PhaseStatus, RunPhase, ScopeSpending, phases_of, revertible_parts,
+    run_address, session_address,
 };
 pub use schedules::SCHEDULE_KEY_PREFIX;
-pub use sync::{
-    AGREED_BYTES_KEY_PREFIX, AgreedBytes, AttachmentAction, DeliveryState, DocumentsByVolume, HubBlobState,
-    HubConnection, HubOutbox, HubState, LAN_HUB_ADDRESS, MERGES_KEY, MergeKind, MergeRecord, OUTBOX_KEY, RemotePeer,
-    SEEN_DEVICES_KEY, SYNC_LOG_KEY, SYNC_SHARES_KEY, SavedSyncState, SeenDevice, SharedHub, SyncProgress, SyncShares,
-    SyncState, SyncStatus, SyncTargets, VolumeAttachments, hub_address, parse_heads, read_volume_address,
-    volume_address,
-};
-pub use volumes::{LINKS_KEY_PREFIX, links_key};
+pub use state::Session;
+pub use state::volumes::{ScanState, Volume};
+pub use sync::parse_heads;
+pub use sync::{SyncProgress, SyncStatus, hub_address, read_volume_address, volume_address};
 
 use crate::command::Command;
-use crate::effect::{BatchNumber, Effect};
-use crate::event::{Event, SkippedFile, WorkspaceStart};
+use crate::effect::Effect;
+use crate::event::{Event, WorkspaceStart};
 use crate::note::Note;
 use crate::notice::{Notice, RecentNotices};
+use crate::records::saving::BatchNumber;
+use crate::session::state::kernels::KernelPool;
+use crate::session::state::runs::RunRequest;
+use crate::session::state::schedules::SchedulesState;
 use crate::settings::Settings;
+use apply_context::ApplyContext;
 use rand_core::RngCore;
+use state::PendingBatch;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
-use store::disk::{FileRow, RowWrite};
-use store::{ActorId, DocId, FileEntry, RunDevice, VolumeDoc, WorkspaceDoc};
-use text::links::VolumeLinks;
+use store::disk::RowWrite;
+use store::{ActorId, DocId, RunDevice};
 use text::time::UnixMillis;
 
 /// What goes through the door.
@@ -64,145 +80,6 @@ pub enum SessionInput {
     Command(Command),
     /// A fact from the world.
     Event(Event),
-}
-
-/// A wish that is not fulfilled, with a sentence for the user: what happened, to what, what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CommandError(pub String);
-
-/// How a scan goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScanState {
-    /// Not yet, or over.
-    Idle,
-    /// Under way; how many files were looked at so far. `again`: something changed meanwhile.
-    Running {
-        /// Files looked at.
-        seen: u64,
-        /// Scan once more afterwards.
-        again: bool,
-    },
-}
-
-/// A volume: a folder of ordinary files.
-#[derive(Debug)]
-pub struct Volume {
-    /// Its id.
-    pub id: DocId,
-    /// Its name.
-    pub name: String,
-    /// Its folder on this device; `None` when it lies on another device only.
-    pub root: Option<PathBuf>,
-    /// Its files by path.
-    pub files: BTreeMap<String, FileRow>,
-    /// Whether its files are known yet.
-    pub known: bool,
-    /// How the scan goes.
-    pub scanning: ScanState,
-    /// How often a scan has ended.
-    pub scans: u64,
-    /// What the last scan left out.
-    pub skipped: Vec<SkippedFile>,
-    /// Notes that are kept as attachments, and why.
-    pub demoted: Vec<SkippedFile>,
-    /// What is wrong with it, for the user.
-    pub trouble: Option<String>,
-    /// Counts changes of `note_files`.
-    pub revision: u64,
-    /// What its notes hold, and which links where.
-    pub links: VolumeLinks,
-    /// Notes of which that is not known yet.
-    pub(crate) unindexed: BTreeSet<DocId>,
-    /// Files that went away while the links of the last time are still being read; `None` once these are here.
-    linking: Option<Vec<DocId>>,
-    doc: Option<Box<VolumeDoc>>,
-    doc_new: bool,
-    doc_pending: VecDeque<(DocId, Option<FileEntry>)>,
-    /// What deleted notes held, to be said before it is said that they are gone.
-    doc_heads: Vec<(DocId, String)>,
-    /// Paths from and to which files were moved since the scan began that runs: what it says of them may be old.
-    moved: BTreeSet<String>,
-}
-
-/// Whether all is on disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SaveStatus {
-    /// The number of the last keystroke.
-    pub last: u64,
-    /// The number of the last keystroke that is on disk.
-    pub durable: u64,
-    /// Why the disk refuses, if it does. Nothing is lost meanwhile: it is kept in memory and written later.
-    pub trouble: Option<String>,
-}
-
-/// What is to be done once a batch is on disk.
-#[derive(Debug)]
-struct PendingBatch {
-    batch: BatchNumber,
-    upto: u64,
-    mirror: Option<DocId>,
-    then: Vec<RowWrite>,
-}
-
-/// The state of a running Tracebook.
-#[derive(Debug)]
-pub struct Session {
-    workspace: DocId,
-    folder: PathBuf,
-    workspace_doc: Option<Box<WorkspaceDoc>>,
-    workspace_new: bool,
-    actor: ActorId,
-    settings: Settings,
-    volumes: BTreeMap<DocId, Volume>,
-    mounts: BTreeMap<DocId, PathBuf>,
-    file_locations: HashMap<DocId, (DocId, String)>,
-    notes: BTreeMap<DocId, Note>,
-    unfinished: Vec<DocId>,
-    problems: Vec<String>,
-    trash: BTreeMap<DocId, TrashedFile>,
-    /// Files of the trash that are being deleted for good.
-    deleting_from_trash: BTreeSet<DocId>,
-    pending_move: Option<PendingMove>,
-    undoable_moves: Vec<CompletedMove>,
-    external_renames: Vec<ExternalRename>,
-    outdated_link_notes: usize,
-    note_jobs: Vec<note_jobs::NoteJob>,
-    /// Jupyter kernels that were found last.
-    kernels: Vec<KernelSpec>,
-    kernel_searches: u64,
-    kernel_pool: kernel_pool::KernelPool,
-    agents: RunsState,
-    schedules_state: schedules::SchedulesState,
-    pending_maintenance: Vec<memory_maintenance::PendingMaintenance>,
-    notices: RecentNotices,
-    sync: SyncState,
-    /// This device, as the one that runs belong to.
-    device: RunDevice,
-    /// How many names of steps and messages were given.
-    last_issued_id: u64,
-    saving: SaveStatus,
-    in_flight: VecDeque<PendingBatch>,
-    next_batch: BatchNumber,
-    wake: Option<UnixMillis>,
-}
-
-/// What one pass through the door carries along.
-pub(crate) struct ApplyContext<'a> {
-    pub(crate) now: UnixMillis,
-    pub(crate) rng: &'a mut dyn RngCore,
-    pub(crate) effects: Vec<Effect>,
-    /// How many names were given so far.
-    pub(crate) last_issued_id: u64,
-}
-
-impl ApplyContext<'_> {
-    /// A name for a step or a message: those made later sort behind those made before, also inside a millisecond.
-    pub(crate) fn next_id(&mut self) -> u64 {
-        self.last_issued_id += 1;
-        let time = u64::try_from(self.now.0).unwrap_or(0) << 22;
-        time | (self.last_issued_id & 0x3ff) << 12 | (self.rng.next_u64() & 0xfff)
-    }
 }
 
 impl Default for Session {
@@ -236,9 +113,9 @@ impl Session {
             note_jobs: Vec::new(),
             kernels: Vec::new(),
             kernel_searches: 0,
-            kernel_pool: kernel_pool::KernelPool::default(),
+            kernel_pool: KernelPool::default(),
             agents: RunsState::default(),
-            schedules_state: schedules::SchedulesState::default(),
+            schedules_state: SchedulesState::default(),
             pending_maintenance: Vec::new(),
             notices: RecentNotices::default(),
             sync: SyncState::default(),
@@ -321,7 +198,7 @@ impl Session {
             Command::Check { note, at, words, today } => self.toggle_task(turn, note, at, words, today),
             Command::SetProperty { note, key, value } => self.set_property(turn, note, key, value),
             Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall } => {
-                let asking = runs::RunRequest {
+                let asking = RunRequest {
                     run,
                     session,
                     volume,
@@ -557,11 +434,16 @@ impl Session {
     }
 
     /// Sends writes on their way to the disk. `mirror`: once they are there, the note's file may follow.
-    pub(crate) fn append_writes(&mut self, turn: &mut ApplyContext<'_>, writes: Vec<RowWrite>, mirror: Option<DocId>) {
+    pub(in crate::session) fn append_writes(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        writes: Vec<RowWrite>,
+        mirror: Option<DocId>,
+    ) {
         self.append_writes_then(turn, writes, mirror, Vec::new());
     }
 
-    pub(crate) fn append_writes_then(
+    pub(in crate::session) fn append_writes_then(
         &mut self,
         turn: &mut ApplyContext<'_>,
         mut writes: Vec<RowWrite>,
@@ -576,7 +458,7 @@ impl Session {
     }
 
     /// Asks to be called again at `at`, unless that is already so.
-    pub(crate) fn wake_at(&mut self, turn: &mut ApplyContext<'_>, at: UnixMillis) {
+    pub(in crate::session) fn wake_at(&mut self, turn: &mut ApplyContext<'_>, at: UnixMillis) {
         if self.wake.is_none_or(|wake| at < wake) {
             self.wake = Some(at);
             turn.effects.push(Effect::Wake { at });

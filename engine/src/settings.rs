@@ -85,7 +85,7 @@ pub struct Settings {
     /// What exactly was allowed there: [`crate::KernelSpec::print`]. Oldest first.
     pub kernel_prints: Vec<(DocId, String)>,
     /// What cells of notes reach beyond their folder, on this device. Oldest first.
-    pub grants: Vec<(DocId, crate::KernelGrant)>,
+    pub grants: Vec<(DocId, crate::records::kernels::KernelGrant)>,
     /// Which of their tabs has the caret, counted in the order of reading.
     pub pane: usize,
     /// Which sentence model finds by meaning: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.

@@ -1,8 +1,9 @@
 //! Cells: what is asked of a note's kernel, what it answers, and how it is kept.
 
-use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase, code_hash};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
 use crate::staleness::Reactivity;
 use store::disk::RowWrite;
 use store::{

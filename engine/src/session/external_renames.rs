@@ -1,28 +1,16 @@
 //! Files that other programs renamed: a scan sees a file gone and its bytes under a new name. The links that led to the
 //! old name can follow, as with a rename of our own, once the user says so.
 
-use super::{ApplyContext, CommandError, Session};
-use serde::{Deserialize, Serialize};
+use crate::records::moves::{EXTERNAL_RENAMES_KEY, ExternalRename};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
 use std::collections::{BTreeMap, HashMap};
 use store::disk::RowWrite;
 use store::{BlobHash, DocId};
 use text::links::LinkRewrite;
 
-/// Under which name the disk keeps which files other programs renamed.
-pub const EXTERNAL_RENAMES_KEY: &str = "renamed";
 /// Of more files it is not remembered.
 const MAX_EXTERNAL_RENAMES: usize = 10_000;
-
-/// A file that another program renamed, and that links may still mean by its old name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExternalRename {
-    volume: DocId,
-    file: DocId,
-    from: String,
-    to: String,
-    /// Whether the scan is over that says that no other file could be meant.
-    sure: bool,
-}
 
 impl Session {
     /// A scan found a file's bytes under another name.
@@ -104,7 +92,7 @@ impl Session {
         let Some(id) = self.external_renames.first().map(|one| one.volume) else {
             return Err(CommandError("no link leads to a file that another program renamed".to_owned()));
         };
-        if !self.volumes.get(&id).is_some_and(super::Volume::is_indexed) {
+        if !self.volumes.get(&id).is_some_and(crate::session::state::volumes::Volume::is_indexed) {
             return Err(CommandError("not all notes are read yet; try again in a moment".to_owned()));
         }
         let plan = self.plan_rename_relinks(id, true);

@@ -1,9 +1,10 @@
 //! What a note's cells reach beyond the folder of their note: what the user granted, on this device alone.
 
-use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase};
-use serde::{Deserialize, Serialize};
+use crate::records::kernels::KernelGrant;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
 use std::path::{Component, PathBuf};
 use store::DocId;
 
@@ -11,42 +12,6 @@ use store::DocId;
 const MAX_REMEMBERED_GRANTS: usize = 1_000;
 /// Folders that one note may be granted.
 const MAX_GRANTED_FOLDERS: usize = 32;
-
-/// What cells reach beyond the folder of their note.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct KernelGrant {
-    /// The network.
-    pub network: bool,
-    /// Folders and files that they may read: whole paths.
-    pub read: Vec<PathBuf>,
-    /// Folders and files that they may read and write: whole paths.
-    pub write: Vec<PathBuf>,
-}
-
-impl KernelGrant {
-    /// Whether nothing is granted.
-    pub fn is_none(&self) -> bool {
-        *self == KernelGrant::default()
-    }
-
-    /// What is granted, in words.
-    pub fn describe(&self) -> String {
-        let list =
-            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-        let mut words = Vec::new();
-        if self.network {
-            words.push("the network".to_owned());
-        }
-        if !self.read.is_empty() {
-            words.push(format!("{} (to read)", list(&self.read)));
-        }
-        if !self.write.is_empty() {
-            words.push(format!("{} (to read and write)", list(&self.write)));
-        }
-        if words.is_empty() { "nothing beyond its folder".to_owned() } else { words.join("; ") }
-    }
-}
 
 impl Session {
     /// What the cells of a note reach beyond its folder.

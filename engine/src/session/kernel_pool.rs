@@ -1,28 +1,15 @@
 //! The kernel in reserve: a process that has started before it is needed, so that the first cell of the note that is
 //! looked at does not wait. It runs in the note's folder, which its sandbox is built around, and holds nothing yet.
 
-use super::{ApplyContext, Session};
 use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
-use std::path::PathBuf;
-use store::DocId;
-use text::time::UnixMillis;
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
 
 /// Who leafs through notes starts none: milliseconds that one is looked at.
 const WARM_KERNEL_DELAY_MS: i64 = 300;
 /// One that nobody has needed for so long, in milliseconds, is given back.
 const WARM_KERNEL_LIFETIME_MS: i64 = 600_000;
-
-/// What is known of the reserve.
-#[derive(Debug, Default)]
-pub(super) struct KernelPool {
-    /// The note that was opened last.
-    pub(super) note: Option<DocId>,
-    /// The state for which it was decided: the note, its cells, whether it could use one.
-    last_decision: Option<(DocId, u64, bool)>,
-    start_at: Option<(UnixMillis, PathBuf)>,
-    expires_at: Option<UnixMillis>,
-}
 
 impl Session {
     /// Looks whether the note that was opened last could need a kernel soon.

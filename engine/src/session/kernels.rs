@@ -1,89 +1,15 @@
 //! Which kernel runs a note's cells: the embedded one, or one of the user's own Jupyter kernels; and what a running
 //! cell asks of the user.
 
-use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase};
-use std::path::PathBuf;
+use crate::records::kernels::{EMBEDDED_KERNEL, KERNEL_PROPERTY, KernelSpec, StdinRequest};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
 use store::{CellOutput, DocId, ExecutionId};
-use text::properties;
 
-/// The name of the embedded kernel, beside those of Jupyter's.
-pub const EMBEDDED_KERNEL: &str = "embedded";
-/// The answer to a cell's question that says that there will be no answers: Python's `EOFError`. It is what Jupyter's
-/// clients send.
-pub const END_OF_INPUT: &str = "\u{4}";
-/// The property that names a note's kernel.
-const KERNEL_PROPERTY: &str = "kernel";
 /// Notes of which it is remembered that their kernel may run.
 const MAX_REMEMBERED_KERNELS: usize = 1_000;
-
-/// A Jupyter kernel that is installed on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelSpec {
-    /// Its name: what a note's property `kernel` says.
-    pub name: String,
-    /// What people call it.
-    pub title: String,
-    /// The language of its cells.
-    pub language: String,
-    /// Its `kernel.json`.
-    pub path: PathBuf,
-    /// What is started: the program's whole path, and its arguments.
-    pub command: Vec<String>,
-    /// Tells it from one whose path, content or program is another.
-    pub print: String,
-    /// Why it is to be allowed by itself: cells, agents or other users can change what is started.
-    pub doubt: Option<String>,
-}
-
-impl KernelSpec {
-    /// What the user is to know before it is allowed. Nothing in it moves the caret or hides what stands beside it.
-    pub fn approval_question(&self) -> String {
-        let doubt = self.doubt.as_deref().unwrap_or("it has all your rights").escape_debug().to_string();
-        format!(
-            "the kernel {} runs with all your rights, and {doubt}. Its file: {}. Its command: {}",
-            self.name,
-            self.path.to_string_lossy().escape_debug(),
-            self.command_line()
-        )
-    }
-
-    /// What is started, as one line.
-    pub fn command_line(&self) -> String {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./{}=:,+@".contains(c);
-        let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-            true => word.clone(),
-            false => format!("\"{}\"", word.escape_debug()),
-        };
-        self.command.iter().map(word).collect::<Vec<_>>().join(" ")
-    }
-}
-
-/// What a running cell asks of the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StdinRequest {
-    /// Which execution.
-    pub execution: ExecutionId,
-    /// What it asks.
-    pub prompt: String,
-    /// Whether the answer is not to be seen.
-    pub password: bool,
-    /// The time limit of the cell, in seconds: it does not run while the user thinks.
-    pub(crate) limit: Option<u64>,
-}
-
-/// The kernel that a text names in its properties, if it is one of Jupyter's.
-pub(crate) fn named_kernel(text: &str) -> Option<String> {
-    if !text.starts_with("---") {
-        return None;
-    }
-    let properties = properties::read(text)?.ok()?;
-    let stated = properties.iter().find(|property| property.key == KERNEL_PROPERTY)?;
-    let (name, _) = stated.values.first()?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    (name != EMBEDDED_KERNEL && !name.is_empty() && name.len() <= 200 && name.chars().all(plain)).then(|| name.clone())
-}
 
 impl Note {
     /// The Jupyter kernel that runs its cells; `None`: the embedded one.
@@ -272,19 +198,5 @@ impl Session {
             note.unsaved_outputs.insert(cell);
             note.outputs_changed += 1;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::named_kernel;
-
-    #[test]
-    fn a_note_names_its_kernel_in_its_properties() {
-        assert_eq!(named_kernel("---\nkernel: python3\n---\n").as_deref(), Some("python3"));
-        assert_eq!(named_kernel("---\nkernel: embedded\n---\n"), None);
-        assert_eq!(named_kernel("---\nkernel: the one of Linux\n---\n"), None);
-        assert_eq!(named_kernel("kernel: python3\n"), None);
-        assert_eq!(named_kernel("---\ntitle: x\n---\n"), None);
     }
 }

@@ -1,9 +1,11 @@
 //! The upkeep of memory: consolidated into long-term notes, or asked and the answer kept. By hand and on a schedule, by
 //! retrieval and counting; no model is needed.
 
-use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::notice::Notice;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::schedules::PendingMaintenance;
 use agent::memory::experience::{EXPERIENCE_LOG_FILE, MemoryTier};
 use agent::memory::insight::MemoryQuery;
 use agent::memory::{
@@ -12,15 +14,6 @@ use agent::memory::{
 use agent::schedule::ScheduleOutcome;
 use store::DocId;
 use text::task::CalendarDay;
-
-/// Something that is to be made of the memory of a volume, once that is read.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct PendingMaintenance {
-    pub(super) volume: DocId,
-    pub(super) what: MemoryMaintenance,
-    /// The schedule that wants it.
-    pub(super) schedule: Option<DocId>,
-}
 
 impl Session {
     /// Whether memory is being read to be worked over.

@@ -1,11 +1,16 @@
 //! Files moved, renamed, deleted and restored, with the links that lead to them: said on disk first, then done to the
 //! files, then written into the notes that link there. A crash at any point is brought to its end at the next start.
 
-use super::volumes::normalize_volume_path;
-use super::{ApplyContext, CommandError, Session};
-use crate::effect::{BatchNumber, Effect};
+use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase};
-use serde::{Deserialize, Serialize};
+use crate::records::moves::{
+    CompletedMove, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove, TRASH_FOLDER, TrashedFile, UNDO_MOVES_KEY,
+};
+use crate::records::moves::{RELINK_KEY_PREFIX, TRASH_KEY_PREFIX};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::volume_paths::normalize_volume_path;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use store::disk::{FileRow, RowWrite};
@@ -13,94 +18,13 @@ use store::{DocId, FileEntry, FileKind};
 use text::links::{self, LinkRewrite};
 use text::text_edit::TextEdit;
 
-/// Under which name the disk keeps what can be taken back.
-pub const UNDO_MOVES_KEY: &str = "moved";
 /// Of more moves, or more files and links in them, the disk keeps nothing.
 const MAX_SAVED_MOVES_AND_ITEMS: (usize, usize) = (10, 10_000);
-/// Under which name the disk keeps a move that is under way.
-pub const PENDING_MOVE_KEY: &str = "moving";
-/// The beginning of the names under which it keeps what is to be written into which notes.
-pub const RELINK_KEY_PREFIX: &str = "relink/";
-/// The beginning of the names under which it keeps what lies in the trash.
-pub const TRASH_KEY_PREFIX: &str = "trash/";
-/// The folder inside the workspace in which deleted files lie.
-pub const TRASH_FOLDER: &str = "trash";
 
 /// Notes that are rewritten at the same time.
 const MAX_CONCURRENT_RELINKS: usize = 8;
 /// Moves that can be taken back.
 const MAX_UNDOABLE_MOVES: usize = 100;
-
-/// Where a file lies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FileLocation {
-    /// At this path of its volume.
-    Path(String),
-    /// In the workspace's trash.
-    Trash,
-}
-
-/// A file on its way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileMove {
-    /// What is known of it, at its old path.
-    pub row: FileRow,
-    /// From where.
-    pub from: FileLocation,
-    /// Where to.
-    pub to: FileLocation,
-    /// Whether this only repeats here what the volume's document says already: to say it again could undo what another
-    /// device did next.
-    #[serde(default)]
-    pub echo: bool,
-    /// Once it goes there: whether there is a file at all. Of a note whose text has not come yet there is only the
-    /// name.
-    #[serde(default)]
-    made: Option<bool>,
-}
-
-impl FileMove {
-    fn new(row: FileRow, from: FileLocation, to: FileLocation) -> FileMove {
-        FileMove { row, from, to, echo: false, made: None }
-    }
-}
-
-/// A deleted file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrashedFile {
-    /// What was known of it; with the path at which it lay.
-    pub row: FileRow,
-    /// When it was deleted, milliseconds since 1970.
-    pub at: i64,
-}
-
-/// A move of files that is under way.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PendingMove {
-    /// The files, until they are where they belong.
-    pub files: Vec<FileMove>,
-    /// What is still to be written into which notes.
-    pub relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
-    /// The batch that says on disk that they go there now, if that is on its way.
-    awaited_batch: Option<BatchNumber>,
-    /// Whether the host was asked to do it.
-    is_sent: bool,
-    /// Whether other devices' doing led to it.
-    is_remote: bool,
-    /// Whether this takes back an earlier one.
-    is_undo: bool,
-    /// Notes that are kept open to be written to.
-    held_notes: Vec<DocId>,
-    /// All that is written, to be taken back.
-    all_relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
-}
-
-/// A move that is over and can be taken back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompletedMove {
-    files: Vec<FileMove>,
-    relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
-}
 
 impl Session {
     pub(super) fn move_files(
@@ -669,7 +593,7 @@ impl Session {
             }
             FileLocation::Trash => {
                 if !echo {
-                    volume.doc_heads.push((id, super::sync::format_heads(&row.heads)));
+                    volume.doc_heads.push((id, crate::session::sync::heads::format_heads(&row.heads)));
                     volume.doc_pending.push_back((id, None));
                 }
                 volume.remove_file(id);
@@ -678,7 +602,7 @@ impl Session {
                 if made {
                     writes.push(json_write(format!("{TRASH_KEY_PREFIX}{id}"), &trashed));
                 }
-                writes.push(RowWrite::Meta { key: super::volumes::links_key(id), value: None });
+                writes.push(RowWrite::Meta { key: crate::session::volume_paths::links_key(id), value: None });
                 if made {
                     self.trash.insert(id, trashed);
                 }
@@ -805,27 +729,4 @@ fn new_path(file: &FileMove) -> Option<(DocId, String)> {
 
 fn json_write(key: String, value: &impl Serialize) -> RowWrite {
     RowWrite::Meta { key, value: Some(serde_json::to_vec(value).unwrap_or_default()) }
-}
-
-impl PendingMove {
-    /// Whether the files are on their way: before that they lie where they lay.
-    fn has_started(&self) -> bool {
-        self.files.iter().any(|file| file.made.is_some())
-    }
-
-    /// What is to be written into a note, once the files are where they belong.
-    pub(crate) fn relinks_of(&self, note: DocId) -> Option<&[LinkRewrite]> {
-        self.relinks.get(&note).map(Vec::as_slice)
-    }
-
-    /// What the disk knew of a move when the last process ended.
-    pub fn unfinished(files: Vec<FileMove>, relinks: BTreeMap<DocId, Vec<LinkRewrite>>) -> Option<PendingMove> {
-        let all = relinks.clone();
-        (!files.is_empty() || !relinks.is_empty()).then(|| PendingMove {
-            files,
-            relinks,
-            all_relinks: all,
-            ..PendingMove::default()
-        })
-    }
 }

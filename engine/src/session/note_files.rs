@@ -1,9 +1,11 @@
 //! The way between a note and its file: what another program wrote becomes splices, what was typed here is written.
 
-use super::{ApplyContext, Session};
 use crate::effect::Effect;
-use crate::event::{FileMark, FileStamp, FileText, file_marks_key};
+use crate::event::{FileMark, FileText, file_marks_key};
 use crate::note::DocPhase;
+use crate::records::files::FileStamp;
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};

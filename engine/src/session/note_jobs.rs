@@ -1,7 +1,9 @@
 //! Small edits of notes that need not be open: they are opened, edited, saved and let go.
 
-use super::{ApplyContext, CommandError, Session};
 use crate::note::NotePhase;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::notes::{NoteJob, NoteJobKind};
 use crate::undo::UndoChange;
 use agent::memory::experience::{self, Experience};
 use agent::memory::task_log;
@@ -12,39 +14,6 @@ use store::DocId;
 use text::properties;
 use text::task::{self, CalendarDay, NoteTask};
 use text::text_edit::{self, TextEdit};
-
-/// An edit that waits until its note can be read.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct NoteJob {
-    note: DocId,
-    at: usize,
-    what: NoteJobKind,
-    held: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum NoteJobKind {
-    /// One piece of text becomes another.
-    ReplaceText { old: String, new: String },
-    /// One piece of text becomes another, behind these words if they are still there.
-    ApplyHunk { before: String, old: String, new: String },
-    /// The box of a task of these words is clicked.
-    ToggleTask { words: String, today: CalendarDay },
-    /// A property gets a value, or with `None` is taken out.
-    SetProperty { key: String, value: Option<Value> },
-    /// An experience comes through the gate.
-    AddExperience(Box<Experience>),
-    /// A task comes into the log.
-    LogTask(String),
-    /// The whole note becomes this text.
-    ReplaceNote(String),
-    /// The experiences of these names go.
-    RemoveExperiences(Vec<String>),
-    /// One replay more of a trace was good, or one less.
-    CountReplay { good: bool },
-    /// A task of a plan stands so.
-    SetTaskStatus { task: String, standing: TaskStatus },
-}
 
 impl NoteJobKind {
     /// Where it is to be done in a text, what stands there and what comes.

@@ -1,10 +1,11 @@
 //! Notes: reading, typing, bursts that become changes, undo, changes from other replicas.
 
-use super::{ApplyContext, CommandError, Session};
 use crate::block_edits::{self, BlockEdits};
 use crate::effect::Effect;
 use crate::event::{FileMark, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, NotePhase, code_hash};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
 use crate::undo::UndoChange;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -231,7 +232,7 @@ impl Session {
             // Not ahead: what we have is what both had.
             Some(file) if !note.file.ahead_stored => {
                 note.file.base = Some(Arc::from(note.text()));
-                note.file.stamp = row.map(|row| crate::event::FileStamp { hash: row.hash, ..file.stamp });
+                note.file.stamp = row.map(|row| crate::records::files::FileStamp { hash: row.hash, ..file.stamp });
                 self.load_doc(turn, id);
                 self.merge_file(turn, id, file);
                 return;

@@ -1,32 +1,13 @@
 //! Cells that depend on each other: what runs when one is asked for, what is forgotten, a clean run of the whole note.
 
-use super::{ApplyContext, CommandError, Session};
 use crate::note::{KernelPhase, Note, NotePhase};
+use crate::records::kernels::{CleanRun, CleanRunReport};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
 use crate::staleness::{HeldName, Reactivity};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use store::{BlockId, DocId, Execution, ExecutionId, ExecutionStatus};
 use text::{outline, properties};
-
-/// A clean run under way: what the cells' results were before.
-#[derive(Debug, Default)]
-pub(crate) struct CleanRun {
-    /// Whether the old kernel has not ended yet.
-    awaits_kernel: bool,
-    previous_results: BTreeMap<BlockId, String>,
-}
-
-/// What a clean run found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CleanRunReport {
-    /// Cells with the result that they had.
-    pub same: usize,
-    /// Cells with another result.
-    pub different: Vec<BlockId>,
-    /// Cells that had none before.
-    pub new: usize,
-    /// Cells that did not come to their end, or to their turn.
-    pub not_run: usize,
-}
 
 impl Note {
     /// What the last clean run found, and which run it was: it counts them.
@@ -70,7 +51,7 @@ impl Note {
     }
 
     /// The cells that would run where one is asked for.
-    pub(crate) fn cells_run_with(&self, cell: BlockId) -> Vec<BlockId> {
+    pub(in crate::session) fn cells_run_with(&self, cell: BlockId) -> Vec<BlockId> {
         match self.reactivity {
             Reactivity::Automatic => self.plan_cells(&[cell]),
             Reactivity::Manual | Reactivity::Marks => vec![cell],
@@ -89,7 +70,7 @@ impl Note {
     }
 
     /// The kernel has run a cell, to its end or not: what it binds is that run's now.
-    pub(crate) fn bind_results(&mut self, execution: ExecutionId) {
+    pub(in crate::session) fn bind_results(&mut self, execution: ExecutionId) {
         let Some((_, cell, writes)) = self.running.take().filter(|(running, _, _)| *running == execution) else {
             return;
         };
@@ -104,7 +85,7 @@ impl Note {
     }
 
     /// A run that is about to be sent: what it is going to see is kept, and what it must not see is to be forgotten.
-    pub(crate) fn prepare_execution(&mut self, execution: ExecutionId, cell: BlockId) -> Vec<String> {
+    pub(in crate::session) fn prepare_execution(&mut self, execution: ExecutionId, cell: BlockId) -> Vec<String> {
         let fresh = self.cell_staleness();
         let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
         let forget = match self.reactivity {

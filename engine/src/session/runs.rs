@@ -24,6 +24,7 @@ pub mod session_files;
 mod sessions;
 mod tool_calls;
 mod tool_note_jobs;
+mod tool_outcomes;
 mod tool_registry;
 mod tool_sharing;
 mod trace_replay;
@@ -32,474 +33,39 @@ mod watchdog;
 
 pub use budget::{BudgetScope, BudgetStatus, ScopeSpending};
 pub use changes::revertible_parts;
-pub use embedding_costs::{EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost};
 pub use links::{run_address, session_address};
 pub use orchestrator::PHASE_NAMES;
 pub use phases::{PhaseStatus, RunPhase, phases_of};
-pub use sessions::{AgentSession, SessionSummary};
-use tool_calls::DEFAULT_TOOL_TIMEOUT_SECS;
 pub(super) use view_actions::NOTE_COMMAND_TOOL;
 
-use super::{ApplyContext, CommandError, Session};
-use crate::effect::{BatchNumber, Effect};
+use crate::effect::Effect;
 use crate::notice::Notice;
-use agent::agent_registry::AgentRegistry;
+use crate::records::runs::{AgentSetup, RunSummary};
+use crate::records::runs::{RUN_KEY_PREFIX, SessionSummary};
+use crate::records::saving::BatchNumber;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, ProjectReadState};
+use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
 use agent::memory;
-use agent::model_call::ModelCallId;
 use agent::model_context;
-use agent::policy::{CallFacts, PolicyRule, ToolPolicy};
-use agent::router;
+use agent::policy::PolicyRule;
 use agent::schedule::ScheduleOutcome;
-use agent::task_block::TaskBlock;
 use agent::tool_spec::ToolSpec;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::disk::RowWrite;
 use store::{
-    AgentState, CallUsage, DocId, ExecutionStep, ListedDocumentKind, MessageId, MessageRole, RunAbout, RunApproval,
-    RunChange, RunDevice, RunDoc, RunEnding, RunOrigin, RunWrite, SessionMessage, StepId, StepKind, TodoItem, ToolCall,
+    AgentState, CallUsage, DocId, ListedDocumentKind, MessageId, MessageRole, RunAbout, RunDoc, RunOrigin, RunWrite,
+    SessionMessage,
 };
-use text::time::UnixMillis;
 
-/// The beginning of the names under which the disk keeps a line about each run.
-pub const RUN_KEY_PREFIX: &str = "runs/";
-/// The beginning of the names under which the disk keeps a line about each session.
-pub const SESSION_KEY_PREFIX: &str = "sessions/";
-/// Under which name the disk keeps the rules that the user's decisions have made.
-pub const POLICY_RULES_KEY: &str = "policy";
 /// A run calls models at most so often, until the user says more.
 const DEFAULT_MAX_MODEL_CALLS: u64 = 20;
 /// So many passages that bear on a question are handed to the model.
 const MAX_RECALLED_PASSAGES: usize = 5;
 /// A prompt has at most so many bytes.
 const MAX_PROMPT_BYTES: usize = 1 << 20;
-
-/// What agents have to work with: read by the host from files and servers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AgentSetup {
-    /// The configuration.
-    pub config: agent::config::AgentConfig,
-    /// What is wrong with its file: runs cannot begin then.
-    pub trouble: Option<String>,
-    /// Why tools cannot be confined on this machine.
-    pub unconfined: Option<String>,
-    /// What is known of providers, by name.
-    pub known: BTreeMap<String, router::ProviderStatus>,
-    /// Tokens that fit into a request, as the price list has it, by provider.
-    pub contexts: BTreeMap<String, u64>,
-    /// The user's own agents.
-    pub agents: Vec<agent::agent_definition::AgentDefinition>,
-    /// Tools in the folder of plugins.
-    pub plugins: Vec<store::UserTool>,
-    /// What is wrong with files of plugins and with servers, for the user.
-    pub problems: Vec<String>,
-    /// The values of the keys of this installation, which no model and no log may hold.
-    pub own_keys: agent::secrets::InstallationKeys,
-    /// Tools of MCP servers: the server, its name for the tool, and the tool as models see it.
-    pub servers: Vec<(String, String, ToolSpec)>,
-}
-
-/// A line about a run, for lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunSummary {
-    /// The session.
-    pub session: DocId,
-    /// The volume.
-    pub volume: DocId,
-    /// What was asked, or its beginning.
-    pub prompt: String,
-    /// When, milliseconds since 1970.
-    pub start_time: i64,
-    /// When it ended.
-    pub ended: Option<i64>,
-    /// How it ended; `None`: it has not.
-    pub ending: Option<RunEnding>,
-    /// How often a model was called.
-    pub iteration: u64,
-    /// How many decisions it waits for.
-    pub pending: usize,
-    /// What it has used.
-    pub spent: CallUsage,
-    /// How many steps it has.
-    #[serde(default)]
-    pub steps: usize,
-    /// Its agent.
-    #[serde(default)]
-    pub agent: String,
-    /// Who wanted it.
-    #[serde(default)]
-    pub origin: RunOrigin,
-    /// The phase that it is in, from 1, where its agent works in phases; else 0.
-    #[serde(default)]
-    pub phase: u8,
-    /// The device that it belongs to; `None`: this one.
-    #[serde(default)]
-    pub device: Option<RunDevice>,
-    /// US dollars that it may cost, with all that it hands on; `None`: nothing was said.
-    #[serde(default)]
-    pub budget: Option<f64>,
-}
-
-/// What is drawn of an answer before it is whole.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LiveModelCall {
-    /// The call.
-    pub call: ModelCallId,
-    /// The answer so far.
-    pub text: String,
-    /// The thoughts so far.
-    pub thinking: String,
-    /// When it was called.
-    pub since: UnixMillis,
-    /// When something was heard of it last.
-    pub heard: UnixMillis,
-    /// US dollars that it will cost, about.
-    pub cost: f64,
-    /// Why it is called again, if it is.
-    pub again: Option<String>,
-    /// Which model, chosen why.
-    pub route: String,
-    /// Messages that the answer will be a summary of; empty: it is an answer.
-    pub summary_of: Vec<MessageId>,
-}
-
-/// How far a tool call of the current turn is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CallPhase {
-    /// What it would run is being read, before it is judged.
-    ReadingFacts,
-    /// It waits for a decision.
-    AwaitingApproval,
-    /// It may begin.
-    Ready,
-    /// It runs.
-    Running {
-        /// Since when.
-        since: UnixMillis,
-    },
-    /// Its result is there.
-    Done,
-}
-
-/// A tool call of the current turn.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PendingCall {
-    /// The call, with the arguments that count.
-    pub call: ToolCall,
-    /// Its step.
-    pub step: StepId,
-    /// How far it is.
-    pub phase: CallPhase,
-    /// Whether it changes something: then it waits for those before it, and those behind wait for it.
-    pub changes: bool,
-    /// What was known of it when it was judged.
-    pub facts: CallFacts,
-}
-
-/// What of a run's project was read: its agents and what it remembers are not in the run's document.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum ProjectReadState {
-    /// Nothing yet.
-    #[default]
-    Unread,
-    /// It's read for a run that begins.
-    ReadingToStart,
-    /// It's read for a run that goes on.
-    ReadingToResume,
-    /// All.
-    Loaded,
-}
-
-/// A run that is loaded.
-#[derive(Debug)]
-pub struct AgentRun {
-    /// Its id.
-    pub id: DocId,
-    /// What is said of it.
-    pub about: RunAbout,
-    /// The device that it belongs to, which alone goes on with it; `None`: this one.
-    pub device: Option<RunDevice>,
-    /// Its steps, oldest first.
-    pub steps: Vec<ExecutionStep>,
-    /// What it is to do.
-    pub todos: Vec<TodoItem>,
-    /// What waits for the user, and what was decided.
-    pub approvals: Vec<RunApproval>,
-    /// What it changed.
-    pub changes: Vec<RunChange>,
-    /// The answer on its way.
-    pub live: Option<LiveModelCall>,
-    /// The tool calls of the current turn.
-    pub calls: Vec<PendingCall>,
-    /// Counts what happens to it.
-    pub revision: u64,
-    /// Batches on their way to the disk, and how many steps are there with each.
-    pending_batches: VecDeque<(BatchNumber, usize)>,
-    durable_step_count: usize,
-    doc: Box<RunDoc>,
-    is_unsaved: bool,
-    next_call: u64,
-    /// Providers that did not answer in this turn.
-    failed_providers: Vec<(String, String)>,
-    /// Ids of calls that were used.
-    used_call_ids: BTreeSet<String>,
-    /// What it knows of earlier ones.
-    run_memory: trace_replay::RunMemory,
-    /// Whether it goes on by itself: it began here, or was let go on.
-    is_awake: bool,
-    /// What of its project was read since it was loaded.
-    project_read: ProjectReadState,
-    /// Files that its message mentions and that were not read, with what is said instead.
-    withheld_files: Vec<(String, String)>,
-    /// The agents of its project.
-    project_agents: Arc<AgentRegistry>,
-    /// The project for which it works, where an agent leads one.
-    project: Option<String>,
-    /// What it knows where it leads.
-    orchestrator: orchestrator::OrchestratorState,
-}
-
-/// What is to be kept of a run at once.
-#[derive(Debug, Default)]
-pub(super) struct RunRecord {
-    pub(super) steps: Vec<ExecutionStep>,
-    pub(super) messages: Vec<SessionMessage>,
-    pub(super) approvals: Vec<String>,
-    pub(super) changes: Vec<RunChange>,
-    pub(super) todos: Option<Vec<TodoItem>>,
-}
-
-/// A question that waits for its session to be read.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct RunRequest {
-    pub(super) run: DocId,
-    pub(super) session: DocId,
-    pub(super) volume: DocId,
-    pub(super) note: Option<DocId>,
-    pub(super) parent: Option<MessageId>,
-    pub(super) text: String,
-    pub(super) agent: Option<String>,
-    pub(super) budget: Option<f64>,
-    pub(super) allow: Vec<PolicyRule>,
-    /// What a button asks for, and the title of its session: no model is called.
-    pub(super) button: Option<(String, ToolCall)>,
-    pub(super) recall: memory::RecallOptions,
-    pub(super) origin: RunOrigin,
-    /// The tasks that it is to carry out.
-    pub(super) plan: Option<Vec<TaskBlock>>,
-    /// The project for which it works, where an agent leads one.
-    pub(super) project: Option<String>,
-}
-
-/// All that the session knows of agents.
-#[derive(Debug, Default)]
-pub struct RunsState {
-    /// Sessions that are loaded.
-    sessions: BTreeMap<DocId, AgentSession>,
-    /// All sessions.
-    session_summaries: BTreeMap<DocId, SessionSummary>,
-    /// Runs that are loaded.
-    runs: BTreeMap<DocId, AgentRun>,
-    /// All runs.
-    run_summaries: BTreeMap<DocId, RunSummary>,
-    setup: Option<Arc<AgentSetup>>,
-    /// Rules that the user's decisions have made.
-    rules: Vec<PolicyRule>,
-    /// Runs that go on once this batch is on disk.
-    resume_after: BTreeMap<DocId, BatchNumber>,
-    /// Runs that were read, and wait for their session.
-    read_runs: Vec<(DocId, Box<RunDoc>)>,
-    run_requests: Vec<RunRequest>,
-    /// Whether the setup is being read for them.
-    is_reading_setup: bool,
-    /// Runs that go on once the setup and their session are there.
-    stalled_runs: BTreeSet<DocId>,
-    /// The user's tools, once they are read.
-    registry: Option<tool_registry::ToolRegistry>,
-    tool_note_jobs: Vec<tool_note_jobs::ToolNoteJob>,
-    /// Runs that got work handed on: the run that waits, and the call for which.
-    children: BTreeMap<DocId, (DocId, String)>,
-    loading: BTreeSet<DocId>,
-    /// Why documents cannot be read.
-    read_errors: BTreeMap<DocId, String>,
-    latencies: router::ProviderLatencies,
-    /// What is known of other devices' sessions, runs and tools.
-    remote_runs: remote_runs::RemoteRuns,
-    revision: u64,
-    /// Budgets of which was said that little is left, and in which month.
-    reported_low_budgets: BTreeSet<(String, (i64, i64))>,
-    /// What was spent beside runs, by day and thing.
-    embedding_costs: BTreeMap<(i64, String), embedding_costs::EmbeddingCost>,
-}
-
-impl AgentRun {
-    fn new(id: DocId, about: RunAbout, doc: Box<RunDoc>, fresh: bool) -> AgentRun {
-        let steps = doc.steps();
-        let used = steps.iter().filter_map(|step| step_call(&step.kind).map(ToOwned::to_owned)).collect();
-        AgentRun {
-            id,
-            about,
-            device: doc.device(),
-            todos: doc.todos(),
-            approvals: doc.approvals(),
-            changes: doc.changes(),
-            durable_step_count: steps.len(),
-            pending_batches: VecDeque::new(),
-            steps,
-            live: None,
-            calls: Vec::new(),
-            revision: 0,
-            doc,
-            is_unsaved: fresh,
-            next_call: 0,
-            failed_providers: Vec::new(),
-            used_call_ids: used,
-            run_memory: trace_replay::RunMemory::default(),
-            is_awake: false,
-            project_read: ProjectReadState::default(),
-            withheld_files: Vec::new(),
-            project_agents: Arc::default(),
-            project: None,
-            orchestrator: orchestrator::OrchestratorState::default(),
-        }
-    }
-
-    /// Whether something is under way: a model, a tool, or a decision that is waited for.
-    pub fn is_busy(&self) -> bool {
-        self.about.ending.is_none() && (self.live.is_some() || !self.calls.is_empty())
-    }
-
-    /// Whether it goes on by itself: it is not over, and was not only read from the disk.
-    pub fn is_awake(&self) -> bool {
-        self.is_awake && self.about.ending.is_none()
-    }
-
-    /// How many of its steps are on disk: those before are never lost.
-    pub fn durable_steps(&self) -> usize {
-        self.durable_step_count
-    }
-
-    /// Whether all that has happened to it is on disk.
-    pub fn is_durable(&self) -> bool {
-        self.pending_batches.is_empty()
-    }
-
-    /// The approvals that wait for a decision.
-    pub fn pending(&self) -> impl Iterator<Item = &RunApproval> {
-        let over = self.about.ending.is_some();
-        self.approvals.iter().filter(move |approval| approval.decision.is_none() && !over)
-    }
-
-    /// The last step, which the next one follows from.
-    fn last_step(&self) -> Vec<StepId> {
-        self.steps.last().map(|step| step.id).into_iter().collect()
-    }
-
-    fn summary(&self) -> RunSummary {
-        let about = &self.about;
-        RunSummary {
-            session: about.session,
-            volume: about.volume,
-            prompt: about.prompt.chars().take(200).collect(),
-            start_time: about.start_time,
-            ended: about.ended,
-            ending: about.ending,
-            iteration: about.iteration,
-            pending: self.pending().count(),
-            spent: about.spent,
-            steps: self.steps.len(),
-            agent: about.agent.clone(),
-            origin: about.origin,
-            phase: about.phase,
-            device: self.device.clone(),
-            budget: about.budget,
-        }
-    }
-}
-
-/// The call that a step is about.
-fn step_call(kind: &StepKind) -> Option<&str> {
-    match kind {
-        StepKind::ToolCall { tool_call_id, .. } => Some(tool_call_id),
-        StepKind::ToolResult { .. }
-        | StepKind::Thinking { .. }
-        | StepKind::Todo { .. }
-        | StepKind::FinalAnswer { .. }
-        | StepKind::Error { .. } => None,
-    }
-}
-
-impl RunsState {
-    /// What agents have to work with; `None`: it is still being read.
-    pub fn setup(&self) -> Option<&AgentSetup> {
-        self.setup.as_deref()
-    }
-
-    /// Whether that is being read anew.
-    pub fn is_reading(&self) -> bool {
-        self.is_reading_setup
-    }
-
-    /// A run that is loaded.
-    pub fn run(&self, id: DocId) -> Option<&AgentRun> {
-        self.runs.get(&id)
-    }
-
-    /// The runs that are loaded.
-    pub fn open_runs(&self) -> impl Iterator<Item = &AgentRun> {
-        self.runs.values()
-    }
-
-    /// All runs.
-    pub fn runs(&self) -> impl Iterator<Item = (DocId, &RunSummary)> {
-        self.run_summaries.iter().map(|(id, line)| (*id, line))
-    }
-
-    /// A session that is loaded.
-    pub fn session(&self, id: DocId) -> Option<&AgentSession> {
-        self.sessions.get(&id)
-    }
-
-    /// All sessions.
-    pub fn sessions(&self) -> impl Iterator<Item = (DocId, &SessionSummary)> {
-        self.session_summaries.iter().map(|(id, line)| (*id, line))
-    }
-
-    /// The rules that the user's decisions have made.
-    pub fn rules(&self) -> &[PolicyRule] {
-        &self.rules
-    }
-
-    /// Why a session or a run cannot be read.
-    pub fn read_error(&self, id: DocId) -> Option<&str> {
-        self.read_errors.get(&id).map(String::as_str)
-    }
-
-    /// Counts what happens to sessions and runs.
-    pub fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// Whether any question waits to become a run.
-    pub fn has_run_requests(&self) -> bool {
-        !self.run_requests.is_empty()
-    }
-
-    /// Whether a question waits for its session to be read.
-    pub fn is_request_pending(&self, run: DocId) -> bool {
-        self.run_requests.iter().any(|question| question.run == run)
-    }
-
-    /// The policy as it is now.
-    fn policy(&self) -> ToolPolicy {
-        let setup = self.setup.as_deref();
-        let mut policy = setup.map(|setup| ToolPolicy::from_config(&setup.config)).unwrap_or_default();
-        policy.unconfined = setup.and_then(|setup| setup.unconfined.clone()).or(policy.unconfined);
-        policy.rules.extend(self.rules.iter().cloned());
-        policy
-    }
-}
 
 impl Session {
     /// Agents: sessions, runs, approvals.
@@ -815,10 +381,4 @@ impl Session {
     pub(super) fn continue_run_after(&mut self, batch: BatchNumber, id: DocId) {
         self.agents.resume_after.insert(id, batch);
     }
-}
-
-/// A step that happens now.
-fn new_step(turn: &mut ApplyContext<'_>, parents: Vec<StepId>, kind: StepKind) -> ExecutionStep {
-    let id = StepId(turn.next_id());
-    ExecutionStep { id, timestamp: turn.now.0, duration: None, parents, kind, spent: None, route: None }
 }

@@ -1,9 +1,11 @@
 //! Schedules as the session keeps them: what is due begins, in a process that stays. All that begins is a run under the
 //! same policy as if the user had asked for it there and then; what it may not do by itself waits as an approval.
 
-use super::runs::{NOTE_COMMAND_TOOL, RunRequest};
-use super::{ApplyContext, CommandError, Session};
+use super::runs::NOTE_COMMAND_TOOL;
 use crate::notice::Notice;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::runs::RunRequest;
 use agent::agent_definition;
 use agent::memory::trace::iso_timestamp;
 use agent::memory::{MemoryMaintenance, RecallOptions};
@@ -26,20 +28,6 @@ const VOLUME_WAIT_INTERVAL_MS: i64 = 1_000;
 const MIN_CLOCK_SETBACK_MS: i64 = 1_000;
 /// A goal has at most so many bytes.
 const MAX_SCHEDULE_GOAL_BYTES: usize = 100_000;
-
-/// What the session knows of schedules.
-#[derive(Debug, Default)]
-pub(super) struct SchedulesState {
-    pub(super) schedules: BTreeMap<DocId, Schedule>,
-    /// Whether what is due begins: this process stays.
-    is_active: bool,
-    /// Whether something is due and waits for its volume to be read.
-    waiting: bool,
-    /// When was last looked.
-    last_checked: UnixMillis,
-    /// Clocks, as they are known today.
-    zones: Vec<ZoneClock>,
-}
 
 /// The session of all runs of a schedule's cells: the same one each time.
 fn schedule_session_id(schedule: DocId) -> DocId {
@@ -67,7 +55,8 @@ impl Session {
         match last.map(|last| &last.came) {
             Some(ScheduleOutcome::Begun { run: Some(run) }) => {
                 let agents = self.agents();
-                let open = |run: &crate::AgentRun| run.is_awake() || run.pending().next().is_some();
+                let open =
+                    |run: &crate::session::state::agent_run::AgentRun| run.is_awake() || run.pending().next().is_some();
                 agents.is_request_pending(*run) || agents.run(*run).is_some_and(open)
             }
             Some(ScheduleOutcome::Begun { run: None }) => {
@@ -85,7 +74,7 @@ impl Session {
 
     /// Whether nothing that a schedule began goes on without the user's word, and nothing is due.
     pub fn are_schedules_idle(&self) -> bool {
-        let works = |run: &crate::AgentRun| run.is_awake() && run.pending().next().is_none();
+        let works = |run: &crate::session::state::agent_run::AgentRun| run.is_awake() && run.pending().next().is_none();
         !self.schedules_state.waiting
             && self.pending_maintenance.is_empty()
             && self.pending_note_jobs() == 0

@@ -5,40 +5,34 @@ mod apply_remote;
 mod attachments;
 mod deletions;
 mod files;
+pub(super) mod heads;
 mod merges;
 mod outbox;
 mod presence;
 mod status;
 
-pub use attachments::{AGREED_BYTES_KEY_PREFIX, AgreedBytes, AttachmentAction, VolumeAttachments};
-pub(super) use files::format_heads;
-pub use merges::{MERGES_KEY, MergeKind, MergeRecord, parse_heads};
-pub use outbox::{HubOutbox, OUTBOX_KEY};
-pub use presence::{RemotePeer, SEEN_DEVICES_KEY, SeenDevice};
+pub use heads::parse_heads;
 pub use status::{SyncProgress, SyncStatus};
 
-use super::{ApplyContext, CommandError, Session, Volume};
 use crate::effect::Effect;
 use crate::note::NotePhase;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use crate::records::sync::{
+    DocumentsByVolume, HubConnection, HubState, LAN_HUB_ADDRESS, SYNC_LOG_KEY, SYNC_SHARES_KEY, SavedSyncState,
+    SharedHub, SyncShares, SyncTargets,
+};
+use crate::records::sync::{MERGES_KEY, SEEN_DEVICES_KEY};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::Volume;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::sync::{document_address, parse_document_address};
-use store::{BlobHash, ChangeParcel, DocId, FileEntry, VolumeDoc};
+use store::{DocId, FileEntry, VolumeDoc};
 use text::time::UnixMillis;
 
-/// What stands for the local network in place of a hub's address: all paired devices on it.
-pub const LAN_HUB_ADDRESS: &str = "lan:";
-/// Under which name the disk keeps what is shared over which hubs.
-pub const SYNC_SHARES_KEY: &str = "sync";
-/// Under which name the disk keeps the log of sync.
-pub const SYNC_LOG_KEY: &str = "sync/log";
-/// Lines of the log that are kept.
-const MAX_SYNC_LOG_LINES: usize = 200;
-/// The log is kept on disk this often at most, in milliseconds.
-const SYNC_LOG_SAVE_INTERVAL_MS: i64 = 2_000;
 /// The host is told of this many documents in a millisecond, at most.
 const MAX_REPORTED_DOCUMENTS_PER_MS: usize = 100;
 /// Notes that are read at the same time so that they get documents, before they can be synced.
@@ -46,267 +40,6 @@ const MAX_CONCURRENT_NOTE_READS: usize = 64;
 /// Notes that are being made or changed at the same time as other devices want it. What comes for further ones waits:
 /// all that is under way is gone through whenever something happens.
 const MAX_ARRIVING_NOTES: usize = 256;
-
-/// A hub, and what is shared over it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SharedHub {
-    /// Its address: `ws://…` or `wss://…`.
-    pub url: String,
-    /// The volumes.
-    pub volumes: BTreeSet<DocId>,
-    /// Those of them that came from there and have not arrived yet.
-    #[serde(default)]
-    pub coming: BTreeSet<DocId>,
-}
-
-/// What lasts of the settings of sync, on this device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SyncShares {
-    /// The hubs.
-    pub hubs: Vec<SharedHub>,
-    /// Whether nothing is synced for now, since the user wants it so.
-    pub paused: bool,
-    /// Tools of others that were removed here: they are not proposed again.
-    #[serde(default)]
-    pub refused_tools: BTreeSet<BlobHash>,
-}
-
-/// Documents by the volume that they belong to.
-pub type DocumentsByVolume = BTreeMap<DocId, Arc<BTreeSet<DocId>>>;
-
-/// What the host is to connect to, and which documents it is to sync there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SyncTargets {
-    /// Address of each hub, and the documents of each volume.
-    pub hubs: Vec<(String, DocumentsByVolume)>,
-    /// Whether to connect to none for now.
-    pub paused: bool,
-}
-
-/// What the disk kept of what was seen.
-#[derive(Clone, Debug, Default)]
-pub struct SavedSyncState {
-    /// What other devices' edits did to notes, oldest first.
-    pub merges: VecDeque<MergeRecord>,
-    /// Devices that were seen, by the beginning of their key or by name.
-    pub seen: BTreeMap<String, SeenDevice>,
-    /// The bytes of attachments that were the same everywhere last.
-    pub agreed: BTreeMap<DocId, AgreedBytes>,
-    /// What hubs have not been sent, by their address.
-    pub outboxes: BTreeMap<String, HubOutbox>,
-}
-
-/// How blobs stand with a hub: pictures, other attachments, large outputs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HubBlobState {
-    /// Whether it keeps any; `None`: nobody knows yet.
-    pub kept: Option<bool>,
-    /// How many are still to come to this device.
-    pub coming: usize,
-    /// How many of them somebody who is there may have.
-    pub there: usize,
-    /// How many are still to go from here.
-    pub going: usize,
-    /// How many it has refused.
-    pub refused: usize,
-    /// What is still being looked at on this device: what it names may be to come or to go.
-    pub busy: usize,
-}
-
-impl HubBlobState {
-    /// In words; nothing where there is nothing to say.
-    pub fn describe(&self) -> String {
-        let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-        let mut words = Vec::new();
-        if self.kept == Some(false) {
-            words.push("it keeps no pictures and no large outputs".to_owned());
-        }
-        if self.coming > 0 {
-            words.push(format!("{} to come", files(self.coming)));
-        }
-        if self.coming > self.there && self.kept != Some(false) {
-            words.push(format!("{} of them not there yet", self.coming - self.there));
-        }
-        if self.going > 0 {
-            words.push(format!("{} to go", files(self.going)));
-        }
-        if self.refused > 0 {
-            words.push(format!("{} refused", files(self.refused)));
-        }
-        words.join(", ")
-    }
-}
-
-/// How the connection to a hub stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum HubConnection {
-    /// It is not tried: sync is paused.
-    #[default]
-    Paused,
-    /// It is being tried.
-    Connecting,
-    /// It is there.
-    Online,
-    /// It is not there; it is tried again by itself. That is no error: all that is done meanwhile is sent later.
-    Offline {
-        /// Why, in words.
-        why: String,
-    },
-}
-
-/// What the host tells of a hub.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HubState {
-    /// Whether it is there.
-    pub reach: HubConnection,
-    /// When something was heard from it last.
-    pub seen: Option<UnixMillis>,
-    /// Documents that are synced with it.
-    pub documents: usize,
-    /// Bytes that were sent to it and came from it since the program began.
-    pub sent: u64,
-    /// The other way.
-    pub received: u64,
-    /// Documents of which not both have the same yet.
-    pub behind: Arc<BTreeSet<DocId>>,
-    /// How blobs stand.
-    pub blobs: HubBlobState,
-}
-
-/// How far a note or a volume has got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliveryState {
-    /// It is not shared.
-    NotShared,
-    /// It is on this device's disk, and not yet all of it elsewhere.
-    SavedLocally,
-    /// All of it was sent, to hubs of which not all are there now.
-    SentToAwayHub,
-    /// All that shares it has the same.
-    Synced,
-}
-
-/// All that the session knows of sync.
-#[derive(Debug, Default)]
-pub struct SyncState {
-    /// What is shared where.
-    pub shares: SyncShares,
-    /// How each hub stands, by address.
-    pub states: BTreeMap<String, HubState>,
-    /// What happened, oldest first.
-    pub log: VecDeque<(UnixMillis, String)>,
-    /// What other devices' edits did to notes here, oldest first.
-    pub merges: VecDeque<MergeRecord>,
-    /// Counts changes of all this.
-    pub revision: u64,
-    /// When changes of other devices came last: of notes, volumes.
-    last_received: BTreeMap<DocId, UnixMillis>,
-    /// When documents and volumes were the same everywhere last.
-    last_synced: BTreeMap<DocId, UnixMillis>,
-    /// Who else is where.
-    presence: presence::PresenceState,
-    attachments: attachments::AttachmentsState,
-    /// What hubs have not been sent, and when a shared document changed here last.
-    outboxes: outbox::HubOutboxes,
-    /// When it is to be kept on disk, if there is much of it.
-    outbox_due: Option<UnixMillis>,
-    changed: Option<UnixMillis>,
-    /// When the log is to be kept on disk, if it has new lines.
-    log_due: Option<UnixMillis>,
-    /// Whether the host is to be told anew what is wanted.
-    is_stale: bool,
-    /// When it was told last, and of how many documents.
-    last_reported: Option<(UnixMillis, usize)>,
-    /// Of how many for each hub.
-    requested_counts: BTreeMap<String, usize>,
-    /// The outputs document of each shared note with cells, and back.
-    outputs: HashMap<DocId, DocId>,
-    notes: HashMap<DocId, DocId>,
-    /// Notes of shared volumes that have no document yet.
-    undocumented_notes: BTreeSet<DocId>,
-    /// Changes of a volume's document that came before it was loaded.
-    early_volume_changes: Vec<(DocId, u64, ChangeParcel)>,
-    /// New notes of other devices, by volume, until their text is there.
-    expected_notes: BTreeMap<DocId, (DocId, FileEntry)>,
-    /// Text of such notes that waits for its place to be free.
-    arrived_notes: Vec<(DocId, u64, ChangeParcel)>,
-    /// What has come while enough is under way, with what it is answered by.
-    waiting_changes: VecDeque<(DocId, u64, ChangeParcel)>,
-    /// What other devices did to files, and is to be done here.
-    renames: BTreeSet<DocId>,
-    deleted: BTreeSet<DocId>,
-    restored: BTreeSet<DocId>,
-    /// Notes that were deleted elsewhere and may have been edited here, each with whether it is held open for it.
-    remote_deletions: BTreeMap<DocId, bool>,
-    /// What could not be done is tried again then, and so often it was tried.
-    retry_at: Option<UnixMillis>,
-    retry_counts: BTreeMap<DocId, u32>,
-}
-
-impl SyncState {
-    pub(super) fn log_line(&mut self, now: UnixMillis, line: String) {
-        if self.log.back().is_some_and(|(_, last)| *last == line) {
-            self.log.pop_back(); // the same again: now
-        } else if self.log.len() >= MAX_SYNC_LOG_LINES {
-            self.log.pop_front();
-        }
-        self.log.push_back((now, line));
-        self.log_due.get_or_insert(now.plus_ms(SYNC_LOG_SAVE_INTERVAL_MS));
-        self.revision += 1;
-    }
-
-    /// Whether the volume is one that was asked for and is not here yet: nothing may be written into its document.
-    pub(super) fn is_coming(&self, volume: DocId) -> bool {
-        self.shares.hubs.iter().any(|hub| hub.coming.contains(&volume))
-    }
-
-    /// Whether a volume was asked for and is not here yet.
-    pub fn is_awaited(&self, volume: DocId) -> bool {
-        self.is_coming(volume)
-    }
-
-    /// Whether all that came is in its place, and all that is to be sent can be. Notes whose text no hub has yet are
-    /// not waited for.
-    pub fn is_settled(&self) -> bool {
-        !self.is_stale
-            && self.arrived_notes.is_empty()
-            && self.waiting_changes.is_empty()
-            && self.early_volume_changes.is_empty()
-            && self.undocumented_notes.is_empty()
-            && self.renames.is_empty()
-            && self.deleted.is_empty()
-            && self.restored.is_empty()
-            && self.remote_deletions.is_empty()
-            && (self.shares.hubs.is_empty() || self.attachments_settled())
-    }
-
-    /// Whether the host has said how the hubs stand since it was told last what is to be synced there: before that,
-    /// nothing may be behind only because nobody has looked.
-    pub fn has_current_hub_states(&self) -> bool {
-        self.shares.hubs.iter().all(|hub| {
-            let state = self.states.get(&hub.url);
-            state.is_some_and(|state| Some(&state.documents) == self.requested_counts.get(&hub.url))
-        })
-    }
-
-    /// Whether others may be looking: a hub that shares the volume is there.
-    pub(super) fn is_hub_online(&self, volume: DocId) -> bool {
-        let there = |url: &str| self.states.get(url).is_some_and(|state| state.reach == HubConnection::Online);
-        self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume) && there(&hub.url))
-    }
-
-    /// Whether a volume is shared at all.
-    pub fn is_shared(&self, volume: DocId) -> bool {
-        self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume))
-    }
-
-    /// What the host is to be told once more.
-    pub(super) fn mark_stale(&mut self) {
-        self.is_stale = true;
-        self.mark_attachments_stale();
-        self.revision += 1;
-    }
-}
 
 /// The address under which others get a volume: the hub's, `#`, and the document's.
 pub fn volume_address(url: &str, volume: DocId) -> String {

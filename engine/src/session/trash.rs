@@ -1,10 +1,11 @@
 //! Files of the trash deleted for good: first the file, then, once it is gone, all that the workspace keeps of it. A
 //! crash in between leaves it in the trash, and the same wish brings it to its end.
 
-use super::moves::{FileLocation, TRASH_KEY_PREFIX};
-use super::{ApplyContext, CommandError, Session};
 use crate::effect::Effect;
 use crate::event::file_marks_key;
+use crate::records::moves::{FileLocation, TRASH_KEY_PREFIX};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
 use store::DocId;
 use store::disk::RowWrite;
 

@@ -1,74 +1,21 @@
 //! Volumes: folders of ordinary files, as scans and the watcher tell of them.
 
-use super::{ApplyContext, CommandError, ScanState, Session, Volume};
 use crate::effect::Effect;
 use crate::event::{KnownFiles, KnownLinks, OutlineSurvey, ScannedFile, SkippedFile};
 use crate::note::{KernelPhase, Note, NotePhase};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::volumes::{ScanState, Volume};
+use crate::session::volume_paths::{links_key, normalize_volume_path};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
-use text::links::{self, VolumeLinks};
+use text::links;
 
 /// Files entered into the volume's document per pass: the thread that draws calls, and must not be held up.
 const MAX_FILES_PER_DOC_WRITE: usize = 256;
-
-impl Volume {
-    pub(super) fn new(id: DocId, name: String, root: Option<PathBuf>) -> Volume {
-        Volume {
-            id,
-            name,
-            root,
-            files: BTreeMap::new(),
-            known: false,
-            scanning: ScanState::Idle,
-            scans: 0,
-            skipped: Vec::new(),
-            demoted: Vec::new(),
-            trouble: None,
-            revision: 0,
-            links: VolumeLinks::default(),
-            unindexed: BTreeSet::new(),
-            linking: Some(Vec::new()),
-            doc: None,
-            doc_new: false,
-            doc_pending: Default::default(),
-            doc_heads: Vec::new(),
-            moved: BTreeSet::new(),
-        }
-    }
-
-    /// Whether it is known of all its notes what they hold that others refer to.
-    pub fn is_indexed(&self) -> bool {
-        self.known && self.is_linked() && self.unindexed.is_empty()
-    }
-
-    /// Whether the links that were known when it was closed are here again.
-    pub(crate) fn is_linked(&self) -> bool {
-        self.linking.is_none()
-    }
-
-    /// Whether all is here that the disk knows of it. Before that a scan would take what is known for new, and what is
-    /// done to files could not be said in its document.
-    pub(crate) fn is_read(&self) -> bool {
-        self.known && self.is_linked() && (self.doc.is_some() || self.trouble.is_some())
-    }
-
-    /// A file is no part of it any more.
-    pub(crate) fn remove_file(&mut self, file: DocId) {
-        self.links.remove_file(file);
-        if let Some(gone) = &mut self.linking {
-            gone.push(file);
-        }
-    }
-
-    /// How many notes and attachments it has.
-    pub fn counts(&self) -> (u64, u64) {
-        let notes = self.files.values().filter(|row| row.kind == FileKind::Note).count() as u64;
-        (notes, self.files.len() as u64 - notes)
-    }
-}
 
 impl<'a> From<&'a Volume> for collection::VolumeFilesAndLinks<'a> {
     fn from(volume: &'a Volume) -> collection::VolumeFilesAndLinks<'a> {
@@ -468,7 +415,7 @@ impl Session {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         if let Some(row) = volume.files.remove(path) {
             volume.demoted.retain(|other| other.path != path);
-            volume.doc_heads.push((row.id, super::sync::format_heads(&row.heads)));
+            volume.doc_heads.push((row.id, crate::session::sync::heads::format_heads(&row.heads)));
             volume.doc_pending.push_back((row.id, None));
             volume.revision += 1;
             volume.remove_file(row.id);
@@ -638,40 +585,4 @@ impl Session {
         self.create_note(turn, note, id, row, text);
         Ok(())
     }
-}
-
-/// The beginning of the names under which the disk keeps what notes hold that others refer to.
-pub const LINKS_KEY_PREFIX: &str = "links/";
-
-/// Under which name it keeps that of one note.
-pub fn links_key(note: DocId) -> String {
-    format!("{LINKS_KEY_PREFIX}{note}")
-}
-
-/// A path that stays inside its volume, with `/` between its parts.
-pub(super) fn normalize_volume_path(path: &str) -> Result<String, CommandError> {
-    let refuse = |why: &str| Err(CommandError(format!("{why}: {path}")));
-    if path.trim().is_empty() {
-        return refuse("a note needs a name");
-    }
-    if path.contains('\0') || path.len() > 1_000 {
-        return refuse("that name cannot be used for a file");
-    }
-    let mut parts = Vec::new();
-    for part in Path::new(path).components() {
-        match part {
-            Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
-            Component::CurDir => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return refuse("a note lies inside its volume; leave out .. and the leading /");
-            }
-        }
-    }
-    if parts.iter().any(|part| part.len() > 250) {
-        return refuse("a file's name has at most 250 bytes");
-    }
-    if parts[..parts.len().saturating_sub(1)].iter().any(|part| part.starts_with('.')) {
-        return refuse("hidden folders are not part of a volume");
-    }
-    Ok(parts.join("/"))
 }

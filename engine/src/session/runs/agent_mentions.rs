@@ -1,7 +1,9 @@
 //! Whom a message is for: agents by their names, those that are switched off, and names that nobody has.
 
-use super::{AgentRun, new_step, orchestrator};
-use crate::session::{ApplyContext, Session};
+use super::orchestrator;
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, new_step};
 use agent::agent_registry::AgentRegistry;
 use agent::name_suggestions::closest_names;
 use agent::{agent_definition, model_context, prompt_quote};

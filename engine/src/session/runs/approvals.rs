@@ -1,7 +1,10 @@
 //! Approvals: what the user decides, what follows from it, and what happens where nobody decides in time.
 
-use super::{CallPhase, POLICY_RULES_KEY, RunRecord};
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::records::runs::POLICY_RULES_KEY;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::CallPhase;
+use crate::session::state::runs::RunRecord;
 use agent::policy::{CallFacts, Permission, ToolPolicy};
 use agent::tool_job::ToolOutcome;
 use store::disk::RowWrite;
@@ -86,8 +89,9 @@ impl Session {
         let mut record = RunRecord { approvals: vec![approval.to_owned()], ..RunRecord::default() };
         let call = known.call_id().to_owned();
         // A call that was asked about anew waits for the newer question.
-        let waits =
-            |pending: &&mut super::PendingCall| pending.call.id == call && pending.phase == CallPhase::AwaitingApproval;
+        let waits = |pending: &&mut crate::session::state::agent_run::PendingCall| {
+            pending.call.id == call && pending.phase == CallPhase::AwaitingApproval
+        };
         let pending = run.calls.iter_mut().find(waits);
         let Some(pending) = pending else {
             self.record_run(turn, id, record);
@@ -150,7 +154,9 @@ impl Session {
         let mut late: Vec<(DocId, String)> = Vec::new();
         let mut next: Option<i64> = None;
         let here = self.device.id;
-        let ours = |run: &&mut super::AgentRun| run.device.as_ref().is_none_or(|device| device.id == here);
+        let ours = |run: &&mut crate::session::state::agent_run::AgentRun| {
+            run.device.as_ref().is_none_or(|device| device.id == here)
+        };
         for run in self.agents.runs.values_mut().filter(ours).filter(|run| run.about.ending.is_none()) {
             for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
                 if approval.expires > now {

@@ -1,10 +1,11 @@
 //! The economy: what runs have spent, by task, session, project and month, what search has beside them, and what is
 //! left. Asked before each call of a model that costs something.
 
-use super::embedding_costs::EmbeddingCost;
-use super::{AgentRun, RunSummary};
 use crate::notice::Notice;
-use crate::session::{ApplyContext, Session};
+use crate::records::runs::{EmbeddingCost, RunSummary};
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
+use crate::session::state::agent_run::AgentRun;
 use agent::config::BudgetConfig;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,9 +1,10 @@
 //! What a run changed, taken back and made again: a hunk, a change, or all of a run. To take back is an edit like any
 //! other, so it can be taken back itself, and nothing is destroyed.
 
-use super::RunRecord;
 use crate::effect::Effect;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::runs::RunRecord;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use store::{ChangeKind, DocId, RunChange};
 
@@ -17,7 +18,7 @@ pub fn revertible_parts(change: &RunChange) -> usize {
 
 impl Session {
     /// Takes back (or, with `again`, makes again) what a run changed: all of it, one change, or one hunk of it.
-    pub(crate) fn revert_changes(
+    pub(in crate::session) fn revert_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,

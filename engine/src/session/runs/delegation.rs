@@ -2,10 +2,12 @@
 //! asked; what it is asked and what it answers are steps of that run. Agents in Python run as one call that the policy
 //! judges like any other code.
 
-use super::tool_calls::{failed_outcome, string_argument};
-use super::{AgentRun, RunRecord, RunRequest};
 use crate::notice::Notice;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
+use crate::session::state::Session;
+use crate::session::state::agent_run::AgentRun;
+use crate::session::state::runs::{RunRecord, RunRequest};
 use agent::agent_definition::{self, AgentDefinition};
 use agent::agent_registry::AgentRegistry;
 use agent::memory::{RecallOptions, ReplayMode};
@@ -54,7 +56,7 @@ fn requesting_run(origin: RunOrigin) -> Option<DocId> {
     }
 }
 
-impl super::RunsState {
+impl crate::session::state::runs::RunsState {
     /// The run that a run was handed on from, and that one's, and so on; first the run itself.
     pub fn ancestors(&self, run: DocId) -> Vec<DocId> {
         let mut all = vec![run];
@@ -196,7 +198,12 @@ impl Session {
             .and_then(|run| run.project_agents.find_python_agent(string_argument(arguments, "agent")).cloned());
         let agent = agent.filter(|agent| agent.hash() == string_argument(arguments, "code"))?;
         let code = agent.task_program(string_argument(arguments, "task"));
-        Some(ToolJob::Python { root, code, seconds: super::DEFAULT_TOOL_TIMEOUT_SECS, web: None })
+        Some(ToolJob::Python {
+            root,
+            code,
+            seconds: crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS,
+            web: None,
+        })
     }
 
     /// Hands work on: a run of another agent begins, and its answer is the result of the call.

@@ -1,39 +1,13 @@
 //! What is spent beside runs: by search, where an endpoint works out what texts mean. Checked against the month before
 //! each call like what runs spend, and kept by day.
 
-use crate::session::{ApplyContext, Session};
+use crate::records::runs::EMBEDDING_COSTS_KEY_PREFIX;
+use crate::records::runs::EmbeddingCost;
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
 use agent::config::BudgetConfig;
-use serde::{Deserialize, Serialize};
 use store::disk::RowWrite;
 use text::time::UnixMillis;
-
-/// The beginning of the names under which the disk keeps what was spent beside runs.
-pub const EMBEDDING_COSTS_KEY_PREFIX: &str = "outlays/";
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
-
-/// What was spent for one thing: by one call, or on one day.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EmbeddingCost {
-    /// For what: the endpoint and its model, `https://…/v1#model`.
-    pub what: String,
-    /// Calls.
-    pub calls: u64,
-    /// Tokens that were read.
-    pub tokens: u64,
-    /// US dollars of the calls whose price is known.
-    pub cost: f64,
-    /// Calls whose price is not.
-    pub unknown: u64,
-    /// When the last one was, milliseconds since 1970.
-    pub at: i64,
-}
-
-impl EmbeddingCost {
-    fn day_number(&self) -> i64 {
-        self.at.div_euclid(DAY_MS)
-    }
-}
 
 impl Session {
     /// What was spent beside runs on this device, a line for each day and thing, the oldest first.

@@ -1,9 +1,11 @@
 //! How runs end, are stopped, and are let go on.
 
-use super::{CallPhase, ProjectReadState, RunRecord, new_step};
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{CallPhase, ProjectReadState, new_step};
+use crate::session::state::runs::RunRecord;
 use store::{
     AgentState, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind,
     TodoItem,

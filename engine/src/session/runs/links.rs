@@ -1,7 +1,7 @@
 //! Addresses of runs and sessions: what the search gives for a step or a message, and what notes link to, such as
 //! `run-3f2a90c1#5`.
 
-use super::RunsState;
+use crate::session::state::runs::RunsState;
 use store::{DocId, StepId};
 
 const RUN_ADDRESS_PREFIX: &str = "run-";

@@ -1,7 +1,7 @@
 //! Tools of MCP servers: each has a name of its own for models, and who had allowed one is told when it has changed.
 
 use super::{delegation, view_actions};
-use crate::session::Session;
+use crate::session::state::Session;
 use agent::policy::Permission;
 use agent::tool_spec::{ToolSource, ToolSpec};
 use agent::{planner, tool_catalog};

@@ -1,9 +1,12 @@
 //! The two agents of memory: their work without a model, by retrieval and counting; and the form of what a model says
 //! for the one that answers questions.
 
-use super::{AgentRun, RunRecord, new_step, orchestrator};
+use super::orchestrator;
 use crate::notice::Notice;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, new_step};
+use crate::session::state::runs::RunRecord;
 use agent::memory::ProjectMemory;
 use agent::memory::insight::{MemoryAnalysis, MemoryQuery};
 use std::sync::Arc;

@@ -1,12 +1,14 @@
 //! Turns of a run: the model is chosen and called, and what it says becomes steps, messages and tool calls.
 
-use super::orchestrator::{self, OrchestratorQuery};
+use super::orchestrator;
 use super::watchdog::MODEL_SILENCE_TIMEOUT_MS;
-use super::{
-    AgentRun, AgentSetup, CallPhase, LiveModelCall, PendingCall, RunRecord, delegation, memory_agents, new_step,
-};
+use super::{delegation, memory_agents};
 use crate::effect::Effect;
-use crate::session::{ApplyContext, Session};
+use crate::records::runs::AgentSetup;
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, CallPhase, LiveModelCall, OrchestratorQuery, PendingCall, new_step};
+use crate::session::state::runs::RunRecord;
 use agent::config::DEFAULT_CONTEXT_TOKENS;
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
@@ -231,15 +233,15 @@ impl Session {
             agents.run_summaries.get(&first).map(|line| line.session)
         };
         let session = session_of(run.id).unwrap_or(run.about.session);
-        let handed = |line: &super::RunSummary| matches!(line.origin, RunOrigin::Agent { .. });
-        let own = |id: DocId, line: &super::RunSummary| {
+        let handed = |line: &crate::records::runs::RunSummary| matches!(line.origin, RunOrigin::Agent { .. });
+        let own = |id: DocId, line: &crate::records::runs::RunSummary| {
             line.session == session || handed(line) && session_of(id) == Some(session)
         };
         let lines = agents.run_summaries.iter().filter(|(id, line)| own(**id, line));
         lines.filter_map(|(_, line)| line.spent.cost).sum()
     }
 
-    pub(crate) fn on_model_delta(&mut self, turn: &ApplyContext<'_>, call: ModelCallId, delta: ModelDelta) {
+    pub(in crate::session) fn on_model_delta(&mut self, turn: &ApplyContext<'_>, call: ModelCallId, delta: ModelDelta) {
         let Some(run) = self.agents.runs.get_mut(&call.run) else { return };
         let Some(live) = run.live.as_mut().filter(|live| live.call == call) else { return };
         live.heard = turn.now;
@@ -256,7 +258,7 @@ impl Session {
         self.agents.revision += 1;
     }
 
-    pub(crate) fn on_model_done(
+    pub(in crate::session) fn on_model_done(
         &mut self,
         turn: &mut ApplyContext<'_>,
         call: ModelCallId,

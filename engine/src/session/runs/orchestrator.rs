@@ -4,9 +4,12 @@
 //! came of it is logged. Where the run stands is read off its steps, so that it goes on after a stop where it was.
 
 use super::delegation::ASK_AGENT_TOOL;
-use super::{AgentRun, CallPhase, PendingCall, RunRecord, RunRequest, new_step, phases};
+use super::phases;
 use crate::notice::Notice;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, CallPhase, OrchestratorQuery, PendingCall, new_step};
+use crate::session::state::runs::{RunRecord, RunRequest};
 use agent::memory::{PROJECTS_FOLDER, RecallOptions};
 use agent::planner::{self, ASSIGN_TOOL, PLAN_TOOL, TaskPlan};
 use agent::policy::{CallFacts, ToolPolicy};
@@ -53,36 +56,6 @@ const PROJECT_FOLDERS: [&str; 6] = [
     "memory/short_term",
     "memory/long_term",
 ];
-
-/// What a run that leads knows beyond its document.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OrchestratorState {
-    /// The plan that it is to carry out.
-    pub(super) plan: Option<Vec<TaskBlock>>,
-    /// Whether it was told one.
-    pub(super) was_given: bool,
-    /// How often a model was asked for one.
-    pub(super) plan_attempts: u8,
-    /// What the next call of a model is for.
-    pub(super) next_query: Option<OrchestratorQuery>,
-    /// What the last one was for.
-    pub(super) last_query: Option<OrchestratorQuery>,
-    /// Whether a model was asked who does the tasks for which rules know nobody.
-    pub(super) was_assignment_asked: bool,
-    /// Tasks that were begun since it was let go on last.
-    pub(super) started_tasks: BTreeSet<String>,
-    /// Why there is no money left.
-    pub(super) budget_stop_reason: Option<String>,
-}
-
-/// What a run that leads asks a model for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OrchestratorQuery {
-    /// A plan.
-    Plan,
-    /// Who does which task.
-    Assignments,
-}
 
 /// What a phase comes to.
 pub(super) enum PhaseOutcome {
@@ -434,16 +407,16 @@ impl Session {
         let names: BTreeSet<String> = self.available_tools().into_iter().map(|tool| tool.name).collect();
         let plan = match planner::parse_plan(arguments, &names) {
             Ok(plan) => plan,
-            Err(why) => return super::tool_calls::failed_outcome(why),
+            Err(why) => return crate::session::runs::tool_outcomes::failed_outcome(why),
         };
         let Some(run) = self.agents.runs.get(&id) else {
-            return super::tool_calls::failed_outcome("the run was closed");
+            return crate::session::runs::tool_outcomes::failed_outcome("the run was closed");
         };
         for task in &plan.tasks {
             let Some(name) = &task.agent else { continue };
             let made = plan.agents.iter().any(|agent| agent.name == *name);
             if !agent_phases(name).is_empty() || !made && !self.knows_agent(&run.project_agents, name) {
-                return super::tool_calls::failed_outcome(format!(
+                return crate::session::runs::tool_outcomes::failed_outcome(format!(
                     "the task {} is for the agent {name}, which is not there",
                     task.id
                 ));
@@ -461,7 +434,7 @@ impl Session {
         let mut made = new_step(turn, run.last_step(), StepKind::Todo { todos: todos.clone() });
         made.route = Some(phases::phase_mark(run.about.phase));
         self.record_run(turn, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
-        super::tool_calls::successful_outcome(format!("The plan has {} tasks.", plan.tasks.len()))
+        crate::session::runs::tool_outcomes::successful_outcome(format!("The plan has {} tasks.", plan.tasks.len()))
     }
 
     // ---- 2 and 3: the project and its agents ----
@@ -584,7 +557,7 @@ impl Session {
     /// A model has said who does which tasks: what holds of it is taken.
     pub(super) fn accept_assignments(&self, id: DocId, arguments: &Map<String, Value>) -> ToolOutcome {
         let Some(run) = self.agents.runs.get(&id) else {
-            return super::tool_calls::failed_outcome("the run was closed");
+            return crate::session::runs::tool_outcomes::failed_outcome("the run was closed");
         };
         let tasks = current_plan(run).map(|plan| self.unassigned(run, &plan)).unwrap_or_default();
         let (mut good, mut bad) = (Vec::new(), Vec::new());
@@ -598,11 +571,16 @@ impl Session {
             }
         }
         match (good.is_empty(), bad.is_empty()) {
-            (true, _) => super::tool_calls::failed_outcome(format!("{}; the assistant does it", bad.join("; "))),
-            (false, true) => super::tool_calls::successful_outcome(good.join("\n")),
-            (false, false) => {
-                super::tool_calls::successful_outcome(format!("{}\nLeft out: {}.", good.join("\n"), bad.join("; ")))
-            }
+            (true, _) => crate::session::runs::tool_outcomes::failed_outcome(format!(
+                "{}; the assistant does it",
+                bad.join("; ")
+            )),
+            (false, true) => crate::session::runs::tool_outcomes::successful_outcome(good.join("\n")),
+            (false, false) => crate::session::runs::tool_outcomes::successful_outcome(format!(
+                "{}\nLeft out: {}.",
+                good.join("\n"),
+                bad.join("; ")
+            )),
         }
     }
 

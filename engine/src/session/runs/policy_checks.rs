@@ -1,12 +1,14 @@
 //! Calls judged: what has to be known of a call before it is decided of, what the user is asked, and what is asked
 //! again because it is no longer what was allowed.
 
-use super::tool_calls::{failed_outcome, number_argument, string_argument};
-use super::tool_note_jobs::{ToolNoteJob, ToolNoteJobKind};
-use super::{CallPhase, PendingCall, RunRecord, delegation, view_actions};
+use super::{delegation, view_actions};
 use crate::note::{Note, NotePhase};
 use crate::notice::Notice;
-use crate::session::{ApplyContext, Session};
+use crate::session::apply_context::ApplyContext;
+use crate::session::runs::tool_outcomes::{failed_outcome, number_argument, string_argument};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{CallPhase, PendingCall};
+use crate::session::state::runs::{RunRecord, ToolNoteJob, ToolNoteJobKind};
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
 use agent::tool_job::{AccessRequest, ToolOutcome};

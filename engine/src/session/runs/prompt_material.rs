@@ -1,11 +1,14 @@
 //! What of files, tools and memory reaches a model: quoted with its source, and with the secrets in it masked.
 
 use super::approvals::ASK_USER_TOOL;
+use super::orchestrator;
 use super::policy_checks::SCHEDULED_APPROVAL_TIMEOUT_MS;
-use super::tool_calls::string_argument;
-use super::{AgentRun, CallPhase, PendingCall, ProjectReadState, RunRecord, orchestrator};
 use crate::notice::Notice;
-use crate::session::{ApplyContext, Session};
+use crate::session::apply_context::ApplyContext;
+use crate::session::runs::tool_outcomes::string_argument;
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, ProjectReadState};
+use crate::session::state::runs::RunRecord;
 use agent::agent_registry::AgentRegistry;
 use agent::memory::ProjectMemory;
 use agent::secrets::{self, InstallationKeys, secret_files};
@@ -245,7 +248,7 @@ pub(super) fn mask_write_refusal(tool: &str, arguments: &Map<String, Value>) -> 
     };
     let text = |key: &&str| arguments.get(*key).and_then(Value::as_str).is_some_and(secrets::contains_mask);
     keys.iter().any(text).then(|| {
-        super::tool_calls::failed_outcome(
+        crate::session::runs::tool_outcomes::failed_outcome(
             "The text holds a mask where the file holds a secret, and writing it would lose the secret. Use edit_file \
              with passages that hold no mask.",
         )

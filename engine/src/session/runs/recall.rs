@@ -2,9 +2,11 @@
 //! of the session, and before the next one what bears on its goal.
 
 use super::links::step_address;
-use super::{AgentRun, RunRecord, new_step};
 use crate::notice::Notice;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, new_step};
+use crate::session::state::runs::RunRecord;
 use agent::memory::experience::{self, Experience, RunOutcome};
 use agent::memory::trace::iso_timestamp;
 use agent::memory::trace_extraction::CompletedCall;

@@ -1,9 +1,11 @@
 //! Runs read from the disk, and what becomes of those that were under way when the program ended.
 
 use super::approvals::shown_facts;
-use super::{AgentRun, CallPhase, PendingCall, RunRecord};
 use crate::effect::Effect;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall};
+use crate::session::state::runs::RunRecord;
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, ExecutionStep, RunAbout, RunDoc, RunEnding, StepKind, TodoItem, ToolCall};

@@ -2,48 +2,22 @@
 //! one device, which alone goes on with it; the others see what it does, may stop it, deny what it asks and answer it.
 
 use super::approvals::ASK_USER_TOOL;
-use super::tool_sharing::SharedTools;
-use super::{AgentRun, AgentSession, CallPhase, RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX};
 use crate::effect::Effect;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::records::runs::{RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, CallPhase};
+use crate::session::state::agent_session::AgentSession;
+use crate::session::state::runs::VolumeListEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use store::disk::RowWrite;
 use store::{AgentState, DocId, ListedDocumentKind, MessageTree, RunAbout, RunDevice, RunDoc, SessionAbout};
 
-/// A line of a volume's list: what it is, its name, the heads of what was deleted.
-type VolumeListEntry = (ListedDocumentKind, DocId, Option<String>);
-/// Changes that came, each with the number under which its fate is told.
-type EarlyChanges = Vec<(u64, Vec<u8>)>;
-
-/// What is known of other devices' sessions, runs and tools.
-#[derive(Debug, Default)]
-pub(super) struct RemoteRuns {
-    /// What the lists of volumes do not say yet.
-    unlisted: Vec<(DocId, VolumeListEntry)>,
-    /// What they name, and is not here yet: its volume, and what it is.
-    expected: BTreeMap<DocId, (DocId, ListedDocumentKind)>,
-    /// Changes of documents that are being read.
-    pub(super) early_changes: BTreeMap<DocId, EarlyChanges>,
-    /// Documents that are read for such changes only, and let go again.
-    temporary_docs: BTreeSet<DocId>,
-    /// The tools that go along with shared volumes, by volume.
-    pub(super) shared_tools: BTreeMap<DocId, SharedTools>,
-    /// Whether tools are to be compared.
-    pub(super) is_tool_sharing_due: bool,
-}
-
-impl super::RunsState {
+impl crate::session::state::runs::RunsState {
     /// The runs of a volume, and which of them are open.
     pub(in crate::session) fn runs_of(&self, volume: DocId) -> impl Iterator<Item = (DocId, bool)> {
         let runs = self.run_summaries.iter().filter(move |(_, line)| line.volume == volume);
         runs.map(|(id, _)| (*id, self.runs.contains_key(id)))
-    }
-}
-
-impl RemoteRuns {
-    /// Somebody wants this document, which is perhaps being read: it is not let go afterwards.
-    pub(super) fn keep_loaded(&mut self, id: DocId) {
-        self.temporary_docs.remove(&id);
     }
 }
 

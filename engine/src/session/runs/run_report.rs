@@ -6,8 +6,10 @@ use super::orchestrator::{
     PLANNER_AGENT, PhaseOutcome, SYSTEM_AGENT, WORK_PHASE, argument_text, calls_of_tool, current_plan,
     goal_without_mention,
 };
-use super::{AgentRun, RunRecord, new_step};
-use crate::session::{ApplyContext, Session};
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
+use crate::session::state::agent_run::{AgentRun, new_step};
+use crate::session::state::runs::RunRecord;
 use agent::memory::experience::{self, Experience};
 use agent::memory::trace::iso_timestamp;
 use agent::memory::{MEMORY_FOLDER, run_outcome, task_log};

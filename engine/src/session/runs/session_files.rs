@@ -2,7 +2,8 @@
 //! both ways; and a session as Markdown for people. What another program wrote comes back field by field: what the
 //! program has no place for is kept beside it, and goes out again as it came.
 
-use crate::session::{AgentRun, AgentSession};
+use crate::session::state::agent_run::AgentRun;
+use crate::session::state::agent_session::AgentSession;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

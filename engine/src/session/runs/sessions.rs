@@ -1,97 +1,18 @@
 //! Sessions: trees of messages. Any message can be branched from, branches are compared and brought together, and
 //! what was said is never changed.
 
-use super::{RUN_KEY_PREFIX, SESSION_KEY_PREFIX};
 use crate::effect::Effect;
-use crate::session::{ApplyContext, CommandError, Session};
-use agent::{model_context, prompt_quote};
-use serde::{Deserialize, Serialize};
+use crate::records::runs::{RUN_KEY_PREFIX, SESSION_KEY_PREFIX};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_session::AgentSession;
+use agent::prompt_quote;
 use std::collections::BTreeMap;
 use store::disk::RowWrite;
 use store::{DocId, ListedDocumentKind, MessageId, MessageRole, MessageTree, SessionAbout, SessionDoc, SessionMessage};
 
 /// A title has at most so many letters.
 const MAX_SESSION_TITLE_CHARS: usize = 80;
-
-/// A line about a session, for lists.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionSummary {
-    /// Its title.
-    pub title: String,
-    /// The volume in which it works.
-    pub volume: Option<DocId>,
-    /// The note in which it was begun.
-    pub note: Option<DocId>,
-    /// When something was said last, milliseconds since 1970.
-    pub updated: i64,
-    /// How many messages it has.
-    pub messages: usize,
-    /// How many ends its tree has.
-    pub branches: usize,
-    /// Whether the user has put it away.
-    #[serde(default)]
-    pub closed: bool,
-    /// The heads of its document, as [`SessionDoc::heads`] has them.
-    #[serde(default)]
-    pub heads: String,
-}
-
-/// A session that is loaded.
-#[derive(Debug)]
-pub struct AgentSession {
-    /// Its id.
-    pub id: DocId,
-    /// What is said of it.
-    pub about: SessionAbout,
-    /// Counts what is said in it.
-    pub revision: u64,
-    pub(super) tree: MessageTree,
-    pub(super) doc: Box<SessionDoc>,
-    fresh: bool,
-}
-
-impl AgentSession {
-    fn new(id: DocId, doc: Box<SessionDoc>, fresh: bool) -> AgentSession {
-        let tree = MessageTree::new(doc.messages());
-        AgentSession { id, about: doc.about(), revision: 0, tree, doc, fresh }
-    }
-
-    /// All that was said.
-    pub fn tree(&self) -> &MessageTree {
-        &self.tree
-    }
-
-    /// The end of the branch that is looked at.
-    pub fn head(&self) -> Option<MessageId> {
-        self.about
-            .head
-            .filter(|head| self.tree.get(*head).is_some())
-            .or_else(|| self.tree.branch_ends().first().copied())
-    }
-
-    /// The branch that is looked at.
-    pub fn branch(&self) -> Vec<&SessionMessage> {
-        self.head().map(|head| self.tree.branch_to(head)).unwrap_or_default()
-    }
-
-    /// The context: what a model reads of the branch that is looked at.
-    pub fn context(&self) -> Vec<SessionMessage> {
-        self.head().map(|head| model_context::context_messages(&self.tree, head)).unwrap_or_default()
-    }
-
-    pub(super) fn summary(&self) -> SessionSummary {
-        SessionSummary {
-            title: self.about.title.clone(),
-            volume: self.about.volume,
-            note: self.about.note,
-            updated: self.tree.messages().map(|message| message.timestamp).max().unwrap_or(0),
-            messages: self.tree.len(),
-            branches: self.tree.branch_ends().len(),
-            closed: self.about.closed,
-            heads: self.doc.heads(),
-        }
-    }
-}
 
 /// The beginning of what was asked, as a title.
 fn session_title(text: &str) -> String {
@@ -104,7 +25,11 @@ fn session_title(text: &str) -> String {
 }
 
 impl Session {
-    pub(crate) fn open_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+    pub(in crate::session) fn open_session(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+    ) -> Result<(), CommandError> {
         if !self.agents.session_summaries.contains_key(&id) {
             return Err(CommandError(format!("there is no session {id}")));
         }
@@ -115,7 +40,7 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) fn session_loaded(
+    pub(in crate::session) fn session_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
@@ -125,7 +50,7 @@ impl Session {
         self.agents.revision += 1;
         match doc {
             Ok(doc) => {
-                let read = |agents: &mut super::RunsState| {
+                let read = |agents: &mut crate::session::state::runs::RunsState| {
                     agents.sessions.entry(id).or_insert_with(|| AgentSession::new(id, doc, false));
                 };
                 read(&mut self.agents);
@@ -218,7 +143,7 @@ impl Session {
     }
 
     /// Looks at another branch.
-    pub(crate) fn switch_branch(
+    pub(in crate::session) fn switch_branch(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
@@ -235,7 +160,7 @@ impl Session {
     }
 
     /// Gives a session another title, or puts it away and back.
-    pub(crate) fn update_session(
+    pub(in crate::session) fn update_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
@@ -257,7 +182,7 @@ impl Session {
     }
 
     /// A new session that begins with all that was said up to a message.
-    pub(crate) fn fork_session(
+    pub(in crate::session) fn fork_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
@@ -285,7 +210,7 @@ impl Session {
     }
 
     /// Takes over a session that was exported.
-    pub(crate) fn import_session(
+    pub(in crate::session) fn import_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
@@ -311,7 +236,7 @@ impl Session {
     }
 
     /// Tells one branch what came of another.
-    pub(crate) fn merge_branch(
+    pub(in crate::session) fn merge_branch(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
@@ -351,7 +276,7 @@ impl Session {
     }
 
     /// Deletes a session for good, with its runs. `told`: other devices are to do the same.
-    pub(crate) fn delete_session(
+    pub(in crate::session) fn delete_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
@@ -360,13 +285,15 @@ impl Session {
         if !self.agents.session_summaries.contains_key(&id) {
             return Err(CommandError(format!("there is no session {id}")));
         }
-        let of = |line: &super::RunSummary| line.session == id;
+        let of = |line: &crate::records::runs::RunSummary| line.session == id;
         let runs: BTreeMap<DocId, bool> = self
             .agents
             .run_summaries
             .iter()
             .filter(|(_, line)| of(line))
-            .map(|(run, _)| (*run, self.agents.runs.get(run).is_some_and(super::AgentRun::is_busy)))
+            .map(|(run, _)| {
+                (*run, self.agents.runs.get(run).is_some_and(crate::session::state::agent_run::AgentRun::is_busy))
+            })
             .collect();
         if runs.values().any(|busy| *busy) {
             return Err(CommandError("the session is at work; stop it first".to_owned()));

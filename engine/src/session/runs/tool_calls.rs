@@ -2,11 +2,16 @@
 //! jobs for the host. Each call ends with a result, a step and a message.
 
 use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
-use super::tool_note_jobs::{ToolNoteJob, ToolNoteJobKind};
-use super::{CallPhase, RunRecord, new_step, prompt_material, tool_registry, view_actions};
+use super::{prompt_material, tool_registry, view_actions};
 use crate::effect::Effect;
 use crate::note::NotePhase;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::runs::tool_outcomes::{
+    DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, number_argument, string_argument, successful_outcome,
+};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{CallPhase, new_step};
+use crate::session::state::runs::{RunRecord, ToolNoteJob, ToolNoteJobKind};
 use agent::planner::{ASSIGN_TOOL, PLAN_TOOL};
 use agent::policy::CallFacts;
 use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
@@ -20,24 +25,6 @@ use store::{
 const MAX_WRITTEN_TEXT_BYTES: usize = 4 << 20;
 /// An open note of at most so many bytes is masked as a whole before lines of it are read.
 const MAX_FULLY_MASKED_NOTE_BYTES: usize = 1 << 20;
-/// Seconds that a program may run where the model says nothing.
-pub(super) const DEFAULT_TOOL_TIMEOUT_SECS: u64 = 60;
-
-pub(super) fn string_argument<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
-    arguments.get(key).and_then(Value::as_str).unwrap_or("")
-}
-
-pub(super) fn number_argument(arguments: &Map<String, Value>, key: &str) -> Option<u64> {
-    arguments.get(key).and_then(Value::as_u64)
-}
-
-pub(super) fn failed_outcome(text: impl Into<String>) -> ToolOutcome {
-    ToolOutcome { success: false, text: text.into(), ..ToolOutcome::default() }
-}
-
-pub(super) fn successful_outcome(text: impl Into<String>) -> ToolOutcome {
-    ToolOutcome { success: true, text: text.into(), ..ToolOutcome::default() }
-}
 
 impl Session {
     /// Starts the calls that may begin: those that only look at once, those that change something one after the other.
@@ -347,12 +334,18 @@ impl Session {
     }
 
     /// A job has ended, or work on a note.
-    pub(crate) fn on_tool_done(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: &str, outcome: ToolOutcome) {
+    pub(in crate::session) fn on_tool_done(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        call: &str,
+        outcome: ToolOutcome,
+    ) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         if run.about.ending.is_some() {
             return self.on_reverted(turn, id, call, &outcome);
         }
-        let waits = |pending: &&super::PendingCall| {
+        let waits = |pending: &&crate::session::state::agent_run::PendingCall| {
             pending.call.id == call && matches!(pending.phase, CallPhase::Running { .. })
         };
         if run.calls.iter().find(waits).is_none() {
@@ -390,7 +383,7 @@ impl Session {
         record: &mut RunRecord,
     ) {
         // The user answers for what the user has said.
-        let asked = |pending: &super::PendingCall| {
+        let asked = |pending: &crate::session::state::agent_run::PendingCall| {
             pending.call.id == call && pending.call.name == super::approvals::ASK_USER_TOOL
         };
         let by_user = self.agents.runs.get(&id).is_some_and(|run| run.calls.iter().any(asked));

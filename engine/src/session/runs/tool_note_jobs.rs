@@ -1,46 +1,19 @@
 //! Work of tools on notes that need not be open: they are held, changed or run as the user would, and let go.
 
-use super::RunRecord;
-use super::tool_calls::{failed_outcome, successful_outcome};
 use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::runs::tool_outcomes::{failed_outcome, successful_outcome};
+use crate::session::state::Session;
+use crate::session::state::runs::{RunRecord, ToolNoteJob, ToolNoteJobKind};
 use crate::undo::UndoChange as Undoable;
 use agent::tool_job::ToolOutcome;
-use store::{ChangeKind, DocId, ExecutionId, ExecutionStatus, RunChange, RunOrigin, TextHunk};
+use store::{ChangeKind, DocId, ExecutionStatus, RunChange, RunOrigin, TextHunk};
 use text::ansi;
 use text::text_edit::{self, TextEdit};
 
 /// Bytes before a change by which its place is found again.
 const HUNK_CONTEXT_BYTES: usize = 40;
-
-/// Work on a note that need not be open.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::session) struct ToolNoteJob {
-    pub(super) run: DocId,
-    pub(super) call: String,
-    pub(super) note: DocId,
-    pub(super) what: ToolNoteJobKind,
-    pub(super) begun: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum ToolNoteJobKind {
-    /// Its cells are read, and the call is judged by them; `again`: why it is judged once more.
-    ReadForCheck { again: Option<String> },
-    /// The note becomes this text.
-    Write(String),
-    /// This comes to its end.
-    Append(String),
-    /// One passage becomes another.
-    Edit { old: String, new: String },
-    /// A cell runs; once it has begun, which execution is waited for.
-    RunCell { number: usize, execution: Option<ExecutionId> },
-    /// A command of the window on its cells.
-    RunCommand(String),
-    /// The file goes into the trash.
-    Delete,
-}
 
 impl Session {
     pub(super) fn begin_tool_note_job(

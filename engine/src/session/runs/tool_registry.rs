@@ -2,7 +2,9 @@
 //! project.
 
 use crate::effect::Effect;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::runs::ToolRegistry;
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde_json::{Map, Value};
 use store::disk::RowWrite;
@@ -12,14 +14,6 @@ use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserToo
 const MAX_TOOL_CODE_BYTES: usize = 256 << 10;
 /// There are at most so many tools.
 const MAX_USER_TOOLS: usize = 500;
-
-/// The tools of a workspace, once they are read.
-#[derive(Debug)]
-pub(in crate::session) struct ToolRegistry {
-    doc: Box<RegistryDoc>,
-    tools: Vec<RegisteredTool>,
-    fresh: bool,
-}
 
 /// How a tool is offered to models.
 fn user_tool_spec(tool: &UserTool) -> ToolSpec {
@@ -104,7 +98,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn registry_loaded(
+    pub(in crate::session) fn registry_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
@@ -168,7 +162,11 @@ impl Session {
     }
 
     /// A new tool, or a new version of one. It is not used before the user has approved it.
-    pub(crate) fn propose_tool(&mut self, turn: &mut ApplyContext<'_>, mut tool: UserTool) -> Result<(), CommandError> {
+    pub(in crate::session) fn propose_tool(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        mut tool: UserTool,
+    ) -> Result<(), CommandError> {
         validate_tool(&tool)?;
         let served = self.agents.setup().into_iter().flat_map(|setup| &setup.servers);
         if let Some((server, ..)) = served.clone().find(|(_, _, spec)| spec.name == tool.name) {
@@ -188,7 +186,7 @@ impl Session {
     }
 
     /// Which version of a tool may be used: what the user has read.
-    pub(crate) fn approve_tool(
+    pub(in crate::session) fn approve_tool(
         &mut self,
         turn: &mut ApplyContext<'_>,
         name: String,
@@ -203,7 +201,11 @@ impl Session {
         self.write_registry(turn, &[RegistryWrite::Approved { name, version }])
     }
 
-    pub(crate) fn remove_tool(&mut self, turn: &mut ApplyContext<'_>, name: String) -> Result<(), CommandError> {
+    pub(in crate::session) fn remove_tool(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        name: String,
+    ) -> Result<(), CommandError> {
         let known = self.user_tools().unwrap_or_default();
         if !known.iter().any(|known| known.newest_version().is_some_and(|newest| newest.name == name)) {
             return Err(CommandError(format!("there is no tool {name} of yours")));

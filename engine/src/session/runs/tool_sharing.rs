@@ -2,17 +2,11 @@
 //! of them uses is proposed on the others. Nothing is used before it was approved on the device itself.
 
 use crate::effect::Effect;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::runs::SharedTools;
 use store::disk::RowWrite;
 use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
-
-/// The tools that go along with a volume.
-#[derive(Debug)]
-pub(in crate::session) struct SharedTools {
-    doc: Box<RegistryDoc>,
-    /// Nothing of it is on disk.
-    fresh: bool,
-}
 
 /// What tells one tool from another, whatever its version is called.
 fn tool_fingerprint(tool: &UserTool) -> BlobHash {

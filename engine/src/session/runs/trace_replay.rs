@@ -2,12 +2,16 @@
 //! what is not as good twice as once asks every time. Where a condition does not hold, a model takes over.
 
 use super::delegation::ASK_AGENT_TOOL;
-use super::{AgentRun, CallPhase, PendingCall, ProjectReadState, RunRecord, new_step};
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{
+    AgentRun, CallPhase, PendingCall, ProjectReadState, RunMemory, TraceReplay, new_step,
+};
+use crate::session::state::runs::RunRecord;
 use agent::memory::goal::ParsedGoal;
-use agent::memory::slots::{self, SlotValues};
+use agent::memory::slots;
 use agent::memory::trace::{self, RunTrace, iso_timestamp};
 use agent::memory::trace_extraction::{CompletedRun, ToolFacts};
 use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
@@ -54,35 +58,6 @@ fn call_result(steps: &[ExecutionStep], call: &str) -> Option<(bool, String)> {
         | StepKind::FinalAnswer { .. }
         | StepKind::Error { .. } => None,
     })
-}
-
-/// A trace that is being replayed.
-#[derive(Clone, Debug)]
-pub(super) struct TraceReplay {
-    /// Where the trace lies.
-    path: String,
-    trace: RunTrace,
-    values: SlotValues,
-    /// The step that comes next.
-    at: usize,
-    /// The call whose result is waited for.
-    call: Option<String>,
-    /// What its steps have said.
-    results: Vec<String>,
-    since: UnixMillis,
-}
-
-/// What a run knows of memory.
-#[derive(Clone, Debug, Default)]
-pub(super) struct RunMemory {
-    /// What it may use.
-    pub(super) recall: memory::RecallOptions,
-    /// What the project remembers.
-    pub(super) memory: Arc<ProjectMemory>,
-    /// What is being replayed.
-    pub(super) replay: Option<Box<TraceReplay>>,
-    /// The trace whose replay stopped in this run.
-    stopped: Option<String>,
 }
 
 impl Session {

@@ -1,10 +1,12 @@
 //! Generated views: the user's word that one may be drawn, kept with the note; and their buttons, each press of which
 //! is a run of its own that asks the policy and calls no model.
 
-use super::{CallPhase, PendingCall, RunRecord, RunRequest, new_step};
 use crate::generated_view::{self, AgentView, ButtonAction};
 use crate::note::NotePhase;
-use crate::session::{ApplyContext, CommandError, Session};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::agent_run::{CallPhase, PendingCall, new_step};
+use crate::session::state::runs::{RunRecord, RunRequest};
 use agent::policy::CallFacts;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, tool_call_parser, tool_catalog};

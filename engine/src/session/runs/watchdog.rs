@@ -13,10 +13,12 @@
 //! | work handed to another agent | that of its own run | none |
 
 use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
-use super::{CallPhase, DEFAULT_TOOL_TIMEOUT_SECS};
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::session::{ApplyContext, Session};
+use crate::session::apply_context::ApplyContext;
+use crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS;
+use crate::session::state::Session;
+use crate::session::state::agent_run::CallPhase;
 use agent::model_call::{ModelError, ModelErrorKind};
 use agent::tool_job::ToolOutcome;
 use store::{DocId, ToolCall};

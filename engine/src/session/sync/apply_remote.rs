@@ -1,9 +1,10 @@
 //! Changes of other devices, each taken by what it concerns: a volume, a note, outputs.
 
-use super::super::{ApplyContext, Session};
 use super::MAX_ARRIVING_NOTES;
 use crate::effect::Effect;
 use crate::note::{Note, NotePhase};
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
 use store::disk::RowWrite;
 use store::{ChangeParcel, DocId};
 

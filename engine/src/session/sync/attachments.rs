@@ -1,103 +1,24 @@
 //! Attachments of shared volumes: which bytes each has on this device and on others, and what follows from that. A file
 //! that differs here from what others have is never written over: both are kept. Bytes move by the host.
 
-use super::super::volumes::normalize_volume_path;
-use super::super::{ApplyContext, Session};
-use super::files::{name_with_mark, sibling_name};
 use crate::effect::Effect;
-use crate::event::FileStamp;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
+use crate::records::files::FileStamp;
+use crate::records::sync::AGREED_BYTES_KEY_PREFIX;
+use crate::records::sync::{AgreedBytes, AttachmentAction, VolumeAttachments};
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
+use crate::session::state::sync::RemoteFile;
+use crate::session::volume_paths::{name_with_mark, normalize_volume_path, sibling_name};
+use std::collections::{BTreeMap, BTreeSet};
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind, is_hidden};
-use text::time::UnixMillis;
 
-/// Before the id of an attachment: under this name the disk keeps [`AgreedBytes`].
-pub const AGREED_BYTES_KEY_PREFIX: &str = "sync/file/";
 /// The host is told of this many files in a millisecond, at most.
 const MAX_REPORTED_FILES_PER_MS: usize = 100;
 
-/// The bytes of an attachment that this device and the others agreed on last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgreedBytes {
-    /// Their hash.
-    pub hash: BlobHash,
-    /// How many.
-    pub size: u64,
-    /// The file's modification time here, nanoseconds since 1970.
-    pub mtime: i64,
-}
-
-/// What is to be done with an attachment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AttachmentAction {
-    /// Find out its hash (`AttachmentRead`).
-    Read,
-    /// It is here as others know it: they may have it.
-    Offer(FileStamp),
-    /// Get these bytes, and put them into its file (`AttachmentPlaced`).
-    Fetch {
-        /// They.
-        bytes: FileBytes,
-        /// What is there now; `None`: nothing. What is there otherwise then is left alone.
-        over: Option<FileStamp>,
-        /// Where what is there is kept, since others do not have it.
-        kept: Option<String>,
-        /// Whether somebody looks at where it belongs.
-        urgent: bool,
-    },
-}
-
-/// What a volume has beside its documents.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VolumeAttachments {
-    /// Its folder.
-    pub root: PathBuf,
-    /// Its attachments: each with its path here.
-    pub files: BTreeMap<DocId, (String, AttachmentAction)>,
-    /// The outputs of its notes, and whether somebody looks at the note.
-    pub outputs: BTreeMap<DocId, bool>,
-    /// The runs of agents in it, and whether somebody looks at the run.
-    pub runs: BTreeMap<DocId, bool>,
-}
-
-/// An attachment that others have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct RemoteFile {
-    path: String,
-    bytes: Option<FileBytes>,
-    /// What was said of it at the same time, and does not stand.
-    rivals: Vec<BlobHash>,
-}
-
-/// What is known of attachments.
-#[derive(Debug, Default)]
-pub(super) struct AttachmentsState {
-    /// As the volumes' documents have them.
-    remote_files: BTreeMap<DocId, BTreeMap<DocId, RemoteFile>>,
-    /// The same by their paths.
-    paths: HashMap<(DocId, String), DocId>,
-    agreed_bytes: BTreeMap<DocId, AgreedBytes>,
-    /// What was read here since.
-    read: BTreeMap<DocId, FileStamp>,
-    /// What could not be read, as it was: size and time.
-    unreadable: BTreeMap<DocId, (u64, i64)>,
-    /// What is being read.
-    reading: BTreeSet<DocId>,
-    /// Names that are refused.
-    refused_names: BTreeSet<DocId>,
-    /// What is to come, by volume: path and bytes.
-    incoming: BTreeMap<DocId, Vec<(String, u64)>>,
-    is_stale: bool,
-    last_reported: Option<(UnixMillis, usize)>,
-    /// Counts what changed of what has come and is to come.
-    arrival_count: u64,
-}
-
-impl super::SyncState {
+impl crate::session::state::sync::SyncState {
     /// Whether all that is known of attachments was said.
-    pub(super) fn attachments_settled(&self) -> bool {
+    pub(in crate::session) fn attachments_settled(&self) -> bool {
         !self.attachments.is_stale && self.attachments.reading.is_empty()
     }
 
@@ -129,32 +50,6 @@ impl super::SyncState {
     /// Counts what has come from other devices or is to come: what was not there when it was drawn may be there now.
     pub fn arrival_count(&self) -> u64 {
         self.attachments.arrival_count
-    }
-}
-
-impl AttachmentsState {
-    fn set_remote_file(&mut self, volume: DocId, file: DocId, theirs: Option<RemoteFile>) {
-        let all = self.remote_files.entry(volume).or_default();
-        if let Some(old) = all.remove(&file)
-            && self.paths.get(&(volume, old.path.clone())) == Some(&file)
-        {
-            self.paths.remove(&(volume, old.path));
-        }
-        if let Some(theirs) = theirs {
-            self.paths.insert((volume, theirs.path.clone()), file);
-            all.insert(file, theirs);
-        }
-    }
-
-    /// Which bytes a file has here, if that is known.
-    fn local_stamp(&self, row: &FileRow) -> Option<FileStamp> {
-        let agreed = self.agreed_bytes.get(&row.id).map(|agreed| FileStamp {
-            size: agreed.size,
-            mtime: agreed.mtime,
-            hash: agreed.hash,
-        });
-        let read = self.read.get(&row.id).copied();
-        read.into_iter().chain(agreed).find(|stamp| stamp.size == row.size && stamp.mtime == row.mtime)
     }
 }
 

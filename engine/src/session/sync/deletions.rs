@@ -2,11 +2,11 @@
 //! whose text never came, goes to the trash here, too. Which of both it is its document knows: whoever deletes a note
 //! says which heads it had.
 
-use super::super::{ApplyContext, Session};
-use super::HubConnection;
-use super::files::format_heads;
-use super::merges::{MergeKind, parse_heads};
 use crate::note::{DocPhase, NotePhase};
+use crate::records::sync::{HubConnection, MergeKind};
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
+use crate::session::sync::heads::{format_heads, parse_heads};
 use store::{DocId, FileEntry};
 
 /// What is known of a deletion.

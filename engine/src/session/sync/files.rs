@@ -1,11 +1,12 @@
 //! What other devices did to files: new ones, renames, deletions. Two files of one path are both kept; a note that was
 //! edited here and deleted there comes back; a path that leads out of the volume is refused.
 
-use super::super::volumes::normalize_volume_path;
-use super::super::{ApplyContext, CommandError, Session};
-use super::merges::MergeKind;
 use crate::effect::Effect;
 use crate::note::{DocPhase, Note, NotePhase};
+use crate::records::sync::MergeKind;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::volume_paths::{name_with_mark, normalize_volume_path};
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc};
@@ -366,26 +367,4 @@ impl Session {
         self.notes.insert(file, note);
         self.load_doc(turn, file);
     }
-}
-
-/// The name of a file beside another of the same name: the same on every device.
-pub(super) fn sibling_name(path: &str, file: DocId) -> String {
-    let mark: String = file.to_string().chars().take(4).collect();
-    name_with_mark(path, &mark)
-}
-
-/// The name of a file with a mark behind it.
-pub(super) fn name_with_mark(path: &str, mark: &str) -> String {
-    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
-    let (stem, ending) = name.rsplit_once('.').map_or((name, ""), |(stem, ending)| (stem, ending));
-    let name = if ending.is_empty() { format!("{stem} ({mark})") } else { format!("{stem} ({mark}).{ending}") };
-    if folder.is_empty() { name } else { format!("{folder}/{name}") }
-}
-
-/// Heads as the volume's document keeps them.
-pub(in crate::session) fn format_heads(heads: &[[u8; 32]]) -> String {
-    let hex = |head: &[u8; 32]| head.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let mut heads: Vec<String> = heads.iter().map(hex).collect();
-    heads.sort_unstable();
-    heads.join(" ")
 }

@@ -1,86 +1,18 @@
 //! What other devices' edits did to notes, as a report: each note before and after, two files of one name, what was
 //! deleted on one device and edited on another. No text is kept twice: heads of the note's document tell both.
 
-use super::SyncState;
-use crate::session::{ApplyContext, Session};
-use serde::{Deserialize, Serialize};
+use crate::records::sync::{MergeKind, MergeRecord};
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
+use crate::session::state::sync::SyncState;
+use crate::session::sync::heads::heads_to_text;
 use store::{ChangeHash, DocId};
 use text::time::UnixMillis;
 
-/// Under which name the disk keeps the report.
-pub const MERGES_KEY: &str = "sync/merges";
 /// Entries that are kept.
 const MAX_MERGE_RECORDS: usize = 200;
 /// Changes of a note that come at most this many milliseconds apart are one entry.
 const MERGE_WINDOW_MS: i64 = 5 * 60_000;
-
-/// What happened to a note.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MergeKind {
-    /// Its text was changed elsewhere.
-    Text {
-        /// The document's heads before, as hexadecimal numbers with spaces between.
-        before: String,
-        /// And after.
-        after: String,
-        /// Whether edits of this device met them, which the other did not know.
-        met: bool,
-    },
-    /// Two devices made a file of this path: both are kept.
-    Twins {
-        /// The other one.
-        other: DocId,
-        /// What that is called now.
-        called: String,
-    },
-    /// It was renamed elsewhere.
-    Renamed {
-        /// What it was called here.
-        from: String,
-    },
-    /// It was deleted elsewhere, and is in the trash.
-    Deleted,
-    /// It was deleted elsewhere and edited here: it stays.
-    Kept,
-    /// It was deleted here and edited elsewhere: it is back.
-    Back,
-}
-
-/// An entry of the report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MergeRecord {
-    /// When it began.
-    pub from: UnixMillis,
-    /// When the last change of it came.
-    pub to: UnixMillis,
-    /// The note.
-    pub note: DocId,
-    /// Its path at that time.
-    pub path: String,
-    /// What happened.
-    pub what: MergeKind,
-}
-
-impl MergeRecord {
-    /// What happened, in words that follow the path.
-    pub fn describe(&self) -> String {
-        match &self.what {
-            MergeKind::Text { met: false, .. } => "was changed on another device".to_owned(),
-            MergeKind::Text { met: true, .. } => "was changed on two devices at once; both edits are in it".to_owned(),
-            MergeKind::Twins { called, .. } => format!("was made on two devices; both are kept, the other is {called}"),
-            MergeKind::Renamed { from } => format!("was {from} before it was renamed on another device"),
-            MergeKind::Deleted => "was deleted on another device; it is in the trash".to_owned(),
-            MergeKind::Kept => "was deleted on another device and edited on this one; it stays".to_owned(),
-            MergeKind::Back => "was deleted on this device and edited on another; it is back".to_owned(),
-        }
-    }
-
-    /// Whether there is a text before and one after.
-    pub fn has_texts(&self) -> bool {
-        matches!(self.what, MergeKind::Text { .. } | MergeKind::Twins { .. })
-    }
-}
 
 impl SyncState {
     /// Enters something into the report.
@@ -103,7 +35,7 @@ impl SyncState {
             self.merges.pop_front();
         }
         self.merges.push_back(entry);
-        self.log_due.get_or_insert(now.plus_ms(super::SYNC_LOG_SAVE_INTERVAL_MS));
+        self.log_due.get_or_insert(now.plus_ms(crate::session::state::sync::SYNC_LOG_SAVE_INTERVAL_MS));
         self.revision += 1;
     }
 
@@ -133,20 +65,10 @@ impl Session {
     }
 }
 
-fn heads_to_text(heads: &[ChangeHash]) -> String {
-    let mut heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
-    heads.sort_unstable();
-    heads.join(" ")
-}
-
-/// Reads what [`MergeKind::Text`] keeps. What is no head is left out.
-pub fn parse_heads(text: &str) -> Vec<ChangeHash> {
-    text.split(' ').filter_map(|head| head.parse().ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::sync::heads::parse_heads;
 
     #[test]
     fn changes_in_quick_succession_are_one_entry() {

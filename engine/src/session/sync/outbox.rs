@@ -1,36 +1,20 @@
 //! What waits to be sent to a hub that is away. A hub that is there says what is not the same on both sides; once all
 //! was, what changes here is remembered, on disk too, so that it is known however long the hub is away.
 
-use super::{HubConnection, HubState, SharedHub};
-use crate::session::{ApplyContext, Session};
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::records::sync::{HubConnection, HubOutbox, HubState, OUTBOX_KEY, SharedHub};
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::Session;
+use std::collections::BTreeSet;
 use store::DocId;
 use store::disk::RowWrite;
 use text::time::UnixMillis;
 
-/// Under which name the disk keeps it.
-pub const OUTBOX_KEY: &str = "sync/outbox";
 /// All was the same for so long, in milliseconds: nothing is on its way between two threads.
 const OUTBOX_QUIET_MS: i64 = 500;
 /// Up to so many documents each that is new goes to the disk at once; of more all are kept there together …
 const MAX_IMMEDIATE_OUTBOX_WRITES: usize = 100;
 /// … this often at most, in milliseconds.
 const OUTBOX_SAVE_INTERVAL_MS: i64 = 2_000;
-
-/// What a hub has not been sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HubOutbox {
-    /// When the hub was there last.
-    pub at: UnixMillis,
-    /// Of which volumes this is known.
-    pub volumes: BTreeSet<DocId>,
-    /// Their documents that have changed here since all was the same.
-    pub waits: BTreeSet<DocId>,
-}
-
-/// That of each hub, by address.
-pub(super) type HubOutboxes = BTreeMap<String, HubOutbox>;
 
 /// Whether a hub is there and has all that is here.
 fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
@@ -145,7 +129,7 @@ impl Session {
     }
 }
 
-impl super::SyncState {
+impl crate::session::state::sync::SyncState {
     pub(super) fn outbox_write(&self) -> RowWrite {
         RowWrite::Meta { key: OUTBOX_KEY.to_owned(), value: serde_json::to_vec(&self.outboxes).ok() }
     }

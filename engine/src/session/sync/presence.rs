@@ -1,65 +1,20 @@
 //! Who else is at a note: where their carets stand, which cells they run; and which devices were seen when. What is
 //! said of us is decided here, how often and to whom is the host's (`store::sync::presence`).
 
-use super::SyncState;
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note};
-use crate::session::{ApplyContext, CommandError, Session};
-use serde::{Deserialize, Serialize};
+use crate::records::sync::SeenDevice;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::Session;
+use crate::session::state::sync::{RemotePeer, SyncState};
 use std::collections::{BTreeMap, BTreeSet};
 use store::sync::presence::{CaretMark, PresentPerson};
 use store::{BlockId, DocId};
-use text::time::UnixMillis;
 
-/// Under which name the disk keeps which devices were seen.
-pub const SEEN_DEVICES_KEY: &str = "sync/seen";
 /// Devices that are kept in mind.
 const MAX_SEEN_DEVICES: usize = 100;
 /// Carets of one device that are said and shown.
 const MAX_SHARED_CARETS: usize = 32;
-
-/// A device that was heard of, over any hub.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenDevice {
-    /// How it is called.
-    pub name: String,
-    /// When it was heard of last.
-    pub at: UnixMillis,
-}
-
-/// Somebody else at a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemotePeer {
-    /// What names this run of their program.
-    pub peer: String,
-    /// How their device is called.
-    pub name: String,
-    /// Their carets in bytes of the note, each with the other end of what is selected there.
-    pub carets: Vec<(usize, usize)>,
-    /// The note's revision for which these bytes are right.
-    pub revision: u64,
-    /// The cells that they run.
-    pub running: Vec<BlockId>,
-    /// Counts what was heard of them: their carets have moved when it grows.
-    pub moves: u64,
-    marks: Vec<CaretMark>,
-}
-
-/// What the session knows of presence.
-#[derive(Debug, Default)]
-pub(super) struct PresenceState {
-    /// Who is at which document.
-    peers: BTreeMap<DocId, Vec<RemotePeer>>,
-    /// Devices by the beginning of their key, or by name.
-    seen: BTreeMap<String, SeenDevice>,
-    /// Those of them that are here, by where they are.
-    devices: BTreeMap<DocId, BTreeSet<String>>,
-    /// Where the user's carets are.
-    own_carets: Option<(DocId, Vec<CaretMark>)>,
-    /// What the host was told to say.
-    last_sent: BTreeMap<DocId, PresentPerson>,
-    moves: u64,
-}
 
 impl SyncState {
     /// Who else is at a note.
@@ -161,7 +116,7 @@ impl Session {
         if !people.is_empty() {
             presence.peers.insert(doc, people);
         }
-        self.sync.log_due.get_or_insert(turn.now.plus_ms(super::SYNC_LOG_SAVE_INTERVAL_MS));
+        self.sync.log_due.get_or_insert(turn.now.plus_ms(crate::session::state::sync::SYNC_LOG_SAVE_INTERVAL_MS));
         self.sync.revision += 1;
     }
 

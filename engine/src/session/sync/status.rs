@@ -1,7 +1,7 @@
 //! How far sync has got, as people are told: of everything, of a volume, of a note.
 
-use super::{DeliveryState, HubConnection, HubState};
-use crate::session::Session;
+use crate::records::sync::{DeliveryState, HubConnection, HubState};
+use crate::session::state::Session;
 use std::collections::BTreeSet;
 use store::DocId;
 use text::time::UnixMillis;
@@ -159,7 +159,7 @@ impl Session {
             let outbox = self.sync.outboxes.get(&hub.url).filter(|outbox| outbox.volumes.contains(&volume));
             if let Some(outbox) = outbox.filter(|_| !online) {
                 waits.extend(among(&outbox.waits));
-                seen = seen.max(Some((outbox.at, hub.url == super::LAN_HUB_ADDRESS)));
+                seen = seen.max(Some((outbox.at, hub.url == crate::records::sync::LAN_HUB_ADDRESS)));
                 continue;
             }
             known &= online;

@@ -1,0 +1,14 @@
+//! What tells one state of a file from another.
+
+use store::BlobHash;
+
+/// What identifies a file's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    /// Bytes.
+    pub size: u64,
+    /// Modification time, nanoseconds since 1970.
+    pub mtime: i64,
+    /// Hash of the bytes.
+    pub hash: BlobHash,
+}

@@ -1,0 +1,155 @@
+//! Kernels as commands, events and notes speak of them: which there are, what they may reach, what they ask.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use store::{BlockId, ExecutionId};
+use text::properties;
+
+/// A Jupyter kernel that is installed on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelSpec {
+    /// Its name: what a note's property `kernel` says.
+    pub name: String,
+    /// What people call it.
+    pub title: String,
+    /// The language of its cells.
+    pub language: String,
+    /// Its `kernel.json`.
+    pub path: PathBuf,
+    /// What is started: the program's whole path, and its arguments.
+    pub command: Vec<String>,
+    /// Tells it from one whose path, content or program is another.
+    pub print: String,
+    /// Why it is to be allowed by itself: cells, agents or other users can change what is started.
+    pub doubt: Option<String>,
+}
+
+impl KernelSpec {
+    /// What the user is to know before it is allowed. Nothing in it moves the caret or hides what stands beside it.
+    pub fn approval_question(&self) -> String {
+        let doubt = self.doubt.as_deref().unwrap_or("it has all your rights").escape_debug().to_string();
+        format!(
+            "the kernel {} runs with all your rights, and {doubt}. Its file: {}. Its command: {}",
+            self.name,
+            self.path.to_string_lossy().escape_debug(),
+            self.command_line()
+        )
+    }
+
+    /// What is started, as one line.
+    pub fn command_line(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./{}=:,+@".contains(c);
+        let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+            true => word.clone(),
+            false => format!("\"{}\"", word.escape_debug()),
+        };
+        self.command.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What a running cell asks of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StdinRequest {
+    /// Which execution.
+    pub execution: ExecutionId,
+    /// What it asks.
+    pub prompt: String,
+    /// Whether the answer is not to be seen.
+    pub password: bool,
+    /// The time limit of the cell, in seconds: it does not run while the user thinks.
+    pub(crate) limit: Option<u64>,
+}
+
+/// The name of the embedded kernel, beside those of Jupyter's.
+pub const EMBEDDED_KERNEL: &str = "embedded";
+
+/// The answer to a cell's question that says that there will be no answers: Python's `EOFError`. It is what Jupyter's
+/// clients send.
+pub const END_OF_INPUT: &str = "\u{4}";
+
+/// The property that names a note's kernel.
+pub(crate) const KERNEL_PROPERTY: &str = "kernel";
+
+/// The kernel that a text names in its properties, if it is one of Jupyter's.
+pub(crate) fn named_kernel(text: &str) -> Option<String> {
+    if !text.starts_with("---") {
+        return None;
+    }
+    let properties = properties::read(text)?.ok()?;
+    let stated = properties.iter().find(|property| property.key == KERNEL_PROPERTY)?;
+    let (name, _) = stated.values.first()?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    (name != EMBEDDED_KERNEL && !name.is_empty() && name.len() <= 200 && name.chars().all(plain)).then(|| name.clone())
+}
+
+/// What cells reach beyond the folder of their note.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelGrant {
+    /// The network.
+    pub network: bool,
+    /// Folders and files that they may read: whole paths.
+    pub read: Vec<PathBuf>,
+    /// Folders and files that they may read and write: whole paths.
+    pub write: Vec<PathBuf>,
+}
+
+impl KernelGrant {
+    /// Whether nothing is granted.
+    pub fn is_none(&self) -> bool {
+        *self == KernelGrant::default()
+    }
+
+    /// What is granted, in words.
+    pub fn describe(&self) -> String {
+        let list =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let mut words = Vec::new();
+        if self.network {
+            words.push("the network".to_owned());
+        }
+        if !self.read.is_empty() {
+            words.push(format!("{} (to read)", list(&self.read)));
+        }
+        if !self.write.is_empty() {
+            words.push(format!("{} (to read and write)", list(&self.write)));
+        }
+        if words.is_empty() { "nothing beyond its folder".to_owned() } else { words.join("; ") }
+    }
+}
+
+/// A clean run under way: what the cells' results were before.
+#[derive(Debug, Default)]
+pub(crate) struct CleanRun {
+    /// Whether the old kernel has not ended yet.
+    pub(crate) awaits_kernel: bool,
+    pub(crate) previous_results: BTreeMap<BlockId, String>,
+}
+
+/// What a clean run found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanRunReport {
+    /// Cells with the result that they had.
+    pub same: usize,
+    /// Cells with another result.
+    pub different: Vec<BlockId>,
+    /// Cells that had none before.
+    pub new: usize,
+    /// Cells that did not come to their end, or to their turn.
+    pub not_run: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named_kernel;
+
+    #[test]
+    fn a_note_names_its_kernel_in_its_properties() {
+        assert_eq!(named_kernel("---\nkernel: python3\n---\n").as_deref(), Some("python3"));
+        assert_eq!(named_kernel("---\nkernel: embedded\n---\n"), None);
+        assert_eq!(named_kernel("---\nkernel: the one of Linux\n---\n"), None);
+        assert_eq!(named_kernel("kernel: python3\n"), None);
+        assert_eq!(named_kernel("---\ntitle: x\n---\n"), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! A session of an agent that is loaded.
+
+use crate::records::runs::SessionSummary;
+use agent::model_context;
+use store::{DocId, MessageId, MessageTree, SessionAbout, SessionDoc, SessionMessage};
+
+/// A session that is loaded.
+#[derive(Debug)]
+pub struct AgentSession {
+    /// Its id.
+    pub id: DocId,
+    /// What is said of it.
+    pub about: SessionAbout,
+    /// Counts what is said in it.
+    pub revision: u64,
+    pub(in crate::session) tree: MessageTree,
+    pub(in crate::session) doc: Box<SessionDoc>,
+    pub(in crate::session) fresh: bool,
+}
+
+impl AgentSession {
+    pub(in crate::session) fn new(id: DocId, doc: Box<SessionDoc>, fresh: bool) -> AgentSession {
+        let tree = MessageTree::new(doc.messages());
+        AgentSession { id, about: doc.about(), revision: 0, tree, doc, fresh }
+    }
+
+    /// All that was said.
+    pub fn tree(&self) -> &MessageTree {
+        &self.tree
+    }
+
+    /// The end of the branch that is looked at.
+    pub fn head(&self) -> Option<MessageId> {
+        self.about
+            .head
+            .filter(|head| self.tree.get(*head).is_some())
+            .or_else(|| self.tree.branch_ends().first().copied())
+    }
+
+    /// The branch that is looked at.
+    pub fn branch(&self) -> Vec<&SessionMessage> {
+        self.head().map(|head| self.tree.branch_to(head)).unwrap_or_default()
+    }
+
+    /// The context: what a model reads of the branch that is looked at.
+    pub fn context(&self) -> Vec<SessionMessage> {
+        self.head().map(|head| model_context::context_messages(&self.tree, head)).unwrap_or_default()
+    }
+
+    pub(in crate::session) fn summary(&self) -> SessionSummary {
+        SessionSummary {
+            title: self.about.title.clone(),
+            volume: self.about.volume,
+            note: self.about.note,
+            updated: self.tree.messages().map(|message| message.timestamp).max().unwrap_or(0),
+            messages: self.tree.len(),
+            branches: self.tree.branch_ends().len(),
+            closed: self.about.closed,
+            heads: self.doc.heads(),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Heads of documents as text.
+
+use store::ChangeHash;
+
+/// Heads as the volume's document keeps them.
+pub(in crate::session) fn format_heads(heads: &[[u8; 32]]) -> String {
+    let hex = |head: &[u8; 32]| head.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mut heads: Vec<String> = heads.iter().map(hex).collect();
+    heads.sort_unstable();
+    heads.join(" ")
+}
+
+pub(in crate::session) fn heads_to_text(heads: &[ChangeHash]) -> String {
+    let mut heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
+    heads.sort_unstable();
+    heads.join(" ")
+}
+
+/// Reads what [`MergeKind::Text`] keeps. What is no head is left out.
+pub fn parse_heads(text: &str) -> Vec<ChangeHash> {
+    text.split(' ').filter_map(|head| head.parse().ok()).collect()
+}

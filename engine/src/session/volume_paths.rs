@@ -1,0 +1,55 @@
+//! Names of files inside a volume, and the names under which the disk keeps what is known of them.
+
+use crate::session::apply_context::CommandError;
+use std::path::{Component, Path};
+use store::DocId;
+
+/// The beginning of the names under which the disk keeps what notes hold that others refer to.
+pub const LINKS_KEY_PREFIX: &str = "links/";
+
+/// Under which name it keeps that of one note.
+pub fn links_key(note: DocId) -> String {
+    format!("{LINKS_KEY_PREFIX}{note}")
+}
+
+/// A path that stays inside its volume, with `/` between its parts.
+pub(in crate::session) fn normalize_volume_path(path: &str) -> Result<String, CommandError> {
+    let refuse = |why: &str| Err(CommandError(format!("{why}: {path}")));
+    if path.trim().is_empty() {
+        return refuse("a note needs a name");
+    }
+    if path.contains('\0') || path.len() > 1_000 {
+        return refuse("that name cannot be used for a file");
+    }
+    let mut parts = Vec::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return refuse("a note lies inside its volume; leave out .. and the leading /");
+            }
+        }
+    }
+    if parts.iter().any(|part| part.len() > 250) {
+        return refuse("a file's name has at most 250 bytes");
+    }
+    if parts[..parts.len().saturating_sub(1)].iter().any(|part| part.starts_with('.')) {
+        return refuse("hidden folders are not part of a volume");
+    }
+    Ok(parts.join("/"))
+}
+
+/// The name of a file beside another of the same name: the same on every device.
+pub(in crate::session) fn sibling_name(path: &str, file: DocId) -> String {
+    let mark: String = file.to_string().chars().take(4).collect();
+    name_with_mark(path, &mark)
+}
+
+/// The name of a file with a mark behind it.
+pub(in crate::session) fn name_with_mark(path: &str, mark: &str) -> String {
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let (stem, ending) = name.rsplit_once('.').map_or((name, ""), |(stem, ending)| (stem, ending));
+    let name = if ending.is_empty() { format!("{stem} ({mark})") } else { format!("{stem} ({mark}).{ending}") };
+    if folder.is_empty() { name } else { format!("{folder}/{name}") }
+}
