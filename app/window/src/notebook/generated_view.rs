@@ -120,13 +120,7 @@ impl GeneratedView {
         }
     }
 
-    fn title(
-        &mut self,
-        ui: &mut Ui,
-        around: &ControlContext<'_>,
-        read: &AgentView,
-        actions: &mut Vec<PageAction>,
-    ) {
+    fn title(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &AgentView, actions: &mut Vec<PageAction>) {
         let colours = ThemeColors::of(ui);
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
         let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };

@@ -197,12 +197,7 @@ impl CommandPalette {
         CommandPalette::new("Choose kernel", "Type a part of a kernel's name", entries, false)
     }
 
-    fn new(
-        name: &'static str,
-        hint: &'static str,
-        entries: Vec<PaletteEntry>,
-        makes: bool,
-    ) -> CommandPalette {
+    fn new(name: &'static str, hint: &'static str, entries: Vec<PaletteEntry>, makes: bool) -> CommandPalette {
         CommandPalette {
             name,
             hint,

@@ -316,14 +316,7 @@ impl CollectionPage {
     }
 
     /// What the keyboard does while no cell is edited.
-    fn keys(
-        &mut self,
-        ui: &Ui,
-        scene: &mut CollectionContext<'_>,
-        table: &CollectionTable,
-        grid: Id,
-        body: Rect,
-    ) {
+    fn keys(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, table: &CollectionTable, grid: Id, body: Rect) {
         if !ui.memory(|memory| memory.has_focus(grid)) || self.editing.is_some() || !scene.is_here {
             return;
         }
