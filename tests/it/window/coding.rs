@@ -143,13 +143,16 @@ fn a_kernel_of_the_users_is_chosen_in_the_window() {
         window.query_by_label_contains("ipykernel_launcher").is_some()
     });
     window.get_by_label("Allow").click();
+    // The question says something alike.
     until(&mut window, "it is said what that means", |window| {
-        window.query_all_by_label_contains("with all your rights").next().is_some()
+        let said = "Own Python runs the cells of this note from now on, with all your rights";
+        window.query_all_by_label_contains(said).next().is_some()
     });
     assert!(text(&window).is_some_and(|text| text.starts_with("---\nkernel: own\n---\n")), "{:?}", text(&window));
     window.get_by_label("Run cell 1").click();
     until(&mut window, "it has run", |window| window.query_by_label("42").is_some());
-    assert!(window.query_by_label("own idle").is_some());
+    // The kernel says so after the result.
+    until(&mut window, "it is idle", |window| window.query_by_label("own idle").is_some());
     let context = window.ctx.clone();
     window.state_mut().perform_command(&context, "view.variables");
     until(&mut window, "its variables are listed", |window| window.query_by_label("answer: int 42").is_some());
