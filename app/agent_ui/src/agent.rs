@@ -429,7 +429,7 @@ fn low(ui: &mut Ui, text: &str, actions: &mut Vec<PanelAction>) {
     );
     ui::widgets::paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
     set_accessible_name(&response, Role::Link, text);
-    if response.on_hover_text(text).clicked() {
+    if response.on_hover_text(text::untrusted_text::escape_block(text).into_owned()).clicked() {
         actions.push(PanelAction::Run(CommandId::ViewBudget));
     }
 }

@@ -328,10 +328,10 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     let guests = driver.serve(serve_request);
     let reads_only = driver.reads_only().map(ToOwned::to_owned);
     if let Some(why) = &reads_only {
-        eprintln!("tracebook: read without keeping anything of it: {why}");
+        eprintln!("tracebook: read without keeping anything of it: {}", untrusted_text::escape_line(why));
     }
     for problem in driver.session().problems() {
-        eprintln!("tracebook: {problem}");
+        eprintln!("tracebook: {}", untrusted_text::escape_line(problem));
     }
     let handle = driver.handle();
     let session = std::thread::spawn(move || driver.run());

@@ -182,7 +182,7 @@ pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
     let secrets = open_user_secrets()?;
     let what = required_arg(args, "WHAT")?;
     if let Some(why) = secrets.unused_passphrase().filter(|_| what != "encrypt") {
-        eprintln!("tracebook: {why}");
+        eprintln!("tracebook: {}", text::untrusted_text::escape_line(&why));
     }
     match what {
         "encrypt" => {

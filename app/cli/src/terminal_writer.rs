@@ -132,6 +132,20 @@ mod tests {
     }
 
     #[test]
+    fn data_is_exact_only_where_no_terminal_reads_it() {
+        for name in DATA_COMMANDS.into_iter().chain(["ls", "search", "ask", "todos", "approvals", "steps"]) {
+            let args = clap::ArgMatches::default();
+            let exact = DATA_COMMANDS.contains(&name);
+            let piped = ScreenForm::for_command(name, &args, false, false);
+            assert_eq!(piped, if exact { ScreenForm::Exact } else { ScreenForm::Text }, "{name}");
+            let colours = matches!(name, "run" | "outputs");
+            let seen = ScreenForm::for_command(name, &args, false, true);
+            assert_eq!(seen, if colours { ScreenForm::Colours } else { ScreenForm::Text }, "{name}");
+            assert_eq!(ScreenForm::for_command(name, &args, true, true), ScreenForm::Json, "{name}");
+        }
+    }
+
+    #[test]
     fn nothing_is_let_through_however_it_is_cut() {
         let text = "a\u{1b}[2Jb\u{9b}c\u{202e}d\r\u{1b}[31me — ü\u{1b}";
         let safe = "a␛[2Jb\\u{9b}c\\u{202e}d␍␛[31me — ü␛";

@@ -9,6 +9,7 @@ use egui::text::LayoutJob;
 use egui::{Align2, Context, CursorIcon, EventFilter, Id, Key, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use text::untrusted_text;
 use ui::icons;
 use ui::text::format_thousands;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
@@ -247,7 +248,7 @@ impl DataTable {
             .margin(egui::Margin::symmetric(8, 5))
             .desired_width(rect.width());
         let stroke = std::mem::replace(&mut ui.visuals_mut().selection.stroke.color, colours.accent);
-        let response = ui.put(rect, edit).accessible_name(format!("Filter {name}"));
+        let response = ui.put(rect, edit).accessible_name(untrusted_text::escape_line(&format!("Filter {name}")));
         ui.visuals_mut().selection.stroke.color = stroke;
         if response.changed() {
             self.look(ui.ctx());
@@ -307,7 +308,7 @@ impl DataTable {
                 let cut = &text[..text.floor_char_boundary(400)];
                 let mut job = LayoutJob::default();
                 job.append(
-                    &cut.replace(['\n', '\r'], " "),
+                    &untrusted_text::escape_line(&cut.replace(['\n', '\r'], " ")),
                     0.0,
                     format(style.clone(), DATA_TABLE_ROW_HEIGHT, colours.ink),
                 );
@@ -327,7 +328,7 @@ impl DataTable {
             // Who does not see it hears the chosen cell.
             let title = data.columns.get(column).map_or("", |column| column.name.as_str());
             let said = format!("{title}: {}", data.cell(self.row(row), column));
-            ui.ctx().accesskit_node_builder(grid, |node| node.set_description(said));
+            ui.ctx().accesskit_node_builder(grid, |node| node.set_description(&*untrusted_text::escape_line(&said)));
         }
         paint_focus_ring(ui, &response, CONTROL_CORNER);
     }
@@ -410,7 +411,11 @@ impl DataTable {
             }
             let mark = if sorted.is_some() { 16.0 } else { 0.0 };
             let mut job = LayoutJob::default();
-            job.append(&column.name, 0.0, format(style.clone(), DATA_TABLE_ROW_HEIGHT, colours.ink));
+            job.append(
+                &untrusted_text::escape_line(&column.name),
+                0.0,
+                format(style.clone(), DATA_TABLE_ROW_HEIGHT, colours.ink),
+            );
             job.wrap = egui::text::TextWrapping::truncate_at_width((wide - 2.0 * space::S - mark).max(1.0));
             let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
             let text = if column.numeric { cell.right() - space::S - galley.size().x } else { cell.left() + space::S };

@@ -6,6 +6,7 @@ use crate::widgets::{set_accessible_name, text_button};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Ui, pos2, vec2};
+use text::untrusted_text;
 
 /// A skeleton is shown only to those who have waited this long, in seconds.
 pub const SKELETON_DELAY_SECONDS: f64 = 0.15;
@@ -21,10 +22,14 @@ pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -
     let mut job = egui::text::LayoutJob { halign: egui::Align::Center, ..Default::default() };
     job.wrap.max_width = width;
     let body = theme::body();
-    job.append(text, 0.0, crate::widgets::format(body.font, body.line, colours.ink));
+    job.append(&untrusted_text::escape_block(text), 0.0, crate::widgets::format(body.font, body.line, colours.ink));
     if !hint.is_empty() {
         let small = theme::small();
-        job.append(&format!("\n{hint}"), 0.0, crate::widgets::format(small.font, small.line, colours.muted));
+        job.append(
+            &format!("\n{}", untrusted_text::escape_block(hint)),
+            0.0,
+            crate::widgets::format(small.font, small.line, colours.muted),
+        );
     }
     let response = child.label(job);
     set_accessible_name(&response, Role::Label, text);
@@ -60,7 +65,7 @@ pub fn show_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, c
     let small = theme::small();
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = inner.max(80.0);
-    job.append(text, 0.0, crate::widgets::format(small.font, small.line, colours.ink));
+    job.append(&untrusted_text::escape_block(text), 0.0, crate::widgets::format(small.font, small.line, colours.ink));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let height = (galley.size().y + space::L).max(size::TOOLBAR_HEIGHT);
     let (rect, response) = ui.allocate_exact_size(vec2(width, height), egui::Sense::hover());

@@ -42,7 +42,7 @@ pub fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&mut 
     let used =
         paint_clipped_text(ui, pos2(rect.left(), rect.top() + 28.0), room, about, &theme::caption(), colours.muted);
     if used >= room - 1.0 {
-        response.on_hover_text(about); // it may be cut short
+        response.on_hover_text(text::untrusted_text::escape_block(about).into_owned()); // it may be cut short
     }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
 }

@@ -24,7 +24,7 @@ pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Re
     paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
     let hint = key.map_or_else(|| name.to_owned(), |key| format!("{name}   {key}"));
-    response.on_hover_text(hint)
+    response.on_hover_text(text::untrusted_text::escape_block(&hint).into_owned())
 }
 
 /// A button that is words, set flat; `lead` is the one that a dialog is for.
@@ -32,7 +32,7 @@ pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
     let colours = ThemeColors::of(ui);
     let style = theme::small();
     let colour = if lead { colours.paper } else { colours.ink };
-    let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font, colour);
+    let galley = ui.painter().layout_no_wrap(text::untrusted_text::escape_line(text).into_owned(), style.font, colour);
     let wanted = vec2(galley.size().x + 2.0 * space::M, size::MIN_CLICK_HEIGHT);
     let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
     let fill = match (lead, response.hovered()) {
@@ -57,7 +57,7 @@ pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str
     let colours = ThemeColors::of(ui);
     let colour = if response.hovered() { colours.ink } else { colours.accent };
     let at = rect.left_center();
-    ui.painter().text(at, Align2::LEFT_CENTER, text, theme::caption().font, colour);
+    ui.painter().text(at, Align2::LEFT_CENTER, text::untrusted_text::escape_line(text), theme::caption().font, colour);
     paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
     response
@@ -75,10 +75,11 @@ pub fn paint_hover_fill(ui: &Ui, response: &Response) {
 pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &theme::TypeStyle) -> bool {
     let colours = ThemeColors::of(ui);
     let colour = if is { colours.accent } else { colours.ink };
-    let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font.clone(), colour);
+    let galley =
+        ui.painter().layout_no_wrap(text::untrusted_text::escape_line(text).into_owned(), style.font.clone(), colour);
     let (rect, response) =
         ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::M, size::MIN_CLICK_HEIGHT), Sense::click());
-    response.widget_info(|| WidgetInfo::selected(Role::RadioButton, true, is, name));
+    response.widget_info(|| WidgetInfo::selected(Role::RadioButton, true, is, text::untrusted_text::escape_line(name)));
     let ground = match (is, response.hovered()) {
         (true, _) => colours.accent_ground,
         (false, true) => colours.hover_color(colours.sunken),
@@ -90,9 +91,9 @@ pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &theme:
     response.clicked()
 }
 
-/// Gives a control its name.
+/// Gives a control its name. Names are often others' text: what hides in them is heard as it is seen.
 pub fn set_accessible_name(response: &Response, role: Role, name: &str) {
-    response.widget_info(|| WidgetInfo::labeled(role, true, name));
+    response.widget_info(|| WidgetInfo::labeled(role, true, text::untrusted_text::escape_block(name)));
 }
 
 /// Text that is cut with an ellipsis where there is no more room; gives its width.

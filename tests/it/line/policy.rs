@@ -81,6 +81,40 @@ fn nothing_that_others_wrote_steers_the_terminal() {
 }
 
 #[test]
+fn nothing_that_a_model_or_a_note_says_steers_the_terminal() {
+    const EVIL: &str = "x\u{1b}[2J\u{7}\r\u{202e}txt\u{2066}\u{200b}\u{9b}1m\u{e0041}";
+    let said = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (format!("First {EVIL}"), vec![("read_file", json!({"path": "a.md"}))]),
+            _ => (format!("At the end {EVIL}"), Vec::new()),
+        }
+    };
+    let tasks = format!("# Head {EVIL}\n\nTold 👩\u{200d}💻 {EVIL}\n\n- [ ] todo {EVIL}\n");
+    let house = house(&model(said), &[("a.md", &tasks)]);
+    let asked = house.run(&["ask", "go"]).good();
+    assert!(asked.text().contains("At the end x␛[2J␇") && asked.text().contains("\\u{202e}txt"), "{}", asked.text());
+    let joined = "👩\u{200d}💻";
+    assert!(asked.text().contains(joined), "an emoji stays one");
+    assert_plain("ask", &asked.text().replace(joined, ""));
+    assert_plain("ask", &asked.err);
+    let session = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
+    for (words, part) in [
+        (&["steps", "last"][..], "At the end x␛[2J"),
+        (&["sessions"], "go"),
+        (&["sessions", &session], "At the end x␛[2J"),
+        (&["runs", "last"], "go"),
+        (&["todos"], "todo x␛[2J"),
+        (&["search", "told"], "a.md"),
+    ] {
+        let done = house.run(words);
+        let text = done.text().replace(joined, "");
+        assert!(text.contains(part), "{words:?}: {text}{}", done.err);
+        assert_plain(&words.join(" "), &text);
+        assert_plain(&words.join(" "), &done.err);
+    }
+}
+
+#[test]
 fn an_approval_shows_all_of_what_would_run() {
     let code: String =
         (0..400).map(|line| format!("print({line})\n")).collect::<String>() + "import os\nos.remove('x')\n";

@@ -628,3 +628,56 @@ fn an_approval_shows_all_of_the_code_and_nothing_that_hides() {
     soon(&mut window, "it asks", |window| shows(window, "The agent waits: Run cell 1 of Talk.md"));
     assert!(window.query_all_by_label_contains("Cell 1:\nos.remove('talk')").next().is_some(), "its code is shown");
 }
+
+/// Whether nothing that is heard, and so nothing that is seen, holds what steers or hides.
+pub(super) fn assert_plain(window: &Driven, when: &str) {
+    for bad in ["\u{202e}", "\u{200b}", "\u{2066}", "\u{1b}", "\u{7}", "\u{e0041}"] {
+        let found = window.query_all_by_label_contains(bad).next();
+        assert!(found.is_none(), "{when}: {bad:?} in {:?}", found.map(|node| format!("{node:?}")));
+    }
+}
+
+#[test]
+fn nothing_that_a_model_or_a_tool_says_hides_in_a_conversation() {
+    let evil = "pay \u{202e}eve\u{2066} \u{200b}now\u{1b}[8m\u{7}\u{e0041}";
+    let todos = json!({"todos": [{"content": format!("todo {evil}")}]});
+    let script = move |turn: usize, _: &Value| match turn {
+        0 => (
+            format!("# Head {evil}\n\n- item {evil}\n\n[link {evil}](https://x.y/)\n\n```\ncode {evil}\n```\n"),
+            vec![
+                ("todo_write", todos.clone()),
+                ("read_file", json!({"path": "Z.md"})),
+                ("nothing", json!({(evil): 1})),
+            ],
+        ),
+        _ => (format!("‖ At the end: {evil}"), Vec::new()),
+    };
+    let (address, go) = model(script);
+    let bench = Bench::new(&[(talk(), "# Talk\n"), ("Z.md", &format!("told {evil}\n"))]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, &format!("ask {evil}"));
+    soon(&mut window, "it has called", |window| shows(window, "Head pay \\u{202e}eve"));
+    for (part, safe) in [
+        ("what was asked", "ask pay \\u{202e}eve\\u{2066} \\u{200b}now␛[8m␇\\u{e0041}"),
+        ("an item", "item pay \\u{202e}eve"),
+        ("a link", "link pay \\u{202e}eve"),
+        ("code", "code pay \\u{202e}eve"),
+        ("a todo", "todo pay \\u{202e}eve"),
+    ] {
+        soon(&mut window, part, |window| shows(window, safe));
+    }
+    go.send(()).expect("it waits");
+    soon(&mut window, "it has ended", ended);
+    soon(&mut window, "the answer", |window| shows(window, "At the end: pay \\u{202e}eve"));
+    window.get_by_label_contains("read_file  Z.md").click();
+    soon(&mut window, "what the tool said", |window| shows(window, "told pay \\u{202e}eve"));
+    pictured(&mut window, "hidden-characters");
+    for page in ["", "agent.timeline", "agent.branches"] {
+        let ctx = window.ctx.clone();
+        if !page.is_empty() {
+            window.state_mut().perform_command(&ctx, page);
+            window.run();
+        }
+        assert_plain(&window, page);
+    }
+}

@@ -5,6 +5,7 @@ use super::{Bench, Driven, NONE, pictured, press, text, type_text, until};
 use egui::Key;
 use egui::accesskit::Role;
 use egui_kittest::kittest::Queryable;
+use serde_json::json;
 
 const LOAN: &str = r#"---
 rate: 5
@@ -97,4 +98,40 @@ fn a_changed_view_asks_again_and_a_hostile_one_is_a_sentence() {
     let said = "This view cannot be drawn: view.children[1]: there is no";
     until(&mut window, "it is said", |window| shows(window, said));
     assert!(!has(&window, "Render preview"));
+}
+
+#[test]
+fn nothing_hides_in_what_a_view_says() {
+    let (evil, bidi) = ("a\u{202e}b\u{200b}\u{1b}c", "d\u{2066}e");
+    let form = json!([
+        {"property": "one", "label": format!("Field {evil}")},
+        {"property": "two", "label": format!("Check {evil}"), "input": "check"},
+        {"property": "three", "label": format!("Choice {evil}"), "choices": [format!("x {evil}"), "y"]},
+    ]);
+    let view = json!({"title": format!("Title {evil}"), "view": {"type": "column", "children": [
+        {"type": "text", "text": format!("Text {evil} {{property:told}}")},
+        {"type": "slider", "property": "rate", "label": format!("Slider {evil}"), "from": 0, "to": 10, "step": 1},
+        {"type": "form", "title": format!("Form {evil}"), "fields": form},
+        {"type": "table", "rows": [{(format!("Column {evil}")): format!("Cell {evil}")}]},
+        {"type": "plot", "title": format!("Plot {evil}"), "y": [1, 2]},
+        {"type": "button", "label": format!("Button {evil}"), "action": {"command": "note.run_all"}}]}});
+    let note = format!("---\ntold: Told {bidi}\n---\n# V\n\n```view\n{view}\n```\n");
+    let bench = Bench::new(&[("V.md", &note)]);
+    let mut window = bench.opened();
+    let safe = "a\\u{202e}b\\u{200b}␛c";
+    until(&mut window, "it is proposed", |window| shows(window, &format!("“Button {safe}” asks for")));
+    click(&mut window, "Render preview");
+    until(&mut window, "it is drawn", |window| has(window, &format!("Text {safe} Told d\\u{{2066}}e")));
+    for part in ["Title", "Slider", "Field", "Check", "Choice", "Form", "Column", "Cell", "Button"] {
+        assert!(shows(&mut window, &format!("{part} {safe}")), "{part}");
+        assert!(!shows(&mut window, &format!("{part} {evil}")), "{part}");
+    }
+    pictured(&mut window, "view-hidden");
+    window.get_by_role_and_label(Role::ComboBox, &format!("Choice {safe}")).click();
+    window.run();
+    assert!(shows(&mut window, &format!("x {safe}")) && !shows(&mut window, &format!("x {evil}")));
+    // What is chosen is what the view holds, not how it is shown.
+    click(&mut window, &format!("x {safe}"));
+    until(&mut window, "the property is set", |window| self::note(window).contains("\nthree: "));
+    assert!(!self::note(&window).contains("␛"), "{}", self::note(&window));
 }

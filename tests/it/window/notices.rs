@@ -58,3 +58,36 @@ fn links_that_lead_out_of_the_volume_are_said_above_the_note() {
         window.query_all_by_label_contains("a.md: it is a symlink (to /etc/hosts)").next().is_some()
     });
 }
+
+#[test]
+fn names_of_files_hide_nothing_and_the_users_text_stays_as_it_is() {
+    let (evil, safe) = ("a\u{202e}b\u{200b}c", "a\\u{202e}b\\u{200b}c");
+    let text = format!("# {evil}\n\nto [[Two]] {evil}\n");
+    // What joins an emoji, and what sets letters of Persian beside each other, hides nothing.
+    let joined = "J 👩\u{200d}💻 می\u{200c}خواهم";
+    let files = [
+        (format!("A {evil}.md"), text.as_str()),
+        (format!("F {evil}/Two.md"), "two\n"),
+        (format!("{joined}.md"), "three\n"),
+    ];
+    let bench = Bench::new(&files.each_ref().map(|(name, text)| (name.as_str(), *text)));
+    let mut window = bench.opened();
+    until(&mut window, "the title", |window| {
+        window.query_by_role_and_label(Role::Heading, &format!("A {safe}")).is_some()
+    });
+    let names = |window: &mut Driven, part: &str| window.query_all_by_label_contains(part).count();
+    for line in [format!("A {safe}"), format!("F {safe}")] {
+        window.get_by_role_and_label(Role::TreeItem, &line);
+    }
+    window.get_by_role_and_label(Role::TreeItem, joined);
+    assert_eq!(names(&mut window, &format!("A {evil}")), 0);
+    // What is written stands there as it is, to be edited, and so does the file.
+    assert!(window.query_all_by_label_contains(&format!("to Two {evil}")).next().is_some());
+    assert_eq!(self::text(&window).as_deref(), Some(text.as_str()));
+    // The outline is made of it.
+    assert!(names(&mut window, safe) > 2, "its heading in the outline");
+    press(&mut window, CTRL, Key::P);
+    type_text(&mut window, "A");
+    assert_eq!(names(&mut window, &format!("A {evil}")), 0, "what is offered");
+    assert_eq!(bench.file(&format!("A {evil}.md")), text);
+}

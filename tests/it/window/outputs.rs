@@ -194,3 +194,15 @@ fn a_full_python_is_one_click_away() {
     window.run();
     shows(&mut window, "Tracebook’s Python");
 }
+
+#[test]
+fn nothing_hides_in_what_a_cell_prints() {
+    let note = "# Out\n\n```python\nprint('a\\u202eb\\u200bc\\x1b[31mred\\x1b[0m')\n```\n\n\
+                ```python\nraise ValueError('d\\u202ee')\n```\n";
+    let (_bench, mut window) = ran(note);
+    shows(&mut window, "a\\u{202e}b\\u{200b}cred");
+    shows(&mut window, "ValueError: d\\u{202e}e");
+    for bad in ["\u{202e}", "\u{200b}"] {
+        assert!(window.query_all_by_label_contains(bad).next().is_none(), "{bad:?}");
+    }
+}

@@ -176,7 +176,9 @@ impl ApprovalCards {
                     (DecisionScope::Project, "This project"),
                     (DecisionScope::Always, "Always"),
                 ] {
-                    let button = text_button(ui, words, false).on_hover_text(approval_text::lasting_scope(approval));
+                    let button = text_button(ui, words, false).on_hover_text(
+                        untrusted_text::escape_block(&approval_text::lasting_scope(approval)).into_owned(),
+                    );
                     if button.clicked() {
                         chosen = Some((true, scope));
                     }
@@ -266,7 +268,7 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = room;
         let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
-        job.append(text, 0.0, ui::widgets::format(font, 20.0, colours.ink));
+        job.append(&untrusted_text::escape_line(text), 0.0, ui::widgets::format(font, 20.0, colours.ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let (rect, response) = ui.allocate_exact_size(vec2(room, galley.size().y), Sense::hover());
         ui.painter().galley(rect.min, galley, colours.ink);
@@ -283,7 +285,7 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
 fn line(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
+    job.append(&untrusted_text::escape_block(text), 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

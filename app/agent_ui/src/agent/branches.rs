@@ -10,6 +10,7 @@ use egui::{Align2, Id, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::{AgentSession, Command, Session};
 use std::collections::BTreeSet;
 use store::{DocId, MessageId, MessageRole, SessionMessage};
+use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -163,7 +164,9 @@ fn one(
     let style = theme::TypeStyle { font: theme::inter_font(cut, 13.0), line: 20.0 };
     paint_clipped_text(ui, rect.left_top() + vec2(28.0, 3.0), room, &line.text, &style, colours.ink);
     paint_clipped_text(ui, rect.left_top() + vec2(28.0, 24.0), room, &line.about, &theme::caption(), colours.muted);
-    response.widget_info(|| egui::WidgetInfo::selected(Part::TreeItem, true, line.on, &line.text));
+    response.widget_info(|| {
+        egui::WidgetInfo::selected(Part::TreeItem, true, line.on, untrusted_text::escape_line(&line.text))
+    });
     if response.clicked() {
         let to = if line.on { line.id } else { end };
         // On the branch that is looked at, the answer is what one goes on from.

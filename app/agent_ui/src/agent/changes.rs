@@ -207,7 +207,13 @@ fn title(ui: &mut Ui, rect: Rect, file: &ChangedFileView, actions: &mut Vec<Pane
     let room = rect.width() - 180.0;
     let ink = if response.hovered() && file.file.is_some() { colours.accent } else { colours.ink };
     paint_clipped_text(ui, rect.left_center() + vec2(24.0, -12.0), room, &file.title, &style, ink);
-    ui.painter().text(rect.right_center(), Align2::RIGHT_CENTER, &file.about, theme::caption().font, colours.muted);
+    ui.painter().text(
+        rect.right_center(),
+        Align2::RIGHT_CENTER,
+        text::untrusted_text::escape_line(&file.about),
+        theme::caption().font,
+        colours.muted,
+    );
     ui::widgets::paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
     set_accessible_name(&response, Role::Heading, &format!("{}: {}", file.title, file.about));
     if response.clicked() {

@@ -102,7 +102,11 @@ impl BranchComparison {
 fn line(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32, role: Part) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
+    job.append(
+        &text::untrusted_text::escape_block(text),
+        0.0,
+        ui::widgets::format(style.font.clone(), style.line, colour),
+    );
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

@@ -276,7 +276,8 @@ impl MessageComposer {
                 colours.ink,
             );
             paint_focus_ring(ui, &response, CONTROL_CORNER);
-            response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, at == self.chosen, name));
+            let name = text::untrusted_text::escape_line(name);
+            response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, at == self.chosen, &*name));
             if response.clicked() {
                 clicked = Some(at);
             }

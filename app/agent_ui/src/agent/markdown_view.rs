@@ -25,7 +25,9 @@ pub(super) struct MarkdownView {
 
 impl MarkdownView {
     pub(super) fn new(text: &str) -> MarkdownView {
-        let text = text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)].trim_end().to_owned();
+        // What a model says is others' text: what hides in it is seen.
+        let text = text::untrusted_text::escape_block(text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)].trim_end())
+            .into_owned();
         // At the start of a note three dashes would begin its properties; a message has none.
         let rows = row_splitter::rows(&text, &PrecedingContext::Gap, None, true);
         let rows = rows.into_iter().filter(|row| row.kind != RowKind::Blank && !row.content.is_empty()).collect();
@@ -175,6 +177,7 @@ pub(super) fn height_in_full(ui: &Ui, width: f32, text: &str) -> f32 {
 }
 
 fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>, in_full: bool) -> f32 {
+    let text = &text::untrusted_text::escape_block(text);
     let colours = ThemeColors::of(ui);
     let font = egui::FontId::new(12.0, theme::code().font.family);
     let diff = is_diff(text);

@@ -532,7 +532,8 @@ fn call_line(
     if matches!(stands, ToolCallState::Failed) && !open {
         let why = result.and_then(|id| session.tree().get(id)).map_or("", |message| message.content.as_str());
         let response = ui.interact(rect, id.with("why"), Sense::hover());
-        response.on_hover_text(why.chars().take(300).collect::<String>());
+        let why: String = why.chars().take(300).collect();
+        response.on_hover_text(text::untrusted_text::escape_block(&why).into_owned());
     }
     pressed
 }

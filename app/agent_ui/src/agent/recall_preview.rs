@@ -210,7 +210,7 @@ fn line(
     paint_focus_ring(ui, &response, CONTROL_CORNER);
     let state = if out { "left out" } else { why };
     set_accessible_name(&response, Role::Link, &format!("{}: {state}", one.what));
-    if response.on_hover_text(state).clicked() {
+    if response.on_hover_text(text::untrusted_text::escape_block(state).into_owned()).clicked() {
         actions.push(match one.kind {
             TRACE_KIND => PanelAction::Run(CommandId::ViewTraces),
             _ => PanelAction::Memory(Box::new(MemoryAction::Show(one.name.clone()))),

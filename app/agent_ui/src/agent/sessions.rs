@@ -91,6 +91,7 @@ impl SessionList {
                         &theme::caption(),
                         colours.muted,
                     );
+                    let title = text::untrusted_text::escape_line(title);
                     response.widget_info(|| {
                         egui::WidgetInfo::selected(Role::ListBoxOption, true, is, format!("Session: {title}"))
                     });

@@ -12,6 +12,7 @@ use engine::{AgentRun, RunPhase, Session};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use store::{DocId, ExecutionStep, StepId, StepKind};
+use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -307,7 +308,7 @@ impl TimelinePage {
             }
             let response = ui.interact(strip, Id::unique(("phase", phase.number, at)), Sense::hover());
             set_accessible_name(&response, Role::Label, &words);
-            response.on_hover_text(words);
+            response.on_hover_text(untrusted_text::escape_line(&words).into_owned());
         }
     }
 
@@ -546,7 +547,9 @@ fn boxed(
         );
     }
     let name = format!("Step {}: {kind} {about}", number + 1);
-    response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, chosen, name.trim()));
+    response.widget_info(|| {
+        egui::WidgetInfo::selected(Role::ListBoxOption, true, chosen, untrusted_text::escape_line(name.trim()))
+    });
     response.clicked()
 }
 
@@ -565,7 +568,7 @@ fn text(ui: &mut Ui, words: &str, style: &theme::TypeStyle, colour: Color32, rol
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.wrap.max_rows = 4;
-    job.append(words, 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
+    job.append(&untrusted_text::escape_block(words), 0.0, ui::widgets::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

@@ -7,6 +7,7 @@ use egui::accesskit::{Role, Toggled};
 use egui::{Align2, Key, Modifiers, Sense, Ui, vec2};
 use engine::{AgentRun, Command};
 use store::{DocId, RunEnding, TodoItem, TodoStatus};
+use text::untrusted_text;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
@@ -122,7 +123,9 @@ impl TodoListView {
         let room = rect.width() - 30.0 - 2.0 * size::MIN_CLICK_HEIGHT;
         let ink = if over { colours.muted } else { colours.ink };
         paint_clipped_text(ui, rect.left_center() + vec2(30.0, -10.0), room, &todo.content, &theme::small(), ink);
-        response.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, over, &todo.content));
+        response.widget_info(|| {
+            egui::WidgetInfo::selected(Role::CheckBox, true, over, untrusted_text::escape_line(&todo.content))
+        });
         let toggled = if over { Toggled::True } else { Toggled::False };
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
         let mut child = ui.new_child(
@@ -246,7 +249,7 @@ fn stopped(
     job.wrap.max_width = ui.available_width() - space::XL;
     job.wrap.max_rows = 6;
     let small = theme::small();
-    job.append(why, 0.0, ui::widgets::format(small.font, small.line, colours.ink));
+    job.append(&untrusted_text::escape_block(why), 0.0, ui::widgets::format(small.font, small.line, colours.ink));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     let at = rect.left_top() + vec2(8.0, 10.0);

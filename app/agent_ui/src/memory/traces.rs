@@ -290,7 +290,7 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool)
     let id = ui.scope_id().with(("sure", volume, &filed.path));
     let meter_response = ui.interact(place, id, Sense::hover());
     set_accessible_name(&meter_response, Role::Label, &spoken);
-    meter_response.on_hover_text(spoken);
+    meter_response.on_hover_text(text::untrusted_text::escape_block(&spoken).into_owned());
     widgets::paint_two_lines(ui, rect, rect.left() + 20.0, meter.left() - space::M, (goal, &about), false);
     let deletes = response.has_focus() && ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, Key::Delete));
     match (delete || deletes, edit, response.clicked()) {

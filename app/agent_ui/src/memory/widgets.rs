@@ -4,6 +4,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Rect, Response, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::sync::Arc;
+use text::untrusted_text;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -152,7 +153,11 @@ pub(super) fn facts_galley(ui: &Ui, facts: &[(&str, String)], width: f32) -> Arc
         let gap = if job.text.is_empty() { "" } else { "\n" };
         job.append(&format!("{gap}{name}  "), 0.0, ui::widgets::format(strong.clone(), small.line, colours.muted));
         let text = &text[..text.floor_char_boundary(4_000)];
-        job.append(text.trim_end(), 0.0, ui::widgets::format(small.font.clone(), small.line, colours.ink));
+        job.append(
+            &untrusted_text::escape_block(text.trim_end()),
+            0.0,
+            ui::widgets::format(small.font.clone(), small.line, colours.ink),
+        );
     }
     ui.fonts_mut(|fonts| fonts.layout_job(job))
 }
@@ -175,7 +180,7 @@ pub(super) fn show_small_text(ui: &mut Ui, text: &str, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     let style = theme::caption();
-    job.append(text, 0.0, ui::widgets::format(style.font, style.line, colour));
+    job.append(&untrusted_text::escape_block(text), 0.0, ui::widgets::format(style.font, style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

@@ -144,7 +144,7 @@ impl AppWindow {
         Area::new(Id::unique("export")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, corner).show(ctx, |ui| {
             floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
                 ui.set_width(300.0);
-                let text = format!("Exporting {}", running.name);
+                let text = format!("Exporting {}", text::untrusted_text::escape_line(&running.name));
                 let label = ui.label(egui::RichText::new(&text).font(theme::small().font).color(colours.ink));
                 set_accessible_name(&label, Role::Label, &text);
                 ui.add_space(space::S);

@@ -109,6 +109,7 @@ impl CellViews {
         );
         let style = theme::code();
         let prompt = typeset::ansi::strip_codes(question.prompt.lines().last().unwrap_or(""));
+        let prompt = text::untrusted_text::escape_line(&prompt).into_owned();
         let at = pos2(line.left(), line.center().y - style.line / 2.0);
         let used = paint_clipped_text(ui, at, line.width() * 0.6, &prompt, &style, colours.ink);
         let gap = if used > 0.0 { space::S } else { 0.0 };
@@ -180,7 +181,7 @@ impl CellViews {
         if response.hovered() || response.has_focus() {
             let mut words = hint(run, stale.as_ref(), &name);
             note.name_remarks(cell).into_iter().for_each(|remark| words = format!("{words}\n{remark}"));
-            response.on_hover_text(words);
+            response.on_hover_text(text::untrusted_text::escape_block(&words).into_owned());
         }
         if let Some(run) = run {
             caption(ui, area, run, stale.as_ref(), first, elsewhere);
@@ -387,6 +388,7 @@ fn caption(
             (None, None) => return,
         },
     };
+    let text = text::untrusted_text::escape_line(&text).into_owned();
     let galley = ui.painter().layout_no_wrap(text, theme::tabular_font(12.0), colour);
     let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
     let column = area.width() - CELL_OUTSET_WITH_GUTTER - space::M;

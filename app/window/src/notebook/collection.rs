@@ -305,7 +305,11 @@ impl CollectionPage {
         let style = theme::small();
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = (ui.available_width() - 2.0 * space::L).max(80.0);
-        job.append(words, 0.0, ui::widgets::format(style.font, style.line, colour));
+        job.append(
+            &text::untrusted_text::escape_block(words),
+            0.0,
+            ui::widgets::format(style.font, style.line, colour),
+        );
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let at = ui.available_rect_before_wrap().min + egui::vec2(space::L, space::S);
         let rect = Rect::from_min_size(at, galley.size());

@@ -138,7 +138,7 @@ impl EmbeddedSearch {
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         ui.painter().galley(pos2(rect.left() + space::S, rect.top() + 24.0), galley, colours.ink);
-        if response.on_hover_text(hit.why.describe()).clicked() {
+        if response.on_hover_text(text::untrusted_text::escape_block(&hit.why.describe()).into_owned()).clicked() {
             actions.push(PageAction::Hit(PendingJump::from_hit(hit, &self.answer.terms)));
         }
     }

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::{BlobHash, CellOutput, DocId, ExecutionId, OutputBody, RunEnding, StepKind};
+use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button, word_button};
 
@@ -268,7 +269,8 @@ impl GeneratedView {
             .scope(|ui| {
                 ui.spacing_mut().slider_width = (ui.available_width() - 88.0).max(80.0);
                 ui.spacing_mut().interact_size.y = size::MIN_CLICK_HEIGHT;
-                ui.add(egui::Slider::new(&mut value, from..=to).step_by(step)).accessible_name(label)
+                ui.add(egui::Slider::new(&mut value, from..=to).step_by(step))
+                    .accessible_name(untrusted_text::escape_line(label))
             })
             .inner;
         if response.changed() {
@@ -290,19 +292,19 @@ impl GeneratedView {
         match &field.input {
             FieldInput::Check => {
                 let mut on = set.as_bool().unwrap_or(false);
-                if ui.checkbox(&mut on, &field.label).changed() {
+                if ui.checkbox(&mut on, untrusted_text::escape_line(&field.label)).changed() {
                     set_property(around, &field.property, Some(Value::Bool(on)), actions);
                 }
             }
             FieldInput::Choice(choices) => {
                 words(ui, &field.label, TextLook::Caption, ThemeColors::of(ui).muted);
                 let now = generated_view::value_text(&set);
-                let shown = if set.is_null() { "Choose…" } else { now.as_str() };
+                let shown = if set.is_null() { "Choose…".into() } else { untrusted_text::escape_line(&now) };
                 let mut chosen = None;
                 let picked = egui::ComboBox::from_id_salt(("choice", &field.property)).width(200.0);
                 let picked = picked.selected_text(shown).show_ui(ui, |ui| {
                     for choice in choices {
-                        if ui.selectable_label(*choice == now, choice).clicked() {
+                        if ui.selectable_label(*choice == now, untrusted_text::escape_line(choice)).clicked() {
                             chosen = Some(choice.clone());
                         }
                     }
@@ -321,7 +323,7 @@ impl GeneratedView {
                     .font(theme::small().font)
                     .margin(egui::Margin::symmetric(8, 6))
                     .desired_width(ui.available_width().min(320.0));
-                let response = ui.add(edit).accessible_name(&field.label);
+                let response = ui.add(edit).accessible_name(untrusted_text::escape_line(&field.label));
                 if response.changed() {
                     self.edits.insert(field.property.clone(), text);
                 }
@@ -411,7 +413,7 @@ fn words(ui: &mut Ui, text: &str, look: TextLook, colour: egui::Color32) {
     };
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, ui::widgets::format(style.font, style.line, colour));
+    job.append(&untrusted_text::escape_block(text), 0.0, ui::widgets::format(style.font, style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(galley.size(), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);
@@ -443,7 +445,11 @@ fn table(ui: &mut Ui, grid: &WordGrid, salt: usize) {
                 let room = widths[at] - 2.0 * space::S;
                 let top = rect.center().y - style.line / 2.0;
                 if grid.numbers[at] {
-                    let galley = ui.painter().layout_no_wrap(cell.clone(), style.font.clone(), colour);
+                    let galley = ui.painter().layout_no_wrap(
+                        untrusted_text::escape_line(cell).into_owned(),
+                        style.font.clone(),
+                        colour,
+                    );
                     let left = x + space::S + (room - galley.size().x).max(0.0);
                     paint_clipped_text(ui, pos2(left, top), room, cell, &style, colour);
                 } else {

@@ -25,6 +25,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{CellOutput, Execution, ExecutionId, ExecutionStatus, OutputBody};
+use text::untrusted_text;
 use typeset::ansi::{TerminalColor, TerminalStyle, multiline_text, parse_styled};
 use ui::theme::{self, MAX_UNFOLDED_OUTPUT_LINES, size, space};
 use ui::widgets::{format, set_accessible_name, word_button};
@@ -323,6 +324,10 @@ impl OutputLayouter<'_> {
         let code = theme::code();
         let mut job = LayoutJob::default();
         job.wrap.max_width = self.width;
+        // What hides is seen; where that makes a piece longer, what can be clicked moves along.
+        let put = |job: &mut LayoutJob, range: std::ops::Range<usize>, look| {
+            job.append(&untrusted_text::escape_block(&shown[range]), 0.0, look);
+        };
         // Where the look changes: at spans, and at what can be clicked.
         let mut looks: Vec<(std::ops::Range<usize>, egui::TextFormat)> = spans
             .iter()
@@ -340,14 +345,14 @@ impl OutputLayouter<'_> {
             if start >= end {
                 continue;
             }
-            job.append(&shown[at..start], 0.0, format(code.font.clone(), code.line, colour));
-            job.append(&shown[start..end], 0.0, look);
+            put(&mut job, at..start, format(code.font.clone(), code.line, colour));
+            put(&mut job, start..end, look);
             at = end;
         }
-        job.append(&shown[at..], 0.0, format(code.font.clone(), code.line, colour));
+        put(&mut job, at..shown.len(), format(code.font.clone(), code.line, colour));
         let galley = self.pen.galley(job);
         let places = places.iter().filter(|(range, ..)| range.end <= shown.len()).flat_map(|(range, cell, line)| {
-            let chars = |to: usize| shown[..to].chars().count();
+            let chars = |to: usize| untrusted_text::escape_block(&shown[..to]).chars().count();
             let found = text_rects(&galley, chars(range.start)..chars(range.end));
             found.into_iter().map(|rect| (rect, *cell, *line)).collect::<Vec<_>>()
         });
@@ -395,7 +400,7 @@ impl OutputLayouter<'_> {
 
     fn rich(&mut self, text: &str) {
         let width = self.width.min(size::NOTE_COLUMN_WIDTH);
-        let row = render::draw(text, RowKind::Paragraph, width, self.width, self.pen);
+        let row = render::draw(&untrusted_text::escape_block(text), RowKind::Paragraph, width, self.width, self.pen);
         let height = row.height;
         self.other(OutputItem::Rich(row), height);
     }

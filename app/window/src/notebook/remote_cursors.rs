@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::time::Duration;
 use store::DocId;
 use text::text_edit::shift_offset;
+use text::untrusted_text;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
@@ -103,7 +104,8 @@ fn caret(ui: &Ui, person: &RemoteUser, number: usize, rect: Rect) {
         return;
     }
     let font = theme::inter_font(theme::InterCut::SemiBold, 11.0);
-    let galley = ui.painter().layout_no_wrap(person.name.clone(), font, colours.paper);
+    let galley =
+        ui.painter().layout_no_wrap(untrusted_text::escape_line(&person.name).into_owned(), font, colours.paper);
     let size = galley.size() + vec2(2.0 * space::XS, 2.0);
     let flag = Rect::from_min_size(pos2(line.left(), line.top() - size.y), size);
     ui.painter().rect_filled(flag, 3.0, colour);
@@ -122,7 +124,11 @@ pub(crate) fn show_remote_users(ui: &Ui, session: &Session, note: &Note, right: 
         many => format!("{} others are here", many.len()),
     };
     let colours = ThemeColors::of(ui);
-    let galley = ui.painter().layout_no_wrap(text.clone(), theme::tabular_font(12.0), colours.muted);
+    let galley = ui.painter().layout_no_wrap(
+        untrusted_text::escape_line(&text).into_owned(),
+        theme::tabular_font(12.0),
+        colours.muted,
+    );
     let dots = names.len().min(4) as f32 * 10.0 + 2.0;
     let width = galley.size().x + dots;
     let middle = ui.max_rect().center().y;
@@ -135,6 +141,6 @@ pub(crate) fn show_remote_users(ui: &Ui, session: &Session, note: &Note, right: 
     ui.painter().galley(at, galley, colours.muted);
     let response = ui.interact(rect, ui.scope_id().with("company"), Sense::hover());
     set_accessible_name(&response, Role::Label, &text);
-    response.on_hover_text(names.join(", "));
+    response.on_hover_text(untrusted_text::escape_line(&names.join(", ")).into_owned());
     width
 }

@@ -188,6 +188,7 @@ pub(crate) fn show_card(ctx: &egui::Context, at: Pos2, text: &str) {
         let response = frame.show(ui, |ui| {
             ui.set_max_width(HOVER_CARD_WIDTH);
             let mut job = LayoutJob::default();
+            let text = &text::untrusted_text::escape_block(text);
             let (head, doc) = text.split_once("\n\n").unwrap_or((text, ""));
             let (code, small) = (theme::code(), theme::small());
             job.append(head.trim_end(), 0.0, ui::widgets::format(code.font, code.line, colours.ink));

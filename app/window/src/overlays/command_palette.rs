@@ -10,6 +10,7 @@ use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{KernelSpec, Session};
 use store::DocId;
+use text::untrusted_text;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
 use ui::picker::{self, ListPicker};
 use ui::text::shown_name;
@@ -346,6 +347,8 @@ impl CommandPalette {
         }
         let style = theme::small();
         let mut job = LayoutJob::default();
+        // Letter by letter, what joins an emoji would look like something that hides.
+        let hides = *untrusted_text::escape_line(&title) != *title;
         for (place, c) in title.chars().enumerate() {
             let hit = places.contains(&place);
             let font = if hit {
@@ -354,9 +357,12 @@ impl CommandPalette {
                 theme::inter_font(theme::InterCut::Regular, 14.0)
             };
             let colour = if hit { colours.accent } else { colours.ink };
-            job.append(c.encode_utf8(&mut [0; 4]), 0.0, ui::widgets::format(font, 20.0, colour));
+            let mut bytes = [0; 4];
+            let letter = &*c.encode_utf8(&mut bytes);
+            let letter = if hides { untrusted_text::escape_line(letter) } else { letter.into() };
+            job.append(&letter, 0.0, ui::widgets::format(font, 20.0, colour));
         }
-        job.append(about, space::M, ui::widgets::format(style.font, 20.0, colours.muted));
+        job.append(&untrusted_text::escape_line(about), space::M, ui::widgets::format(style.font, 20.0, colours.muted));
         job.wrap = egui::text::TextWrapping::truncate_at_width((right - rect.left() - space::M).max(0.0));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);

@@ -10,6 +10,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
 use export::ExportScope;
 use store::DocId;
+use text::untrusted_text;
 use typeset::pdf::PaperSize;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
@@ -221,7 +222,7 @@ fn opened(path: &str) -> Option<DialogDecision> {
 
 fn head(ui: &mut Ui, text: &str) {
     let style = theme::heading(3);
-    let response = ui.label(egui::RichText::new(text).font(style.font));
+    let response = ui.label(egui::RichText::new(untrusted_text::escape_block(text)).font(style.font));
     set_accessible_name(&response, Role::Heading, text);
     ui.add_space(space::M);
 }
@@ -229,6 +230,7 @@ fn head(ui: &mut Ui, text: &str) {
 fn words(ui: &mut Ui, text: &str) {
     let colours = ThemeColors::of(ui);
     let small = theme::small();
+    let text = untrusted_text::escape_block(text);
     ui.label(egui::RichText::new(text).font(small.font).line_height(Some(small.line)).color(colours.muted));
 }
 
@@ -257,7 +259,9 @@ fn says(ui: &mut Ui, trouble: Option<&str>) {
     let colours = ThemeColors::of(ui);
     if let Some(trouble) = trouble {
         ui.add_space(space::S);
-        ui.label(egui::RichText::new(trouble).font(theme::small().font).color(colours.bad));
+        ui.label(
+            egui::RichText::new(untrusted_text::escape_block(trouble)).font(theme::small().font).color(colours.bad),
+        );
     }
     ui.add_space(space::L);
 }
@@ -290,7 +294,7 @@ fn new_note(
         ui.horizontal_wrapped(|ui| {
             words(ui, "in");
             for (place, (_, volume)) in volumes.iter().enumerate() {
-                if ui.selectable_label(*chosen == place, volume.as_str()).clicked() {
+                if ui.selectable_label(*chosen == place, untrusted_text::escape_line(volume)).clicked() {
                     *chosen = place;
                 }
             }
@@ -366,7 +370,10 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
                     ExportScope::Folder(_, below) if below.is_empty() => "All of",
                     ExportScope::Folder(..) => "Folder",
                 };
-                if ui.selectable_label(wanted.chosen == place, format!("{kind} {name}")).clicked() {
+                if ui
+                    .selectable_label(wanted.chosen == place, untrusted_text::escape_line(&format!("{kind} {name}")))
+                    .clicked()
+                {
                     chosen = Some(place);
                 }
             }

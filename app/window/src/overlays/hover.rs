@@ -45,10 +45,14 @@ pub(crate) fn card(ctx: &egui::Context, at: Pos2, name: &str, lines: &[String]) 
             ui.set_max_width(LINK_PREVIEW_WIDTH);
             let mut job = LayoutJob::default();
             let title = theme::heading(3);
-            job.append(name, 0.0, ui::widgets::format(title.font, title.line, colours.ink));
+            job.append(
+                &text::untrusted_text::escape_line(name),
+                0.0,
+                ui::widgets::format(title.font, title.line, colours.ink),
+            );
             let small = theme::small();
             for line in lines {
-                let text = format!("\n{line}");
+                let text = format!("\n{}", text::untrusted_text::escape_line(line));
                 job.append(&text, 0.0, ui::widgets::format(small.font.clone(), small.line, colours.muted));
             }
             job.wrap.max_width = LINK_PREVIEW_WIDTH;

@@ -10,6 +10,7 @@ use host::search::{IndexFreshness, NoteHit, SearchAnswer, SearchRequest, SearchS
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
+use text::untrusted_text;
 use ui::icons;
 use ui::picker::{self, ListPicker};
 use ui::text::format_thousands;
@@ -292,9 +293,13 @@ impl SearchOverlay {
             let (name, query) = &self.kept[line];
             set_accessible_name(response, Role::Button, &format!("Search again: {name}"));
             let mut job = LayoutJob::default();
-            job.append(name, 0.0, format(theme::small().font, 20.0, colours.ink));
+            job.append(&untrusted_text::escape_line(name), 0.0, format(theme::small().font, 20.0, colours.ink));
             if name != query {
-                job.append(query, space::S, format(theme::small().font, 20.0, colours.muted));
+                job.append(
+                    &untrusted_text::escape_line(query),
+                    space::S,
+                    format(theme::small().font, 20.0, colours.muted),
+                );
             }
             job.wrap = TextWrapping::truncate_at_width(rect.width() - 2.0 * space::M);
             let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
@@ -322,8 +327,12 @@ impl SearchOverlay {
         let width = rect.width() - 2.0 * space::M;
         let place = hit_location(hit);
         let mut job = LayoutJob::default();
-        job.append(&hit.title, 0.0, format(theme::inter_font(InterCut::SemiBold, 14.0), 20.0, colours.ink));
-        job.append(&place, space::S, format(theme::small().font, 20.0, colours.muted));
+        job.append(
+            &untrusted_text::escape_line(&hit.title),
+            0.0,
+            format(theme::inter_font(InterCut::SemiBold, 14.0), 20.0, colours.ink),
+        );
+        job.append(&untrusted_text::escape_line(&place), space::S, format(theme::small().font, 20.0, colours.muted));
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let top = rect.top() + space::S;
@@ -363,7 +372,7 @@ impl SearchOverlay {
             paint_clipped_text(ui, at, rect.width() - space::L, &why, &theme::small(), colours.accent);
             widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
             set_accessible_name(&response, Role::Button, &why);
-            if response.on_hover_text(&parts).clicked() {
+            if response.on_hover_text(untrusted_text::escape_block(&parts).into_owned()).clicked() {
                 self.explains = !self.explains;
             }
             if widgets::icon_button(ui, icons::COPY, "Copy a link to this passage", None).clicked() {
@@ -504,11 +513,11 @@ pub(crate) fn highlighted_text(
     let strong = || format(theme::inter_font(InterCut::SemiBold, points), line, colours.accent);
     let mut at = 0;
     for mark in found {
-        job.append(&text[at..mark.start], 0.0, plain());
-        job.append(&text[mark.clone()], 0.0, strong());
+        job.append(&untrusted_text::escape_block(&text[at..mark.start]), 0.0, plain());
+        job.append(&untrusted_text::escape_block(&text[mark.clone()]), 0.0, strong());
         at = mark.end;
     }
-    job.append(&text[at..], 0.0, plain());
+    job.append(&untrusted_text::escape_block(&text[at..]), 0.0, plain());
     job
 }
 

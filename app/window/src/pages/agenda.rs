@@ -10,6 +10,7 @@ use host::clock;
 use std::collections::BTreeSet;
 use text::markdown::dialect;
 use text::task::{CalendarDay, NORMAL_PRIORITY};
+use text::untrusted_text;
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
@@ -147,7 +148,7 @@ fn task(
     let id = ui.scope_id().with(("task", entry.note, task.at));
     let check = ui.interact(square.expand(6.0), id, Sense::click());
     let done = task.is_done();
-    check.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, done, words));
+    check.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, done, untrusted_text::escape_line(words)));
     widgets::paint_focus_ring(ui, &check, CONTROL_CORNER);
     if done {
         ui.painter().rect_filled(square, 4.0, colours.ok);
@@ -172,7 +173,12 @@ fn task(
     let name = shown_name(entry.path.rsplit('/').next().unwrap_or(&entry.path));
     // Days and notes stand below one another.
     let room = (rect.width() * 0.22).min(MAX_NOTE_NAME_WIDTH);
-    let wide = ui.painter().layout_no_wrap(name.to_owned(), theme::caption().font, colours.muted).size().x.min(room);
+    let wide = ui
+        .painter()
+        .layout_no_wrap(untrusted_text::escape_line(name).into_owned(), theme::caption().font, colours.muted)
+        .size()
+        .x
+        .min(room);
     paint_clipped_text(ui, pos2(right - wide, middle - 8.0), room, name, &theme::caption(), colours.muted);
     right -= room + space::L;
     if let Some(day) = task.agenda_day() {

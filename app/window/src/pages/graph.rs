@@ -295,7 +295,11 @@ impl GraphPage {
             let lit = Some(node) == hovered;
             let at = self.points[node] + vec2(0.0, self.radius(node) + 3.0);
             let colour = if lit { colours.ink } else { colours.muted };
-            let galley = painter.layout_no_wrap(self.nodes[node].1.clone(), theme::caption().font, colour);
+            let galley = painter.layout_no_wrap(
+                text::untrusted_text::escape_line(&self.nodes[node].1).into_owned(),
+                theme::caption().font,
+                colour,
+            );
             let rect = Align2::CENTER_TOP.anchor_size(at, galley.size());
             if !taken.iter().any(|other| other.intersects(rect.expand(4.0))) {
                 taken.push(rect);

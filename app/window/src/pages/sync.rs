@@ -12,6 +12,7 @@ use engine::commands::CommandId;
 use engine::{Command, HubConnection, Session, SyncStatus, UnixMillis};
 use merge_report::MergesReport;
 use store::DocId;
+use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -213,7 +214,7 @@ impl SyncPage {
                     let used =
                         paint_clipped_text(ui, pos2(left + 140.0, top - 2.0), width - 140.0, said, &small, colours.ink);
                     if used >= width - 142.0 {
-                        response.on_hover_text(said); // it may be cut short
+                        response.on_hover_text(untrusted_text::escape_block(said).into_owned()); // it may be cut short
                     }
                 }
             },
@@ -352,7 +353,7 @@ fn line(
     paint_clipped_text(ui, at, room, name, &theme::small(), colours.ink);
     let used = paint_clipped_text(ui, at + vec2(0.0, 20.0), room, state, &theme::caption(), colours.muted);
     if used >= room - 1.0 {
-        response.on_hover_text(state);
+        response.on_hover_text(untrusted_text::escape_block(state).into_owned());
     }
 }
 

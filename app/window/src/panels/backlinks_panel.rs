@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use text::markdown::dialect;
 use text::outline::NoteLink;
+use text::untrusted_text;
 use ui::icons;
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -296,7 +297,8 @@ fn near_one(ui: &mut Ui, near: &RelatedNote) -> Response {
     let at = pos2(rect.left() + width + space::S, rect.center().y - 8.0);
     paint_clipped_text(ui, at, rect.right() - at.x, &near.text, &theme::caption(), colours.muted);
     let how = if near.cosine >= 0.5 { "close" } else { "related" };
-    response.on_hover_text(format!("{}\n{how} in meaning ({:.2}): {}", near.path, near.cosine, near.text))
+    let all = format!("{}\n{how} in meaning ({:.2}): {}", near.path, near.cosine, near.text);
+    response.on_hover_text(untrusted_text::escape_block(&all).into_owned())
 }
 
 /// A line of a note, as it stands there, and in plain words.
@@ -304,7 +306,7 @@ fn context(ui: &mut Ui, line: &str, words: &str, inset: f32) -> Response {
     let (rect, response) = clickable(ui, line, inset);
     let at = pos2(rect.left(), rect.center().y - 8.0);
     paint_clipped_text(ui, at, rect.width(), words, &theme::caption(), ThemeColors::of(ui).muted);
-    response.on_hover_text(line)
+    response.on_hover_text(untrusted_text::escape_block(line).into_owned())
 }
 
 fn nowhere(ui: &mut Ui, target: &str) -> Response {
@@ -339,7 +341,7 @@ fn mention(ui: &mut Ui, session: &Session, mention: &UnlinkedMention, actions: &
     let button = rect.with_min_x(rect.right() - 48.0);
     let id = ui.scope_id().with(("link it", mention.note, mention.at));
     let linked = word_button(ui, button, id, "Link it", &format!("Link it in {name}")).clicked();
-    if response.on_hover_text(&mention.line).clicked() && !linked {
+    if response.on_hover_text(untrusted_text::escape_block(&mention.line).into_owned()).clicked() && !linked {
         actions.push(PageAction::OpenAt(mention.note, mention.at));
     }
     linked
@@ -435,7 +437,7 @@ impl BrokenLinksPage {
                         &theme::caption(),
                         colours.muted,
                     );
-                    if response.on_hover_text(line).clicked() {
+                    if response.on_hover_text(untrusted_text::escape_block(line).into_owned()).clicked() {
                         actions.push(PageAction::OpenAt(*note, *at));
                     }
                 }

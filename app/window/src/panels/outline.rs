@@ -177,7 +177,7 @@ fn fact(ui: &mut Ui, name: &str, value: &str) {
     let right = Rect::from_min_max(pos2(left + 128.0, y), pos2(rect.right() - space::L, y));
     let style = theme::TypeStyle { font: theme::tabular_font(13.0), line: 20.0 };
     paint_clipped_text(ui, right.min, right.width(), value, &style, colours.ink);
-    response.on_hover_text(value);
+    response.on_hover_text(text::untrusted_text::escape_block(value).into_owned());
 }
 
 /// A heading without its marks.

@@ -295,7 +295,9 @@ impl FileTree {
         let marked = index >= starred && matches!(line.thing, TreeItem::Note(id) if Some(id) == note);
         self.carry(ui, session, line, rect, &response, actions);
         menu(session, line, &response, actions);
-        response.widget_info(|| WidgetInfo::selected(Role::TreeItem, true, marked, &line.name));
+        response.widget_info(|| {
+            WidgetInfo::selected(Role::TreeItem, true, marked, text::untrusted_text::escape_line(&line.name))
+        });
         if marked {
             ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
             let bar = Rect::from_min_size(rect.left_top() + vec2(0.0, 6.0), vec2(3.0, TREE_ROW_HEIGHT - 12.0));
@@ -401,7 +403,7 @@ impl FileTree {
         let colours = ThemeColors::of(ui);
         if let Some(trouble) = &volume.trouble {
             ui.painter().text(at, Align2::RIGHT_CENTER, icons::WARNING, theme::icon_font(14.0), colours.warn);
-            response.clone().on_hover_text(trouble);
+            response.clone().on_hover_text(text::untrusted_text::escape_block(trouble).into_owned());
             return space::XL;
         }
         let text = match volume.scanning {
@@ -454,7 +456,8 @@ fn ghost(ui: &Ui, at: egui::Pos2, name: &str) {
     let colours = ThemeColors::of(ui);
     let layer = egui::LayerId::new(egui::Order::Tooltip, egui::Id::unique("dragged line"));
     let painter = ui.ctx().layer_painter(layer);
-    let galley = painter.layout_no_wrap(name.to_owned(), theme::small().font, colours.ink);
+    let galley =
+        painter.layout_no_wrap(text::untrusted_text::escape_line(name).into_owned(), theme::small().font, colours.ink);
     let rect = Rect::from_min_size(at + vec2(space::M, space::S), galley.size() + vec2(2.0 * space::S, space::S));
     painter.rect(rect, CONTROL_CORNER, colours.raised, egui::Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
     painter.galley(rect.min + vec2(space::S, space::XS), galley, colours.ink);

@@ -145,7 +145,7 @@ impl StatusBar {
         let response = ui.interact(area, ui.scope_id().with("saving"), Sense::hover());
         set_accessible_name(&response, Role::Label, &text);
         if tone != StatusTone::Calm {
-            response.on_hover_text(&text);
+            response.on_hover_text(text::untrusted_text::escape_block(&text).into_owned());
         }
     }
 }
@@ -186,7 +186,11 @@ fn synced(
 ) -> f32 {
     let colours = ThemeColors::of(ui);
     let text = standing.describe();
-    let galley = ui.painter().layout_no_wrap(text.clone(), theme::tabular_font(12.0), colours.muted);
+    let galley = ui.painter().layout_no_wrap(
+        text::untrusted_text::escape_line(&text).into_owned(),
+        theme::tabular_font(12.0),
+        colours.muted,
+    );
     let size = galley.size() + vec2(18.0, 0.0);
     let middle = ui.max_rect().center().y;
     let rect = Rect::from_center_size(
@@ -205,9 +209,10 @@ fn synced(
         actions.push(PageAction::Run(CommandId::SyncStatus));
     }
     response.on_hover_ui(|ui| {
-        ui.label(standing.explanation());
+        ui.label(text::untrusted_text::escape_block(standing.explanation()).into_owned());
         if let Some(note) = note {
-            ui.label(format!("This note: {}", sync::of_note(session, note.id)));
+            let words = sync::of_note(session, note.id);
+            ui.label(format!("This note: {}", text::untrusted_text::escape_block(&words)));
         }
     });
     size.x
@@ -215,7 +220,11 @@ fn synced(
 
 fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
     let mut job = egui::text::LayoutJob::default();
-    job.append(text, 0.0, ui::widgets::format(theme::tabular_font(12.0), 16.0, colour));
+    job.append(
+        &text::untrusted_text::escape_line(text),
+        0.0,
+        ui::widgets::format(theme::tabular_font(12.0), 16.0, colour),
+    );
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let rect = Rect::from_min_size(pos2(right - galley.size().x, ui.max_rect().center().y - 8.0), galley.size());
     ui.painter().galley(rect.min, galley, colour);
@@ -250,7 +259,11 @@ fn show_pending_decisions(ui: &Ui, count: usize, right: f32, actions: &mut Vec<P
 /// Words that are a button for a command of the table.
 fn word(ui: &Ui, text: &str, id: CommandId, right: f32, actions: &mut Vec<PageAction>) -> f32 {
     let colours = ThemeColors::of(ui);
-    let galley = ui.painter().layout_no_wrap(text.to_owned(), theme::tabular_font(12.0), colours.muted);
+    let galley = ui.painter().layout_no_wrap(
+        text::untrusted_text::escape_line(text).into_owned(),
+        theme::tabular_font(12.0),
+        colours.muted,
+    );
     let size = galley.size();
     let middle = ui.max_rect().center().y;
     let rect = Rect::from_center_size(

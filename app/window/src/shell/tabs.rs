@@ -19,6 +19,7 @@ use egui_tiles::{
 use engine::commands::CommandId;
 use engine::{Command, NotePhase, Session};
 use std::collections::{HashMap, HashSet};
+use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -91,7 +92,7 @@ impl TabsContext<'_> {
             );
         }
         set_accessible_name(&response, Role::Heading, &name);
-        response.on_hover_text(path)
+        response.on_hover_text(untrusted_text::escape_line(&path).into_owned())
     }
 
     /// A tab; pressed, it comes to the front.
@@ -101,12 +102,17 @@ impl TabsContext<'_> {
         let has_caret = pane == self.here.id;
         let cut = if has_caret { theme::InterCut::SemiBold } else { theme::InterCut::Regular };
         let style = theme::TypeStyle { font: theme::inter_font(cut, 13.0), line: 20.0 };
-        let wide = ui.painter().layout_no_wrap(name.clone(), style.font.clone(), colours.ink).size().x;
+        let wide = ui
+            .painter()
+            .layout_no_wrap(untrusted_text::escape_line(&name).into_owned(), style.font.clone(), colours.ink)
+            .size()
+            .x;
         let close = size::MIN_CLICK_HEIGHT - space::XS;
         let width = (wide + space::M + close + space::XS).clamp(MIN_TAB_WIDTH, MAX_TAB_WIDTH);
         let (_, rect) = ui.allocate_space(vec2(width, size::TOOLBAR_HEIGHT));
         let response = ui.interact(rect, id, Sense::click_and_drag());
-        response.widget_info(|| WidgetInfo::selected(Role::Tab, true, state.active, &name));
+        response
+            .widget_info(|| WidgetInfo::selected(Role::Tab, true, state.active, untrusted_text::escape_line(&name)));
         if state.is_being_dragged {
             return response;
         }
@@ -154,7 +160,11 @@ impl TabsContext<'_> {
         }
         let button =
             button.on_hover_text(format!("Close tab   {}", commands::key_of(CommandId::NoteClose).unwrap_or("")));
-        if button.hovered() { response } else { response.on_hover_text(path) }
+        if button.hovered() {
+            response
+        } else {
+            response.on_hover_text(untrusted_text::escape_line(&path).into_owned())
+        }
     }
 
     /// A note on its page, or what there is to say instead.
@@ -414,7 +424,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         let name = tiles.get_pane(&tile).map_or_else(|| "Tabs".to_owned(), |pane| self.title(*pane).0);
         let dark = ui.visuals().dark_mode;
         let frame = ui::widgets::floating_frame(ThemeColors::of(ui), dark).inner_margin(egui::Margin::symmetric(12, 4));
-        frame.show(ui, |ui| ui.label(name));
+        frame.show(ui, |ui| ui.label(untrusted_text::escape_line(&name).into_owned()));
     }
 
     fn tab_hover_cursor_icon(&self) -> CursorIcon {

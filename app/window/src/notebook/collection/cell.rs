@@ -74,7 +74,8 @@ pub(super) fn link(
     let pad = if chip { 6.0 } else { 0.0 };
     let room = (inner.right() - x - 2.0 * pad).max(0.0);
     let colour = if leads { colours.accent } else { colours.ink };
-    let galley = ui.painter().layout_no_wrap(words.clone(), style.font.clone(), colour);
+    let galley =
+        ui.painter().layout_no_wrap(text::untrusted_text::escape_line(&words).into_owned(), style.font.clone(), colour);
     let width = galley.size().x.min(room) + 2.0 * pad;
     let rect = Rect::from_min_size(pos2(x, inner.center().y - 10.0), vec2(width, 20.0));
     if chip {
@@ -176,7 +177,8 @@ impl CellEditor {
         if let Some(trouble) = self.trouble {
             let at = wide.left_bottom() + vec2(space::S, space::XS);
             let font = theme::caption().font;
-            let galley = ui.painter().layout_no_wrap(trouble.to_owned(), font, colours.bad);
+            let galley =
+                ui.painter().layout_no_wrap(text::untrusted_text::escape_line(trouble).into_owned(), font, colours.bad);
             let ground = Rect::from_min_size(at, galley.size()).expand(space::XS);
             ui.painter().rect_filled(ground, CONTROL_CORNER, colours.raised);
             ui.painter().galley(at, galley, colours.bad);

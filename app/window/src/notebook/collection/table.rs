@@ -10,6 +10,7 @@ use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
 use text::properties::PropertyKind;
+use text::untrusted_text;
 use ui::icons;
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
@@ -128,7 +129,9 @@ impl CollectionPage {
         paint_focus_ring(ui, &ground, egui::CornerRadius::ZERO);
         let name = scene.base.views.get(self.view).map_or("Table", |view| view.name.as_str());
         let rows = table.rows.len();
-        ground.widget_info(|| egui::WidgetInfo::labeled(Role::Grid, true, format!("{name}, {rows} rows")));
+        ground.widget_info(|| {
+            egui::WidgetInfo::labeled(Role::Grid, true, untrusted_text::escape_line(&format!("{name}, {rows} rows")))
+        });
         if let Some((line, column)) = self.chosen.filter(|_| ground.has_focus()) {
             let active = grid.with((line, column));
             ui.ctx().accesskit_node_builder(grid, |node| node.set_active_descendant(active.accesskit_id()));
@@ -143,7 +146,9 @@ impl CollectionPage {
         let response = ui.interact(rect, id, Sense::click());
         let open = !self.folded.contains(name);
         let words = if name.is_empty() { "Without a value" } else { name.as_str() };
-        response.widget_info(|| egui::WidgetInfo::labeled(Role::Heading, true, format!("{words}: {count}")));
+        response.widget_info(|| {
+            egui::WidgetInfo::labeled(Role::Heading, true, untrusted_text::escape_line(&format!("{words}: {count}")))
+        });
         ui.ctx().accesskit_node_builder(id, |node| node.set_expanded(open));
         if response.hovered() {
             ui.painter().rect_filled(rect, 0.0, colours.hover_color(colours.paper));
@@ -205,7 +210,8 @@ impl CollectionPage {
                 (_, words) if words.is_empty() => format!("{} of {name}: empty", column.title),
                 (_, words) => format!("{} of {name}: {words}", column.title),
             };
-            response.widget_info(|| egui::WidgetInfo::labeled(Role::GridCell, true, label()));
+            response
+                .widget_info(|| egui::WidgetInfo::labeled(Role::GridCell, true, untrusted_text::escape_line(&label())));
             let own = column.editable_property().is_some() || column.name == "file.name";
             let edited =
                 self.editing.as_ref().is_some_and(|editing| editing.file == row.file && editing.column == column.name);
@@ -433,7 +439,11 @@ impl CollectionPage {
             let room = wide - 2.0 * space::S - if arrow.is_some() { space::L } else { 0.0 };
             let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 12.0), line: 16.0 };
             let right = matches!(column.kind, PropertyKind::Number);
-            let text = ui.painter().layout_no_wrap(column.title.clone(), style.font.clone(), colours.muted);
+            let text = ui.painter().layout_no_wrap(
+                untrusted_text::escape_line(&column.title).into_owned(),
+                style.font.clone(),
+                colours.muted,
+            );
             let own = text.size().x.min(room);
             let left = if right { at.right() - space::S - own } else { at.left() + space::S };
             paint_clipped_text(ui, pos2(left, at.center().y - 8.0), room, &column.title, &style, colours.muted);
@@ -448,8 +458,8 @@ impl CollectionPage {
                 Some((_, false)) => ", sorted from first to last",
                 None => "",
             };
-            response
-                .widget_info(|| egui::WidgetInfo::labeled(Role::ColumnHeader, true, format!("{}{how}", column.title)));
+            let said = untrusted_text::escape_line(&format!("{}{how}", column.title)).into_owned();
+            response.widget_info(|| egui::WidgetInfo::labeled(Role::ColumnHeader, true, &said));
             if response.clicked() {
                 let next = match sorted {
                     None => vec![(column.name.clone(), false)],
@@ -578,7 +588,10 @@ fn sums(ui: &mut Ui, table: &CollectionTable, foot: Rect, spans: &[(f32, f32)], 
         let style = theme::caption();
         let values = theme::TypeStyle { font: theme::tabular_font(13.0), line: 20.0 };
         let wide_of = |words: &str, style: &theme::TypeStyle| {
-            ui.painter().layout_no_wrap(words.to_owned(), style.font.clone(), colours.ink).size().x
+            ui.painter()
+                .layout_no_wrap(untrusted_text::escape_line(words).into_owned(), style.font.clone(), colours.ink)
+                .size()
+                .x
         };
         let room = wide - 2.0 * space::S;
         let value_wide = wide_of(value, &values).min(room);

@@ -9,6 +9,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, PopupCloseBehavior, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use std::collections::BTreeSet;
+use text::untrusted_text;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -125,7 +126,11 @@ impl CollectionPage {
             let cut = if active { InterCut::SemiBold } else { InterCut::Regular };
             let style = theme::TypeStyle { font: theme::inter_font(cut, 13.0), line: 20.0 };
             let name = if view.name.is_empty() { "View" } else { view.name.as_str() };
-            let galley = ui.painter().layout_no_wrap(name.to_owned(), style.font.clone(), colours.ink);
+            let galley = ui.painter().layout_no_wrap(
+                untrusted_text::escape_line(name).into_owned(),
+                style.font.clone(),
+                colours.ink,
+            );
             let wide = (galley.size().x + 20.0 + 2.0 * space::S).min(200.0);
             // What does not fit is in a menu.
             if x + wide + 72.0 > rect.right() && place + 1 < rest && !active {
@@ -133,7 +138,7 @@ impl CollectionPage {
             }
             let at = Rect::from_min_size(pos2(x, rect.top() + space::S), vec2(wide, rect.height() - space::S));
             let response = ui.interact(at, ui.scope_id().with(("view", place)), Sense::click());
-            response.widget_info(|| WidgetInfo::selected(Role::Tab, true, active, name));
+            response.widget_info(|| WidgetInfo::selected(Role::Tab, true, active, untrusted_text::escape_line(name)));
             if response.hovered() && !active {
                 ui.painter().rect_filled(
                     at.with_max_y(at.bottom() - space::S),
@@ -175,7 +180,7 @@ impl CollectionPage {
             Popup::menu(&more).show(|ui| {
                 ui.set_min_width(160.0);
                 for (place, view) in base.views.iter().enumerate() {
-                    if ui.selectable_label(place == self.view, &view.name).clicked() {
+                    if ui.selectable_label(place == self.view, untrusted_text::escape_line(&view.name)).clicked() {
                         self.show_view(place);
                     }
                 }
@@ -226,7 +231,7 @@ impl CollectionPage {
         menu(&button, 240.0, |ui| {
             for name in CollectionPage::properties(scene, &shown) {
                 let mut on = shown.contains(&name);
-                if ui.checkbox(&mut on, scene.base.property_title(&name)).changed() {
+                if ui.checkbox(&mut on, untrusted_text::escape_line(&scene.base.property_title(&name))).changed() {
                     let mut columns = shown.clone();
                     if on {
                         columns.push(name)
@@ -249,7 +254,7 @@ impl CollectionPage {
             for name in CollectionPage::properties(scene, &view.columns) {
                 let on =
                     view.group.as_ref().is_some_and(|(group, _)| strip_note_prefix(group) == strip_note_prefix(&name));
-                if ui.selectable_label(on, scene.base.property_title(&name)).clicked() {
+                if ui.selectable_label(on, untrusted_text::escape_line(&scene.base.property_title(&name))).clicked() {
                     let down = on && view.group.as_ref().is_some_and(|(_, down)| !down);
                     scene.change(&CollectionChange::Group(self.view, Some((name, down))));
                 }
@@ -265,7 +270,7 @@ impl CollectionPage {
             let mut changed = false;
             for (place, (name, down)) in view.sort.iter().enumerate() {
                 ui.horizontal(|ui| {
-                    ui.label(scene.base.property_title(name));
+                    ui.label(untrusted_text::escape_line(&scene.base.property_title(name)).into_owned());
                     let words = if *down { "last to first" } else { "first to last" };
                     let turn = ui.button(words);
                     let what = format!("Turn the order of {}", scene.base.property_title(name));
@@ -296,7 +301,8 @@ impl CollectionPage {
                 egui::ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
                     for name in CollectionPage::properties(scene, &view.columns) {
                         let known = sort.iter().any(|(one, _)| strip_note_prefix(one) == strip_note_prefix(&name));
-                        if !known && ui.button(scene.base.property_title(&name)).clicked() {
+                        if !known && ui.button(untrusted_text::escape_line(&scene.base.property_title(&name))).clicked()
+                        {
                             sort.push((name, false));
                             changed = true;
                         }
@@ -363,7 +369,7 @@ impl CollectionPage {
                 }
                 return;
             }
-            let words = egui::RichText::new(text).font(theme::code().font);
+            let words = egui::RichText::new(untrusted_text::escape_line(text)).font(theme::code().font);
             let label = ui.add_enabled(simple, egui::Button::new(words).frame(false).truncate());
             set_accessible_name(&label, Role::Button, &format!("Edit the condition {text}"));
             if label.clicked() {
@@ -383,11 +389,11 @@ impl CollectionPage {
         ui.horizontal(|ui| {
             if !of_file {
                 let shown = if self.draft.property.is_empty() { "file.name" } else { &self.draft.property };
-                let title = scene.base.property_title(shown);
+                let title = untrusted_text::escape_line(&scene.base.property_title(shown)).into_owned();
                 let picked =
                     egui::ComboBox::from_id_salt("property").selected_text(title).width(120.0).show_ui(ui, |ui| {
                         for name in CollectionPage::properties(scene, &columns) {
-                            let title = scene.base.property_title(&name);
+                            let title = untrusted_text::escape_line(&scene.base.property_title(&name)).into_owned();
                             ui.selectable_value(&mut self.draft.property, name, title);
                         }
                     });

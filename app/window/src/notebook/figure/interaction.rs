@@ -7,6 +7,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
 use plot::{LegendEntry, PreparedFigure};
+use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name, word_button};
 
@@ -33,7 +34,8 @@ impl PageFigures {
         let rect = Rect::from_min_size(origin + vec2(0.0, slot.y), slot.size);
         let id = ui.scope_id().with(("figure", slot.name));
         let response = ui.interact(rect, id, Sense::click_and_drag());
-        response.widget_info(|| egui::WidgetInfo::labeled(Role::Image, true, &slot.words));
+        response
+            .widget_info(|| egui::WidgetInfo::labeled(Role::Image, true, untrusted_text::escape_block(&slot.words)));
         let looked = self.looked.entry(slot.name).or_default();
         (looked.seen, looked.top, looked.focused) = (self.frame, rect.top(), response.has_focus());
         let ready = match self.draw(slot, pen) {
@@ -74,7 +76,9 @@ impl PageFigures {
                 let id = id.with(("entry", place.axes, index));
                 let response = ui.interact(area, id, Sense::click());
                 let name = format!("Show {}", entry.label);
-                response.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, entry.shown, &name));
+                response.widget_info(|| {
+                    egui::WidgetInfo::selected(Role::CheckBox, true, entry.shown, untrusted_text::escape_line(&name))
+                });
                 paint_focus_ring(ui, &response, CONTROL_CORNER);
                 if response.hovered() {
                     ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
@@ -240,7 +244,12 @@ impl super::FigureView {
 fn says(ui: &Ui, rect: Rect, words: &str) {
     let colours = ThemeColors::of(ui);
     let at = rect.min + vec2(0.0, space::S);
-    let galley = ui.painter().layout(words.to_owned(), theme::caption().font, colours.muted, rect.width());
+    let galley = ui.painter().layout(
+        untrusted_text::escape_block(words).into_owned(),
+        theme::caption().font,
+        colours.muted,
+        rect.width(),
+    );
     ui.painter_at(rect).galley(at, galley, colours.muted);
     set_accessible_name(
         &ui.interact(rect, ui.scope_id().with("says").with(rect.top() as i32), Sense::hover()),
@@ -254,7 +263,11 @@ fn card(ui: &Ui, id: egui::Id, spot: Pos2, pointer: Pos2, words: &str) {
     let colours = ThemeColors::of(ui);
     let painter = ui.ctx().layer_painter(egui::LayerId::new(Order::Tooltip, id.with("card")));
     painter.circle_stroke(spot, 4.5, Stroke::new(1.5, colours.ink));
-    let galley = painter.layout_no_wrap(words.to_owned(), theme::tabular_font(12.0), colours.ink);
+    let galley = painter.layout_no_wrap(
+        untrusted_text::escape_block(words).into_owned(),
+        theme::tabular_font(12.0),
+        colours.ink,
+    );
     let size = galley.size() + vec2(2.0 * space::S, 2.0 * space::XS);
     let screen = ui.ctx().content_rect();
     let right = pointer.x + space::M + size.x <= screen.right();

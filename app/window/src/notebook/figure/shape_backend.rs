@@ -45,7 +45,7 @@ impl ShapeBackend<'_> {
 
     fn galley<T: BackendTextStyle>(&self, text: &str, style: &T) -> std::sync::Arc<egui::Galley> {
         let size = (style.size() / 1.24) as f32 * self.scale / STEPS_PER_POINT;
-        let (text, colour) = (text.to_owned(), colour(style.color()));
+        let (text, colour) = (text::untrusted_text::escape_block(text).into_owned(), colour(style.color()));
         self.ctx.fonts_mut(|fonts| fonts.layout_no_wrap(text, FontId::proportional(size), colour))
     }
 

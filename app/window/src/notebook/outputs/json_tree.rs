@@ -6,6 +6,7 @@ use egui::text::LayoutJob;
 use egui::{Align2, Pos2, Rect, Sense, Ui, pos2, vec2};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use text::untrusted_text;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{format, paint_focus_ring, set_accessible_name};
@@ -154,7 +155,11 @@ impl JsonTree {
             let turns = matches!(line.what, JsonNodeKind::Branch { .. } | JsonNodeKind::More);
             let mut job = LayoutJob::default();
             if let Some(key) = &line.key {
-                job.append(&format!("{key}: "), 0.0, format(style.font.clone(), JSON_ROW_HEIGHT, colours.muted));
+                job.append(
+                    &untrusted_text::escape_line(&format!("{key}: ")),
+                    0.0,
+                    format(style.font.clone(), JSON_ROW_HEIGHT, colours.muted),
+                );
             }
             let colour = match line.what {
                 JsonNodeKind::Branch { .. } => colours.muted,
@@ -163,7 +168,11 @@ impl JsonTree {
                 JsonNodeKind::Number => colours.tool,
                 JsonNodeKind::Word => colours.thought,
             };
-            job.append(&line.text, 0.0, format(style.font.clone(), JSON_ROW_HEIGHT, colour));
+            job.append(
+                &untrusted_text::escape_line(&line.text),
+                0.0,
+                format(style.font.clone(), JSON_ROW_HEIGHT, colour),
+            );
             job.wrap = egui::text::TextWrapping::truncate_at_width((rect.right() - left - space::L).max(space::XL));
             let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
             let sense = if turns { Sense::click() } else { Sense::hover() };

@@ -352,7 +352,7 @@ impl NotePage {
             if let RowPart::Remark { rect, text } = part {
                 let remark = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::hover());
                 set_accessible_name(&remark, Role::Label, text);
-                remark.on_hover_text(text);
+                remark.on_hover_text(text::untrusted_text::escape_block(text).into_owned());
             }
             if let RowPart::Edit { rect, range, insert, caret, label } = part {
                 let button = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
@@ -453,7 +453,8 @@ impl NotePage {
         if word.is_empty() || editor.fence.is_some() {
             return;
         }
-        let galley = ui.painter().layout_no_wrap(word.to_owned(), theme::caption().font, ThemeColors::of(ui).muted);
+        let shown = text::untrusted_text::escape_line(word).into_owned();
+        let galley = ui.painter().layout_no_wrap(shown, theme::caption().font, ThemeColors::of(ui).muted);
         let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
         if used + galley.size().x + space::XL > world.width {
             return;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use text::diff::line_ranges;
 use text::history::{AuthoredSpan, ChangeAuthor, NoteHistory};
+use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::time::when;
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -150,7 +151,7 @@ impl AuthorsView {
             if let Some(who) = one.who.as_ref().filter(|who| **who != ChangeAuthor::Found) {
                 format.background = colours.paper.lerp_to_gamma(hue(who, colours), 0.14);
             }
-            job.append(piece, 0.0, format);
+            job.append(&untrusted_text::escape_block(piece), 0.0, format);
         }
         ui.fonts_mut(|fonts| fonts.layout_job(job))
     }
@@ -197,7 +198,11 @@ impl AuthorsView {
                 all.push(line);
             }
         }
-        let response = if all.len() > 1 { response.on_hover_text(all.join("\n")) } else { response };
+        let response = if all.len() > 1 {
+            response.on_hover_text(untrusted_text::escape_block(&all.join("\n")).into_owned())
+        } else {
+            response
+        };
         response.clicked()
     }
 }

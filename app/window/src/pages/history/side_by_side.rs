@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use text::diff::{DiffLine, DiffPart, line_ranges};
+use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -294,7 +295,7 @@ impl SideBySide {
             };
             let mut format = ui::widgets::format(font.clone(), style.line, ink);
             format.background = ground.unwrap_or(Color32::TRANSPARENT);
-            job.append(piece, 0.0, format);
+            job.append(&untrusted_text::escape_block(piece), 0.0, format);
         };
         let mut at = line.range.start;
         for marked in &line.marks {

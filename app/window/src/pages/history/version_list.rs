@@ -236,7 +236,7 @@ fn one(
     // One of them is on the way of Tab; arrows go from one to the next.
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
     let response = ui.interact(rect, id(at), sense);
-    let who = version.who.describe();
+    let who = text::untrusted_text::escape_line(&version.who.describe()).into_owned();
     let name = format!("{}, {who}", ui::time::when(version.to));
     response.widget_info(|| egui::WidgetInfo::selected(Role::TreeItem, true, chosen, &name));
     if chosen {

@@ -12,6 +12,7 @@ use host::Driver;
 use host::history::TextComparison;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
 use ui::text::shown_name;
@@ -165,7 +166,7 @@ impl MergesReport {
         let heard = ui.interact(rect.with_max_x(inner.left() + room), ui.scope_id().with("title"), Sense::hover());
         let said = format!("{name} {words}");
         set_accessible_name(&heard, Role::Heading, &said);
-        heard.on_hover_text(said);
+        heard.on_hover_text(untrusted_text::escape_block(&said).into_owned());
         if let Some(why) = &self.trouble {
             let text = format!("The texts cannot be shown: {why}.");
             empty_state::show_banner(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
@@ -236,7 +237,8 @@ fn row(ui: &mut Ui, place: usize, entry: &MergeRecord, chosen: bool) -> Option<u
     let response = ui.interact(rect, id(place), sense);
     let (name, when) = (shown_name(&entry.path), when(entry.to.as_seconds()));
     let said = format!("{name} {}, {when}", entry.describe());
-    response.widget_info(|| egui::WidgetInfo::selected(Role::ListItem, true, chosen, &said));
+    response
+        .widget_info(|| egui::WidgetInfo::selected(Role::ListItem, true, chosen, untrusted_text::escape_line(&said)));
     if ui.is_rect_visible(rect) {
         let colours = ThemeColors::of(ui);
         if chosen {
