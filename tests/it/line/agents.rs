@@ -57,6 +57,19 @@ fn types(steps: &[Value]) -> Vec<&str> {
 }
 
 #[test]
+fn an_answer_that_came_in_part_before_its_step_is_printed_once() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => ("First I read".to_owned(), vec![("read_file", json!({"path": "a.md"}))]),
+            _ => ("At the end\n\n```\nsome code\n```".to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "one\n")]);
+    let said = house.run(&["ask", "go"]).good().text();
+    assert_eq!(said, "First I read\n› read_file: a.md\n    one\nAt the end\n\n```\nsome code\n```\n");
+}
+
+#[test]
 fn a_run_from_the_question_to_the_answer_and_back() {
     let script = |turn: usize, body: &Value| -> Said {
         match turn {

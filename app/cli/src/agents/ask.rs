@@ -167,18 +167,18 @@ pub(crate) fn follow_run(
             if level >= LogLevel::Debug {
                 writeln!(scene.errors, "{}", step_log_line(step))?;
             }
-            let again = match &step.kind {
+            let rest = match &step.kind {
                 // What was printed as it came is not printed again.
                 StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => {
-                    !streamed.trim().is_empty() && answer_text(content).ends_with(&answer_text(&streamed))
+                    unprinted_answer(content, &streamed)
                 }
                 StepKind::ToolCall { .. }
                 | StepKind::ToolResult { .. }
                 | StepKind::Todo { .. }
-                | StepKind::Error { .. } => false,
+                | StepKind::Error { .. } => None,
             };
-            if again && !scene.json {
-                writeln!(scene.out)?;
+            if let Some(rest) = rest.filter(|_| !scene.json) {
+                writeln!(scene.out, "{rest}")?;
                 streamed.clear();
                 coming.clear();
             } else {
@@ -216,6 +216,20 @@ pub(crate) fn follow_run(
             export::open_note::wait_until_saved(scene.handle)?;
             return Ok(if ending == RunEnding::Done { EXIT_DONE } else { EXIT_FAILED });
         }
+    }
+}
+
+/// What is left to print of an answer whose beginning was `streamed`; `None` where it begins with something else.
+fn unprinted_answer(content: &str, streamed: &str) -> Option<String> {
+    let printed = streamed.trim_start();
+    if printed.trim_end().is_empty() {
+        return None;
+    }
+    // With its last line at an end, all of it can be shown.
+    let whole = tool_call_parser::displayable_prefix(&format!("{content}\n"));
+    match whole.trim_start().strip_prefix(printed) {
+        Some(rest) => Some(rest.trim_end().to_owned()),
+        None => answer_text(content).ends_with(&answer_text(streamed)).then(String::new),
     }
 }
 
