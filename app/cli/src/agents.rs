@@ -381,15 +381,14 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
             if scene.json {
                 writeln!(scene.out, "{}", serde_json::to_string(rule).unwrap_or_default())?;
             } else {
-                let word = format!("{:?}", rule.word).to_lowercase();
+                let word = match rule.is_readable() {
+                    true => format!("{:?}", rule.word).to_lowercase(),
+                    false => "skip".to_owned(),
+                };
                 let (words, origin) = (rule.describe(), untrusted_text::escape_line(&rule.origin));
                 let within = if rule.within.is_some() { ", in one project or run" } else { "" };
-                writeln!(
-                    scene.out,
-                    "{}  {word:5}  {}  ({origin}{within})",
-                    at + 1,
-                    untrusted_text::escape_line(&words)
-                )?;
+                let of = if rule.is_readable() { format!("  ({origin}{within})") } else { String::new() };
+                writeln!(scene.out, "{}  {word:5}  {}{of}", at + 1, untrusted_text::escape_line(&words))?;
             }
         }
         return Ok(EXIT_DONE);

@@ -79,7 +79,7 @@ impl CallContext<'_> {
 
 /// A rule: what it says of which calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "Value", into = "Value")]
 pub struct PolicyRule {
     /// Which calls.
     pub about: RuleSubject,
@@ -105,12 +105,13 @@ pub enum RuleSubject {
         /// Its argument; `None`: whatever it was given.
         text: Option<String>,
     },
-    /// What a newer version wrote, or damage: it allows nothing.
-    Unknown,
+    /// What a newer version wrote, or damage: it speaks of no call, and is kept as it is.
+    Unreadable(Value),
 }
 
 /// What a decision was about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DecidedCalls {
     /// The tool's name.
     pub tool: String,
@@ -123,7 +124,7 @@ pub struct DecidedCalls {
 
 /// Calls of one tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum CallScope {
     /// With exactly these arguments, where exactly this code would run.
     Exactly {
@@ -149,16 +150,17 @@ pub enum CallScope {
         ips: Vec<IpAddr>,
     },
     /// Of any arguments.
-    All,
+    All {},
 }
 
-/// How rules are kept. Older versions knew only `pattern`.
+/// How rules are kept. Older versions knew only `pattern`. A field that isn't known here may be what bounds a rule.
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pattern: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    decided: Option<Value>,
+    decided: Option<DecidedCalls>,
     word: Permission,
     #[serde(default)]
     within: Option<DocId>,
@@ -166,11 +168,13 @@ struct Stored {
     origin: String,
 }
 
-impl From<Stored> for PolicyRule {
-    fn from(stored: Stored) -> PolicyRule {
-        let Stored { pattern, decided, word, within, origin } = stored;
+impl From<Value> for PolicyRule {
+    fn from(kept: Value) -> PolicyRule {
+        let Ok(Stored { pattern, decided, word, within, origin }) = Stored::deserialize(&kept) else {
+            return PolicyRule::unreadable(kept);
+        };
         let about = match (decided, pattern) {
-            (Some(decided), _) => serde_json::from_value(decided).map_or(RuleSubject::Unknown, RuleSubject::Decided),
+            (Some(decided), None) => RuleSubject::Decided(decided),
             // Older versions made a pattern of what stood in the call.
             (None, Some(text)) if origin == DECISION_ORIGIN => match text.split_once(':') {
                 Some((tool, text)) => {
@@ -179,28 +183,38 @@ impl From<Stored> for PolicyRule {
                 None => RuleSubject::Old { tool: text.trim().to_owned(), text: None },
             },
             (None, Some(text)) => RuleSubject::Pattern(CallPattern::parse(&text)),
-            (None, None) => RuleSubject::Unknown,
+            (None, None) | (Some(_), Some(_)) => return PolicyRule::unreadable(kept),
         };
         PolicyRule { about, word, within, origin }
     }
 }
 
-impl From<PolicyRule> for Stored {
-    fn from(rule: PolicyRule) -> Stored {
+impl From<PolicyRule> for Value {
+    fn from(rule: PolicyRule) -> Value {
         let PolicyRule { about, word, within, origin } = rule;
         let (pattern, decided) = match about {
             RuleSubject::Pattern(pattern) => (Some(pattern.text()), None),
-            RuleSubject::Decided(decided) => (None, serde_json::to_value(decided).ok()),
+            RuleSubject::Decided(decided) => (None, Some(decided)),
             RuleSubject::Old { tool, text } => {
                 (Some(text.map_or(tool.clone(), |text| format!("{tool}: {text}"))), None)
             }
-            RuleSubject::Unknown => (None, None),
+            RuleSubject::Unreadable(kept) => return kept,
         };
-        Stored { pattern, decided, word, within, origin }
+        serde_json::to_value(Stored { pattern, decided, word, within, origin }).unwrap_or_default()
     }
 }
 
 impl PolicyRule {
+    fn unreadable(kept: Value) -> PolicyRule {
+        let about = RuleSubject::Unreadable(kept);
+        PolicyRule { about, word: Permission::Ask, within: None, origin: String::new() }
+    }
+
+    /// Whether it can be read. One that can't doesn't count.
+    pub fn is_readable(&self) -> bool {
+        !matches!(self.about, RuleSubject::Unreadable(_))
+    }
+
     /// A rule of a pattern that the user typed.
     pub fn from_pattern(pattern: &str, word: Permission, within: Option<DocId>, origin: &str) -> PolicyRule {
         PolicyRule { about: RuleSubject::Pattern(CallPattern::parse(pattern)), word, within, origin: origin.to_owned() }
@@ -220,7 +234,7 @@ impl PolicyRule {
                         pattern_arguments(call.arguments).any(|(_, own)| matches_wildcard(text, own))
                     })
             }
-            RuleSubject::Unknown => false,
+            RuleSubject::Unreadable(_) => false,
         }
     }
 
@@ -229,7 +243,7 @@ impl PolicyRule {
         match &self.about {
             RuleSubject::Decided(decided) => decided.tool == tool.name && decided.definition != tool.definition_hash(),
             RuleSubject::Old { tool: name, .. } => *name == tool.name && tool.source != ToolSource::BuiltIn,
-            RuleSubject::Pattern(_) | RuleSubject::Unknown => false,
+            RuleSubject::Pattern(_) | RuleSubject::Unreadable(_) => false,
         }
     }
 
@@ -240,7 +254,9 @@ impl PolicyRule {
             RuleSubject::Decided(decided) => decided.describe(),
             RuleSubject::Old { tool, text: None } => tool.clone(),
             RuleSubject::Old { tool, text: Some(text) } => format!("{tool}: exactly {text}"),
-            RuleSubject::Unknown => "something that this version cannot read".to_owned(),
+            RuleSubject::Unreadable(kept) => {
+                format!("this version can't read it, so it doesn't count: {}", truncate_text(&kept.to_string()))
+            }
         }
     }
 }
@@ -263,7 +279,7 @@ impl DecidedCalls {
                 text: truncate_text(&arguments_text(arguments)),
             },
             _ if tool.permissions.fs && path.is_some() => CallScope::Files { below: String::new() },
-            _ => CallScope::All,
+            _ => CallScope::All {},
         };
         DecidedCalls { tool: tool.name.clone(), definition: tool.definition_hash(), calls }
     }
@@ -286,7 +302,7 @@ impl DecidedCalls {
                 let known = call.private_addresses().iter().all(|ip| ips.contains(ip));
                 there && (!allows || (known && call.arguments.len() == 1))
             }
-            CallScope::All => true,
+            CallScope::All {} => true,
         }
     }
 
@@ -297,7 +313,7 @@ impl DecidedCalls {
             CallScope::Exactly { .. } => "exactly this, as long as the code is the same".to_owned(),
             CallScope::Files { .. } => "any file of the project".to_owned(),
             CallScope::Site { site, .. } => format!("any address at {}", site.display_text()),
-            CallScope::All => "any call of this tool".to_owned(),
+            CallScope::All {} => "any call of this tool".to_owned(),
         }
     }
 
@@ -316,7 +332,7 @@ impl DecidedCalls {
                 let ips: Vec<String> = ips.iter().map(|ip| crate::web_address::describe_ip(*ip)).collect();
                 format!("{tool}: any address at {} ({})", site.display_text(), ips.join(", "))
             }
-            CallScope::All => format!("{tool}: any arguments"),
+            CallScope::All {} => format!("{tool}: any arguments"),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! disk's twin in memory it serves tests as well.
 
 use crate::workspace::OpenError;
+use agent::policy::PolicyRule;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart, file_marks_key};
 use engine::{
     AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
@@ -59,6 +60,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
     }
     let relinks = entries(reader.as_ref(), RELINK_KEY_PREFIX)?;
     let moving = PendingMove::unfinished(json(reader.as_ref(), PENDING_MOVE_KEY)?.unwrap_or_default(), relinks);
+    let rules = policy_rules(reader.as_ref(), &mut problems)?;
     Ok(WorkspaceStart {
         workspace,
         folder: folder.to_owned(),
@@ -84,15 +86,28 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
             agreed: entries(reader.as_ref(), AGREED_BYTES_KEY_PREFIX)?,
             outboxes: json(reader.as_ref(), OUTBOX_KEY)?.unwrap_or_default(),
         },
-        // One that cannot be read is none; the others hold.
-        rules: json::<Vec<serde_json::Value>>(reader.as_ref(), POLICY_RULES_KEY)?
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|rule| serde_json::from_value(rule).ok())
-            .collect(),
+        rules,
         schedules: entries(reader.as_ref(), SCHEDULE_KEY_PREFIX)?,
         outlays: outlays(reader.as_ref())?,
     })
+}
+
+/// The rules that the user's decisions have made. One that can't be read counts for nothing, and the user is told of
+/// it; the others hold.
+fn policy_rules(reader: &dyn DiskReader, problems: &mut Vec<String>) -> Result<Vec<PolicyRule>, OpenError> {
+    let Some(kept) = reader.meta(POLICY_RULES_KEY)? else { return Ok(Vec::new()) };
+    let Ok(rules) = serde_json::from_slice::<Vec<PolicyRule>>(&kept) else {
+        problems.push("the rules that your answers made can't be read, so none of them counts".to_owned());
+        return Ok(Vec::new());
+    };
+    for (at, _) in rules.iter().enumerate().filter(|(_, rule)| !rule.is_readable()) {
+        let number = at + 1;
+        problems.push(format!(
+            "rule {number} of those that your answers made can't be read, so it doesn't count; `tracebook approvals \
+             --rules` shows it, and `--forget {number}` removes it"
+        ));
+    }
+    Ok(rules)
 }
 
 /// What the disk keeps under this beginning, a note each.

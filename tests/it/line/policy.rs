@@ -6,6 +6,7 @@ use super::meaning::serve;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use store::disk::{Disk, RowWrite, SqliteDisk};
 
 /// A page on loopback that counts who asks for it. Gives its address.
 fn page(seen: &Arc<AtomicUsize>) -> String {
@@ -232,6 +233,79 @@ fn a_tool_with_network_obeys_the_list_of_hosts() {
         assert_eq!(seen.load(Ordering::Relaxed) - before, usize::from(reached), "{security}: {done}");
         assert!(done.contains("PermissionError") || done.contains("OSError"), "no socket of its own: {done}");
     }
+}
+
+#[test]
+fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
+    let command: Arc<Mutex<&str>> = Arc::new(Mutex::new("echo one"));
+    let script = {
+        let command = Arc::clone(&command);
+        move |turn: usize, body: &Value| -> Said {
+            match turn {
+                0 => (String::new(), vec![("shell", json!({"command": *command.lock().expect("whole")}))]),
+                _ => (last(body), Vec::new()),
+            }
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    let ask = |line: &'static str, input: &[u8]| -> crate::program::Done {
+        *command.lock().expect("whole") = line;
+        house.fed(&["ask", "go"], input)
+    };
+    assert!(ask("echo one", b"a\n").text().contains("one"));
+    let kept = |change: &dyn Fn(Value) -> Value| -> Value {
+        let mut disk = SqliteDisk::open(&house.path("W"), false).expect("opened");
+        let reader = disk.open_reader().expect("read");
+        let before = reader.meta(engine::POLICY_RULES_KEY).expect("read").expect("there");
+        let before: Value = serde_json::from_slice(&before).expect("JSON");
+        let after = change(before.clone());
+        let row =
+            RowWrite::Meta { key: engine::POLICY_RULES_KEY.to_owned(), value: Some(after.to_string().into_bytes()) };
+        disk.commit(&[row]).expect("committed");
+        before
+    };
+    // Beside the good one: each would allow any command, were what is wrong with it passed over.
+    let all = json!({"tool": "shell", "calls": {"kind": "all"}});
+    let damaged = [
+        json!({"pattern": "shell", "word": "allow", "within": "nowhere"}),
+        json!({"pattern": "shell", "word": "allow", "withim": store::DocId([1; 16])}),
+        json!({"pattern": "shell", "word": "permit"}),
+        json!({"decided": all, "word": "allow", "until": 1}),
+        json!({"decided": all, "pattern": "shell: ls", "word": "allow"}),
+        json!({"decided": {"tool": "shell", "calls": {"kind": "all", "below": "x"}}, "word": "allow"}),
+        json!({"decided": {"tool": "shell", "calls": {"kind": "all"}, "unless": "rm"}, "word": "allow"}),
+        json!({"decided": {"tool": "shell", "calls": {"kind": "whatever"}}, "word": "allow"}),
+        json!({"word": "allow"}),
+        json!("shell\u{202e}"),
+    ];
+    kept(&|good| Value::Array([&damaged[..4], good.as_array().expect("rules"), &damaged[4..]].concat()));
+    // The good one counts, and none of the others.
+    let done = ask("echo one", b"");
+    assert!(done.text().contains("one") && !done.err.contains("Allow?"), "{done:?}");
+    let done = ask("echo two", b"n\n");
+    assert!(done.err.contains("Allow?") && done.text().contains("denied"), "{done:?}");
+    let bad = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11];
+    for number in 1..=11 {
+        let words = format!("rule {number} of those that your answers made can't be read, so it doesn't count");
+        assert_eq!(done.err.contains(&words), bad.contains(&number), "{number}: {}", done.err);
+    }
+    let rules = house.run(&["approvals", "--rules"]).code(0).text();
+    assert!(rules.contains("3  skip   this version can't read it") && rules.contains("\"permit\""), "{rules}");
+    assert!(rules.contains("5  allow  shell: exactly") && !rules.contains('\u{202e}'), "{rules}");
+    // They stay as they are when others come, until the user removes them.
+    assert!(ask("echo three", b"a\n").text().contains("three"));
+    let now = kept(&|now| now);
+    let now = now.as_array().expect("rules");
+    assert!(now.len() == 12 && damaged.iter().all(|rule| now.contains(rule)), "{now:?}");
+    for number in bad.iter().rev() {
+        house.run(&["approvals", "--forget", &number.to_string()]).code(0);
+    }
+    let done = ask("echo three", b"");
+    assert!(done.text().contains("three") && !done.err.contains("can't be read"), "{done:?}");
+    // All of it damaged.
+    kept(&|_| json!({"rules": []}));
+    let done = ask("echo one", b"n\n");
+    assert!(done.err.contains("none of them counts") && done.err.contains("Allow?"), "{done:?}");
 }
 
 #[test]

@@ -118,6 +118,31 @@ fn is_meant(approved: CallContext<'_>, other: CallContext<'_>) -> bool {
     one == two && approved.facts.code_hashes() == other.facts.code_hashes()
 }
 
+/// A tool of each class that a decision can be about.
+const CLASSES: [&str; 6] = ["fetch_url", "read_file", "write_file", "shell", "run_python", "run_cell"];
+
+/// One change of a text: where, how much is taken out, what is put in.
+#[derive(Clone, Debug)]
+struct TextEdit {
+    at: prop::sample::Index,
+    taken: usize,
+    put: String,
+}
+
+impl TextEdit {
+    fn applied_to(&self, text: &str) -> String {
+        let mut letters: Vec<char> = text.chars().collect();
+        let at = self.at.index(letters.len() + 1);
+        let end = (at + self.taken).min(letters.len());
+        letters.splice(at..end, self.put.chars());
+        letters.into_iter().collect()
+    }
+}
+
+fn edit() -> impl Strategy<Value = TextEdit> {
+    (any::<prop::sample::Index>(), 0..4_usize, word()).prop_map(|(at, taken, put)| TextEdit { at, taken, put })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
 
@@ -147,6 +172,60 @@ proptest! {
         let read: PolicyRule = serde_json::from_str(&text).expect("read");
         prop_assert_eq!(&read, &rule);
         prop_assert_eq!(rule.matches_call(other), is_meant(approved, other), "{:?}\n{:?}\n{:?}", rule, approved, other);
+    }
+
+    /// Calls that differ in one place alone from the one that was approved, of each class: an address, a file, a
+    /// command, code among the arguments, and code that the call leads to.
+    #[test]
+    fn a_decision_allows_nothing_that_differs_elsewhere(
+        (class, edit) in (prop::sample::select(CLASSES.to_vec()), edit()),
+        code in word(),
+        text in prop::sample::select(vec!["a", "notes/b.md", "cargo test", "print(2*3)", "find . -name n.md"]),
+    ) {
+        let built_in = tool_catalog::built_in();
+        let (name, key, text) = match class {
+            "fetch_url" => (class, "url", format!("https://docs.rs/{}?q=1", text.replace(' ', "/"))),
+            "run_cell" => (class, "path", "notes/b.md".to_owned()),
+            "write_file" | "read_file" => (class, "path", text.replace([' ', '(', ')', '*'], "-")),
+            "shell" => (class, "command", text.to_owned()),
+            _ => (class, "code", text.to_owned()),
+        };
+        let tool = built_in.iter().find(|tool| tool.name == name).expect("a tool of that name");
+        let arguments = |text: String| Map::from_iter([(key.to_owned(), Value::String(text))]);
+        let of = |code: &str| CallFacts {
+            code: (name == "run_cell")
+                .then(|| CodePiece { title: "Cell".to_owned(), text: code.to_owned() })
+                .into_iter()
+                .collect(),
+            ips: Vec::new(),
+        };
+        let (first, known) = (arguments(text.clone()), of(&code));
+        let (second, found) = match name {
+            "run_cell" => (first.clone(), of(&edit.applied_to(&code))),
+            _ => (arguments(edit.applied_to(&text)), of(&code)),
+        };
+        let approved = CallContext { tool, arguments: &first, facts: &known };
+        let other = CallContext { tool, arguments: &second, facts: &found };
+        let rule = PolicyRule {
+            about: RuleSubject::Decided(DecidedCalls::from_call(approved)),
+            word: Permission::Allow,
+            within: None,
+            origin: DECISION_ORIGIN.to_owned(),
+        };
+        let same = first == second && known == found;
+        let widened = match name {
+            // Another address of the same site, and another file of the project.
+            "fetch_url" => second["url"].as_str().is_some_and(|url| {
+                let here = approved.address().expect("an address").expect("read");
+                WebAddress::read(url).is_ok_and(|there| there.site == here.site)
+            }),
+            "write_file" | "read_file" => {
+                second["path"].as_str().is_some_and(|path| normalize_inside_volume(path).is_some())
+            }
+            _ => false,
+        };
+        prop_assert_eq!(rule.matches_call(other), same || widened, "{:?} {:?}", first, second);
+        prop_assert!(is_meant(approved, other) == (same || widened), "the two say the same of what is meant");
     }
 
     #[test]

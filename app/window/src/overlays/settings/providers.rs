@@ -164,6 +164,7 @@ fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Comm
     for (number, rule) in lasting {
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let word = match rule.word {
+            _ if !rule.is_readable() => "Skipped",
             Permission::Allow => "Allowed",
             Permission::Ask => "Asked",
             Permission::Deny => "Denied",
