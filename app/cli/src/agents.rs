@@ -487,12 +487,16 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     scene.handle.command(Command::ReadSetup)?;
     let ready = |session: &Session| {
         let agents = session.agents();
-        let read = agents.setup().is_some() && !agents.is_reading();
+        let setup = agents.setup().filter(|_| !agents.is_reading())?;
         let own = session.user_tools()?;
-        read.then(|| (session.agent_tools(), own.to_vec()))
+        Some((session.agent_tools(), own.to_vec(), setup.problems.clone()))
     };
     let found = scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), ready)?;
-    let (tools, own) = found.ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))?;
+    let found = found.ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))?;
+    let (tools, own, problems) = found;
+    for problem in problems {
+        writeln!(scene.errors, "tracebook: {problem}")?;
+    }
     if let Some(file) = args.get_one::<String>("import").cloned() {
         let text = sessions::read_input_file(scene, &file)?;
         let one = serde_json::from_str::<UserTool>(&text).map(|tool| vec![tool]);

@@ -236,6 +236,40 @@ fn a_tool_with_network_obeys_the_list_of_hosts() {
 }
 
 #[test]
+fn a_tool_server_obeys_the_list_of_hosts() {
+    let seen: Arc<AtomicUsize> = Arc::default();
+    let there = page(&seen);
+    // Another that is on the list, and leads elsewhere.
+    let led: Arc<AtomicUsize> = Arc::default();
+    let (count, target) = (Arc::clone(&led), there.replace("127.0.0.1", "localhost"));
+    let leads = serve(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        (307, format!("Location: {target}/mcp\r\n"), Vec::new())
+    });
+    let address = model(|_, _| -> Said { ("Done.".to_owned(), Vec::new()) });
+    let refusal = "the MCP server far: 127.0.0.1 is not on the list of hosts; add it to allowed_hosts";
+    for (url, security, refused, reached, asked) in [
+        (&there, "{network_restricted: true, allowed_hosts: [github.com]}", true, false, false),
+        (&there, "{network_restricted: true, allowed_hosts: []}", true, false, false),
+        (&leads, "{network_restricted: true, allowed_hosts: [127.0.0.1]}", false, false, true),
+        (&there, "{network_restricted: true, allowed_hosts: [127.0.0.1]}", false, true, false),
+        (&there, "{network_restricted: false}", false, true, false),
+    ] {
+        let house = house(&address, &[("a.md", "# A\n")]);
+        let config = String::from_utf8(house.read("W/config.yaml")).expect("text");
+        let servers = format!("mcp:\n  servers:\n    far: {{url: \"{url}/mcp\"}}\n");
+        house.write("W/config.yaml", format!("{config}{servers}security: {security}\n").as_bytes());
+        let before = (seen.load(Ordering::Relaxed), led.load(Ordering::Relaxed));
+        let done = house.run(&["ask", "look"]);
+        assert!(done.text().contains("Done."), "{security}: {done:?}");
+        assert_eq!(done.err.matches(refusal).count(), usize::from(refused), "{security}: {}", done.err);
+        assert_eq!(house.run(&["tools"]).err.contains(refusal), refused, "{security}");
+        assert_eq!(seen.load(Ordering::Relaxed) > before.0, reached, "{security}: {}", done.err);
+        assert_eq!(led.load(Ordering::Relaxed) > before.1, asked, "{security}: {}", done.err);
+    }
+}
+
+#[test]
 fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
     let command: Arc<Mutex<&str>> = Arc::new(Mutex::new("echo one"));
     let script = {

@@ -293,7 +293,11 @@ fn read_run_news(
         let more = live.text.get(from..).unwrap_or_default();
         news.live = (!more.is_empty()).then(|| (live.call.number, more.to_owned()));
     }
-    news.said = run.live.as_ref().map(|live| live_call_messages(live, level, told)).unwrap_or_default();
+    // Tools that are missing from this run, such as those of a server that may not be reached.
+    let missing = agents.setup().map(|setup| setup.problems.as_slice()).unwrap_or_default();
+    let missing = missing.iter().map(|problem| format!("tracebook: {problem}"));
+    news.said = missing.filter(|line| !told.contains(line)).collect();
+    news.said.extend(run.live.iter().flat_map(|live| live_call_messages(live, level, told)));
     let family = agents.run_family(id);
     let open = family.iter().filter_map(|id| agents.run(*id)).filter(|run| run.is_durable());
     let mut waits = open.flat_map(|run| run.pending().map(|approval| (run.id, approval)));
