@@ -5,6 +5,8 @@ use super::disks::{Mounted, ballast};
 use super::{FIRST, NOTE, Place, Running, insert, until};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A second note: a cell, a todo, a link.
@@ -112,6 +114,45 @@ fn with_a_full_disk_everything_is_read() {
     none_write(&place, "the disk is full");
     assert!(tree(&place.folder) == before, "the user's files are as they were");
     fs::remove_file(full).expect("removed");
+    assert!(place.cat().ends_with("typed foxtrot\n"));
+    place.sound();
+}
+
+/// A new folder is opened, and an agent is asked: both end at once and say why, and nothing of it is half there.
+#[test]
+fn with_a_full_disk_nothing_is_opened_and_nobody_is_asked() {
+    let Some((small, place)) = used() else { return };
+    let asked: Arc<AtomicUsize> = Arc::default();
+    let count = Arc::clone(&asked);
+    let model = crate::line::agents::model(move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        ("Said by a model.".to_owned(), Vec::new())
+    });
+    let config = format!(
+        "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
+         \"{model}/v1\", model: m, context: 32000}}\n"
+    );
+    fs::write(place.workspace.join("config.yaml"), config).expect("written");
+    let more = tempfile::tempdir().expect("a folder");
+    fs::write(more.path().join("d.md"), "# Delta\n").expect("written");
+    let folder = more.path().to_str().expect("UTF-8");
+    let full = ballast(small.path());
+    let (before, others) = (tree(&place.folder), tree(more.path()));
+    for words in [vec!["open", folder], vec!["ask", "What is in a.md?"]] {
+        let begun = Instant::now();
+        let done = place.run(&words);
+        assert_eq!(done.code, Some(3), "{words:?}: {done:?}");
+        assert!(done.errors.contains("the disk is full"), "{words:?}: {done:?}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{words:?} took {:?}", begun.elapsed());
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0, "no model is paid for an answer that nobody keeps");
+    assert!(tree(&place.folder) == before && tree(more.path()) == others, "the user's files are as they were");
+    all_read(&place);
+    // With room both are done as if nothing had been.
+    fs::remove_file(full).expect("removed");
+    assert!(place.run(&["ask", "What is in a.md?"]).fine().contains("Said by a model."));
+    place.run(&["open", folder]).fine();
+    assert_eq!(place.run(&["cat", "d.md"]).fine(), "# Delta\n");
     assert!(place.cat().ends_with("typed foxtrot\n"));
     place.sound();
 }

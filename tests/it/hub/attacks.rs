@@ -7,6 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use store::sync::PeerId;
+use store::sync::wire::{self, WireMessage};
+use store::{ActorId, DocId, VolumeDoc};
 
 /// The program as on a machine of its own: another home, with no keyring.
 fn at_home(house: &House, home: &str, words: &[&str]) -> Command {
@@ -86,15 +89,7 @@ impl Attacked {
 
     /// A WebSocket at this path on which a binary message of 60 MB was begun.
     fn begun(&self, path: &str, bytes: usize) -> TcpStream {
-        let mut stream = self.connect();
-        let head = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes()).expect("sent");
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).expect("answered");
-        assert_eq!(&answer, b"HTTP/1.1 101");
+        let mut stream = self.upgraded(path);
         let mut frame = vec![0x82, 0xff];
         frame.extend(60_000_000_u64.to_be_bytes());
         frame.extend([0; 4]);
@@ -105,6 +100,20 @@ impl Attacked {
                 break;
             }
         }
+        stream
+    }
+
+    /// A WebSocket at this path.
+    fn upgraded(&self, path: &str) -> TcpStream {
+        let mut stream = self.connect();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).expect("sent");
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).expect("answered");
+        assert_eq!(&answer, b"HTTP/1.1 101");
         stream
     }
 
@@ -204,6 +213,68 @@ fn unfinished_messages_of_those_who_were_let_in_are_bounded_too() {
     println!("{now} MB, at most {most} MB");
     assert!(most < 700, "30 messages of 60 MB take {most} MB");
     drop(begun);
+}
+
+/// Sends a message of the protocol, as a WebSocket's client does.
+fn say(stream: &mut TcpStream, message: &WireMessage) -> std::io::Result<()> {
+    let bytes = wire::encode(message);
+    let mut frame = vec![0x82, 0xff];
+    frame.extend((bytes.len() as u64).to_be_bytes());
+    frame.extend([0; 4]);
+    frame.extend(bytes);
+    stream.write_all(&frame)
+}
+
+#[test]
+fn those_who_never_read_are_hung_up_on_and_take_no_memory() {
+    /// What each of them would be sent, in MB.
+    const SENT_TO_EACH: u64 = 300;
+    let attacked = Attacked::new(1_024, &["--open", "local"]);
+    let (before, _) = attacked.memory();
+    let (doc, hub) = (DocId([5; 16]), PeerId("hub".to_owned()));
+    let greeted = |name: &str| {
+        let mut stream = attacked.upgraded("/");
+        let sender = PeerId(name.to_owned());
+        let join = WireMessage::Join { sender, versions: vec!["1".to_owned()], metadata: Default::default() };
+        say(&mut stream, &join).expect("sent");
+        stream
+    };
+    // One that brings a document, and several that ask for it and read nothing any more.
+    let mut talks = greeted("talks");
+    let mut volume = VolumeDoc::load(doc, &[], ActorId::from([6; 16])).expect("made").doc;
+    let chunk = volume.commit(Some("looked at"), &[], 0).expect("a change");
+    // automerge's sync message of one change; its length is LEB128.
+    let mut brings =
+        vec![0x42, 0, 0, 0, 1, u8::try_from(chunk.len()).ok().filter(|length| *length < 128).expect("short")];
+    brings.extend(chunk);
+    let sync = |name: &str, data: Vec<u8>| {
+        let (sender, target) = (PeerId(name.to_owned()), hub.clone());
+        WireMessage::Sync { sender, target, doc, data }
+    };
+    say(&mut talks, &sync("talks", brings)).expect("sent");
+    let mut silent: Vec<TcpStream> = (0..5)
+        .map(|number| {
+            let name = format!("silent {number}");
+            let mut stream = greeted(&name);
+            say(&mut stream, &sync(&name, vec![0x42, 0, 0, 0, 0])).expect("sent");
+            stream
+        })
+        .collect();
+    attacked.honest("silent");
+    for count in 1..=SENT_TO_EACH * 16 {
+        let (sender, session) = (PeerId("talks".to_owned()), "one".to_owned());
+        let data = vec![0x40; 62_500];
+        let message = WireMessage::Ephemeral { sender, target: hub.clone(), count, session, doc, data };
+        let said = say(&mut talks, &message);
+        said.unwrap_or_else(|error| panic!("the hub takes nothing any more: {error}: {}", attacked.log()));
+    }
+    until("all of them are hung up on", Duration::from_secs(60), || silent.iter_mut().all(is_closed));
+    assert!(attacked.log().contains("it does not take what it is sent"), "{}", attacked.log());
+    let (now, most) = attacked.memory();
+    println!("{before} MB before, {now} MB, at most {most} MB");
+    assert!(most < before + 800, "{before} MB became {most} MB");
+    assert!(!is_closed(&mut talks), "who reads stays: {}", attacked.log());
+    attacked.honest("after-silent");
 }
 
 #[test]
