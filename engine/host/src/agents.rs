@@ -8,7 +8,7 @@ use crate::agents::llm::{ModelUpdate, ProviderClient};
 use crate::driver::Mailbox;
 use crate::maintenance::configuration;
 use crate::maintenance::secrets::UserSecrets;
-use crate::search::SearchService;
+use crate::search::{SearchService, query_of_message};
 use crate::tools::{NOTHING_FITS, ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
@@ -27,6 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::{DocId, UserTool};
 
+/// Of a message so many characters are searched for.
+const MAX_QUERY_CHARS: usize = 400;
 /// The folder of the user's own agents in the workspace's folder.
 const AGENTS_FOLDER: &str = "agents";
 /// The folder of plugins in the workspace's folder.
@@ -248,8 +250,7 @@ impl AgentEffects {
             jobs.push((path, ToolJob::Read { root: root.clone(), path: file, lines: None }));
         }
         if limit > 0 {
-            // Words that an asker uses are no query language.
-            let query: String = text.chars().take(400).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+            let query = query_of_message(&text, MAX_QUERY_CHARS);
             // Among notes: what this very run says bears on nothing.
             let query = format!("in:prose OR in:code OR in:output OR in:memory {query}");
             jobs.push(("Found in the workspace".to_owned(), ToolJob::Search { query, limit }));

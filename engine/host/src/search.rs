@@ -23,6 +23,7 @@ pub use index::{
 pub(crate) use beside::RunDocumentReader;
 pub use model::EmbeddingChoice;
 pub use models::{DownloadProgress, EmbedderChoice, KnownModel, OnnxRuntime, known_models, known_rerankers};
+pub(crate) use recall::query_of_message;
 pub use recall::{RecalledPassage, SearchFilters, SearchSource};
 
 use crate::driver::Mailbox;

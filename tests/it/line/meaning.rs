@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What a server is asked.
 pub(super) struct Request {
@@ -118,6 +118,58 @@ fn an_endpoint_finds_by_meaning_and_is_left_again() {
         (&status["model"], &status["growing"], &status["meanings"]),
         (&json!("embedded"), &Value::Null, &json!(3))
     );
+}
+
+/// Secrets of several forms; the last one is the body of a private key. Put together, so that no scanner takes this
+/// file for a leak.
+fn secrets() -> Vec<String> {
+    let mut seed = 7_u32;
+    let mut letter = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"[(seed >> 16) as usize % 62])
+    };
+    let mut random = |count: usize| (0..count).map(|_| letter()).collect::<String>();
+    let lines: Vec<String> = (0..40).map(|_| random(64)).collect();
+    vec![format!("ghp_{}", random(36)), format!("sk-ant-api03-{}", random(60)), lines.join("\n")]
+}
+
+#[test]
+fn an_endpoint_is_sent_no_secrets() {
+    let secrets = secrets();
+    let (token, key, body) = (&secrets[0], &secrets[1], &secrets[2]);
+    let pem = format!("-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----");
+    // A key is longer than what is embedded at once: parts of it know neither its first line nor its last.
+    let note = format!(
+        "# Deploy {token}\n\nThe ship leaves with {key} in its hold.\n\n## Key\n\nSome words before it.\n\n{pem}\n\n\
+         The turnip comes behind it.\n"
+    );
+    let sent: Arc<Mutex<String>> = Arc::default();
+    let heard = Arc::clone(&sent);
+    let url = serve(move |request| {
+        heard.lock().expect("heard").push_str(&String::from_utf8_lossy(&request.body));
+        embeddings(request)
+    });
+    let script = move |turn: usize, _: &Value| -> super::agents::Said {
+        (if turn == 0 { "The bread is baked.".to_owned() } else { String::new() }, Vec::new())
+    };
+    let house = super::agents::house(&super::agents::model(script), &[("Deploy.md", &note)]);
+    house.run(&["index", "use", &format!("{url}/v1#toy")]).good();
+    assert_eq!(first(&house, "a carrot"), "Deploy.md", "what comes behind the key is found by its meaning");
+    // The index, a search, a search for what bears on a message, and what memory keeps and looks for.
+    assert_eq!(first(&house, &format!("a vessel that holds {key}")), "Deploy.md");
+    house.run(&["memory", "add", &format!("the baker signs with {token}"), "--goal", &format!("bake {key}")]).good();
+    house.run(&["ask", &format!("Which dough is baked with {token}? {pem}")]).good();
+    house.run(&["memory", "bearing", &format!("a loaf of {key}")]).good();
+    let sent = sent.lock().expect("heard");
+    for what in ["ship leaves", "turnip comes", "vessel that holds", "Deploy"] {
+        assert!(sent.contains(what), "{what} was embedded: {sent}");
+    }
+    for secret in [token, key].into_iter().map(String::as_str).chain(body.lines()) {
+        // Even a part of it.
+        let part = &secret[secret.len() / 2 - 10..secret.len() / 2 + 10];
+        let at = sent.find(part).map(|at| &sent[at.saturating_sub(200)..at + 100]);
+        assert_eq!(at, None, "{part}");
+    }
 }
 
 #[test]

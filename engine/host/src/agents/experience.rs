@@ -2,7 +2,7 @@
 //! memory bears on a goal: found by words and by meaning, as all else is.
 
 use crate::fs::confined::ConfinedFolder;
-use crate::search::{SearchMode, SearchRequest, SearchService};
+use crate::search::{SearchMode, SearchRequest, SearchService, query_of_message};
 use agent::agent_registry::{self, AgentRegistry};
 use agent::memory::{self, ExperienceMatch, ProjectMemory};
 use agent::task_block::TASKS_FOLDER;
@@ -36,9 +36,7 @@ pub fn recall(search: &SearchService, root: &Path, folders: &[String], goal: &st
 
 /// The experiences that a search finds for a goal, the best first. Blocks.
 pub fn nearest(search: &SearchService, memory: &ProjectMemory, goal: &str, mode: SearchMode) -> Vec<ExperienceMatch> {
-    // Words that an asker uses are no query language.
-    let plain: String = goal.chars().take(GOAL).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
-    let plain = plain.replace(" OR ", " or ");
+    let plain = query_of_message(goal, GOAL);
     let text = format!("in:memory path:\"{}\" {plain}", memory::experience::EXPERIENCE_LOG_FILE);
     let asked = search.ask(
         SearchRequest { text, limit: MAX_FOUND_EXPERIENCES, per_passage: true, mode, ..SearchRequest::default() },

@@ -2,6 +2,7 @@
 //! documents that are no notes come into the index.
 
 use super::{IndexTask, SearchService};
+use agent::secrets;
 use index::{NoteText, ParsedQuery, PassageKind, SearchRequest};
 use serde::Serialize;
 use store::DocId;
@@ -92,6 +93,14 @@ pub struct RecalledPassage {
     pub why: String,
     /// Other passages of the same document that fit.
     pub more: usize,
+}
+
+/// The beginning of a message as a query: what a user writes to an agent is no query language. Its secrets are masked
+/// first, since nobody knows them again without their signs, and a model elsewhere may be asked for its meaning.
+pub(crate) fn query_of_message(message: &str, max_chars: usize) -> String {
+    let masked = secrets::mask_known_secrets(message);
+    let plain: String = masked.chars().take(max_chars).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    plain.replace(" OR ", " or ")
 }
 
 impl SearchService {
