@@ -6,17 +6,17 @@ use crate::outputs::BlobRef;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MessageRole {
-    /// The user.
+    /// Written by the user.
     User,
-    /// The model.
+    /// Written by the language model.
     Assistant,
-    /// The program.
+    /// Written by Tracebook itself, such as instructions.
     System,
-    /// A tool.
+    /// The result of a tool call.
     Tool,
 }
 
@@ -37,7 +37,7 @@ impl MessageRole {
 pub struct ToolCall {
     /// The model's name for it, unique in its run.
     pub id: String,
-    /// The tool's name.
+    /// The tool's name, as the model gave it.
     pub name: String,
     /// What the tool is given.
     pub arguments: Map<String, Value>,
@@ -47,11 +47,11 @@ pub struct ToolCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionMessage {
-    /// Its name.
+    /// Unique id of the message.
     pub id: MessageId,
-    /// Who speaks.
+    /// The author's role.
     pub role: MessageRole,
-    /// What is said.
+    /// The text of the message, Markdown.
     pub content: String,
     /// When, milliseconds since 1970.
     pub timestamp: i64,
@@ -113,14 +113,14 @@ impl SessionMessage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Not begun.
+    /// Not started.
     #[default]
     Pending,
-    /// Being done.
+    /// In progress.
     InProgress,
-    /// Done.
+    /// Completed.
     Completed,
-    /// Given up.
+    /// Abandoned before it was completed.
     Cancelled,
 }
 
@@ -130,9 +130,9 @@ pub enum TodoStatus {
 pub struct TodoItem {
     /// Its name in the run.
     pub id: String,
-    /// Its words.
+    /// The text of the todo, one line.
     pub content: String,
-    /// How it stands.
+    /// Its progress.
     #[serde(default)]
     pub status: TodoStatus,
     /// From 0, lowest, to 5, highest; 2 where nothing is said: as of a task.
@@ -154,7 +154,7 @@ fn normal() -> u8 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum StepKind {
-    /// The model thinks.
+    /// Reasoning of the model before its answer.
     Thinking {
         /// What it thinks or says on the way.
         content: String,
@@ -164,20 +164,20 @@ pub enum StepKind {
     },
     /// A tool is asked for.
     ToolCall {
-        /// Which call.
+        /// Id of the call; its result has the same id.
         tool_call_id: String,
-        /// The tool.
+        /// Name of the tool that's called.
         tool_name: String,
         /// What it is given.
         params: Map<String, Value>,
     },
     /// A tool has answered.
     ToolResult {
-        /// Which call.
+        /// Id of the call that this result belongs to.
         tool_call_id: String,
         /// Whether it did what was asked.
         success: bool,
-        /// What it says.
+        /// The tool's result as JSON; `None` if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
         /// Why it did not.
@@ -189,15 +189,15 @@ pub enum StepKind {
     },
     /// The todos as they stood.
     Todo {
-        /// They.
+        /// The whole list after the change.
         todos: Vec<TodoItem>,
     },
-    /// The answer.
+    /// The final answer of a run.
     FinalAnswer {
-        /// It.
+        /// The text of the answer, Markdown.
         content: String,
     },
-    /// Something went wrong.
+    /// An error that stopped a step or the run.
     Error {
         /// What, and what can be done.
         message: String,
@@ -236,7 +236,7 @@ pub struct CallUsage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionStep {
-    /// Its name.
+    /// Unique id of the step.
     pub id: StepId,
     /// When it began, milliseconds since 1970.
     pub timestamp: i64,

@@ -24,9 +24,9 @@ const DEVICES_DOC_ID: DocId = DocId([0; 16]);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceAccess {
-    /// It sees nothing.
+    /// No access: the volume is hidden from the device.
     None,
-    /// It reads.
+    /// Read access only.
     Read,
     /// It reads and writes.
     #[default]
@@ -120,7 +120,7 @@ impl DevicesDoc {
         self.doc.keys(&self.devices).filter_map(read).collect()
     }
 
-    /// One device.
+    /// Returns the device with this public key.
     pub fn device(&self, key: &str) -> Option<PairedDevice> {
         self.devices().remove(key)
     }

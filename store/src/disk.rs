@@ -47,21 +47,21 @@ pub enum RowWrite {
     Journal {
         /// Its number, rising over the workspace. The commit fails when it, or a higher one, was given before.
         seq: u64,
-        /// Its note.
+        /// The note that was edited.
         note: DocId,
-        /// Its bytes.
+        /// The encoded [`JournalRecord`](crate::JournalRecord).
         record: Vec<u8>,
     },
     /// The note's records up to this number are part of a change now.
     JournalDone {
-        /// Whose.
+        /// The note whose records are now part of its document.
         note: DocId,
         /// Up to and including.
         upto: u64,
     },
     /// One increment of a document.
     Chunk {
-        /// Whose.
+        /// The document that the chunk belongs to.
         doc: DocId,
         /// The bytes of one or more changes.
         bytes: Vec<u8>,
@@ -69,9 +69,9 @@ pub enum RowWrite {
     /// The whole document, standing for all its chunks up to number `covers`. The chunks go by a later
     /// [`RowWrite::DropChunks`], once this is durable. The commit fails when `covers` was not given to a chunk yet.
     Snapshot {
-        /// Whose.
+        /// The document that's replaced by its snapshot.
         doc: DocId,
-        /// The document.
+        /// The whole document as automerge saves it.
         bytes: Vec<u8>,
         /// The highest chunk number that it contains.
         covers: i64,
@@ -79,76 +79,76 @@ pub enum RowWrite {
     /// Removes chunks that a durable snapshot contains. Refused (the commit fails) when there is no such snapshot,
     /// intact and of an earlier commit.
     DropChunks {
-        /// Whose.
+        /// The document whose chunks are deleted.
         doc: DocId,
         /// Up to and including this chunk number.
         upto: i64,
     },
     /// A materialised block; an empty text removes the row.
     Block {
-        /// Whose.
+        /// The note that holds the block.
         note: DocId,
-        /// The block.
+        /// The block with its current text.
         block: Block,
     },
     /// A small value of this device, such as settings; `None` removes it.
     Meta {
-        /// Its name.
+        /// Key of the value; unique in the workspace.
         key: String,
-        /// Its bytes.
+        /// The new value; `None` deletes it.
         value: Option<Vec<u8>>,
     },
     /// What is known of a file in a volume.
     File(FileRow),
     /// The file is gone.
     RemoveFile {
-        /// Its volume.
+        /// The volume that held the file.
         volume: DocId,
-        /// Its path inside.
+        /// The file's path relative to the volume's root.
         path: String,
     },
     /// The note's text is ahead of its file (or no longer).
     NoteAhead {
-        /// Which note.
+        /// The note whose flag is set.
         note: DocId,
-        /// Whether it is.
+        /// Whether the document has changes that its file doesn't have yet.
         ahead: bool,
     },
     /// An actor that this process writes under, recorded before anything of it is sent anywhere.
     Actor {
-        /// The actor's bytes.
+        /// Bytes of the actor's id.
         actor: Vec<u8>,
-        /// Milliseconds since 1970.
+        /// When it was first used, in milliseconds since 1970.
         at: i64,
     },
     /// Moves a chunk that cannot be read out of its document, bytes kept. Without such a chunk it does nothing.
     QuarantineChunk {
-        /// Whose.
+        /// The document that the damaged chunk belongs to.
         doc: DocId,
-        /// Chunk number.
+        /// Sequence number of the chunk.
         seq: i64,
-        /// Why.
+        /// Why the chunk can't be read.
         why: String,
-        /// Milliseconds since 1970.
+        /// When it was found, in milliseconds since 1970.
         at: i64,
     },
     /// Moves a note's records from this number on out of the journal, bytes kept: those that
     /// [`DiskReader::first_broken_record`] names. The first record that a process writes to a note does it by itself
     /// (with 0 for the time), as nobody could read that record otherwise.
     QuarantineJournal {
-        /// Whose.
+        /// The note whose records are moved.
         note: DocId,
         /// From this number on.
         from: u64,
-        /// Why.
+        /// Why the first of them can't be read.
         why: String,
-        /// Milliseconds since 1970.
+        /// When it was found, in milliseconds since 1970.
         at: i64,
     },
     /// Removes all that is kept of a document: chunks, blocks, records. For what a user deletes for good; blobs stay,
     /// since others may hold the same bytes.
     DeleteDocument {
-        /// Whose.
+        /// The document that's deleted with its chunks and blocks.
         doc: DocId,
     },
 }
@@ -156,15 +156,15 @@ pub enum RowWrite {
 /// What is known of a file of a volume: enough to see, without reading it, that it has not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRow {
-    /// Its volume.
+    /// The volume that holds the file.
     pub volume: DocId,
     /// Its path inside the volume.
     pub path: String,
     /// Its id (and its document's).
     pub id: DocId,
-    /// What it is.
+    /// Kind of file: note, collection, script or attachment.
     pub kind: FileKind,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Modification time, nanoseconds since 1970.
     pub mtime: i64,
@@ -178,14 +178,14 @@ pub struct FileRow {
     pub heads: Vec<[u8; 32]>,
 }
 
-/// A stored chunk.
+/// One stored chunk of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentChunk {
     /// Its number, rising over the workspace.
     pub seq: i64,
     /// Whether it is a whole document.
     pub snapshot: bool,
-    /// Its bytes.
+    /// The automerge bytes: a snapshot or changes.
     pub bytes: Vec<u8>,
     /// Whether the bytes have the sum that was stored with them.
     pub intact: bool,
@@ -209,8 +209,8 @@ pub struct QuarantinedRow {
 /// Why the disk did not do it. Each names what happened, to what, and what can be done.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// No room.
-    #[error("the disk is full; free some space, saving goes on by itself: {}", path.display())]
+    /// The disk has no free space.
+    #[error("the disk is full; free up space, and saving continues automatically: {}", path.display())]
     Full {
         /// What was to be written.
         path: PathBuf,
@@ -226,17 +226,17 @@ pub enum DiskError {
     Damaged {
         /// What does not hold.
         why: String,
-        /// The database.
+        /// Path of the damaged database.
         path: PathBuf,
     },
     /// It was written by a newer version of the program.
     #[error("the workspace was made by a newer Tracebook (format {found}, this one knows {known}): {}", path.display())]
     Newer {
-        /// Its format.
+        /// Format number of the database.
         found: i64,
-        /// Ours.
+        /// Highest format number that this version reads.
         known: i64,
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
     },
     /// There is no workspace.
@@ -248,7 +248,7 @@ pub enum DiskError {
     /// A blob is not there, or its bytes are not those of its name.
     #[error("the stored output {hash} is {what}")]
     Blob {
-        /// Its name.
+        /// Hash under which the blob is stored.
         hash: BlobHash,
         /// `missing` or `damaged`.
         what: &'static str,
@@ -256,21 +256,21 @@ pub enum DiskError {
     /// The commit breaks a rule of [`RowWrite`]: the program's mistake. To try it again is of no use.
     #[error("{what} was refused ({why}): {}", path.display())]
     Refused {
-        /// What was tried.
+        /// The operation that was attempted.
         what: &'static str,
-        /// The rule.
+        /// The rule that forbids it.
         why: String,
-        /// On what.
+        /// The file or folder that it concerns.
         path: PathBuf,
     },
-    /// Anything else.
+    /// Any other error of the operating system or SQLite.
     #[error("{what} failed ({why}): {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that was attempted.
         what: &'static str,
-        /// The system's words.
+        /// The message of the operating system or SQLite.
         why: String,
-        /// On what.
+        /// The file or folder that it concerns.
         path: PathBuf,
     },
 }

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A document as it came from its chunks.
 pub struct LoadedDocument<D> {
-    /// The document.
+    /// The document as far as it could be read.
     pub doc: D,
     /// Which of the chunks (by place in the list) could not be read or lack their predecessors: to be set aside.
     pub bad_chunks: Vec<usize>,
@@ -23,7 +23,7 @@ impl<D> std::fmt::Debug for LoadedDocument<D> {
 /// One change in a document's history.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct HistoryEntry {
-    /// The change's hash.
+    /// Hash of the change, in hex.
     pub hash: String,
     /// The process that wrote it, in hexadecimal.
     pub actor: String,

@@ -8,7 +8,7 @@ pub enum StoreError {
     /// The bytes of a document do not hold together. The document is left as it is.
     #[error("the document is damaged ({why}): {doc}")]
     Damaged {
-        /// Which document.
+        /// The document that's damaged.
         doc: DocId,
         /// What does not hold.
         why: String,
@@ -16,17 +16,17 @@ pub enum StoreError {
     /// The document was written under a newer major schema than this program knows. It is left as it is.
     #[error("the document was made by a newer Tracebook (schema {found}, this one knows {known}): {doc}")]
     Newer {
-        /// Which document.
+        /// The document that's newer.
         doc: DocId,
         /// Its schema, `major.minor`.
         found: String,
-        /// Ours, `major.minor`.
+        /// Highest schema version that this version reads, `major.minor`.
         known: String,
     },
     /// The document is of another kind than was asked for.
     #[error("the document is a {found}, not a {wanted}: {doc}")]
     Kind {
-        /// Which document.
+        /// The document that has another kind.
         doc: DocId,
         /// The kind it says it is.
         found: String,
@@ -39,7 +39,7 @@ pub enum StoreError {
     /// A journal record or other stored value cannot be read back.
     #[error("a stored record cannot be read: {0}")]
     Record(String),
-    /// automerge refused.
+    /// automerge refused a change to the document.
     #[error("the document could not be changed: {0}")]
     Automerge(#[from] automerge::AutomergeError),
 }

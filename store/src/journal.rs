@@ -6,7 +6,7 @@ use crate::id::DocId;
 use crate::note::NoteOp;
 use serde::{Deserialize, Serialize};
 
-/// One durable keystroke.
+/// One durable edit of a note, kept until it's part of an automerge change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalRecord {
     /// Counts up over the whole workspace and never repeats.

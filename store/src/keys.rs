@@ -11,7 +11,7 @@ pub(crate) const BLOCKS: &str = "blocks";
 pub(crate) const PROPERTIES: &str = "properties";
 /// Block: fractional position, a string that sorts by bytes.
 pub(crate) const POS: &str = "pos";
-/// Block: its text.
+/// In a block: its text.
 pub(crate) const TEXT: &str = "text";
 
 /// Volume: map of file id to file.
@@ -92,7 +92,7 @@ pub(crate) const UNDONE: &str = "undone";
 pub(crate) const CONTENT: &str = "content";
 /// Todo: from 0 to 5.
 pub(crate) const PRIORITY: &str = "priority";
-/// Todo: a day.
+/// In a todo: the day it's due, `YYYY-MM-DD`.
 pub(crate) const DUE: &str = "due";
 /// Todo: how it comes again.
 pub(crate) const REPEAT: &str = "repeat";

@@ -22,9 +22,9 @@ use std::collections::{BTreeSet, HashMap};
 /// A block as it is shown: its place among the others and its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
-    /// Its name.
+    /// Unique id of the block.
     pub id: BlockId,
-    /// Its fractional position.
+    /// Fractional index that orders the block in the note.
     pub pos: String,
     /// Its text, line ends as they are in the file.
     pub text: String,
@@ -35,29 +35,29 @@ pub struct Block {
 pub enum NoteOp {
     /// Replaces `delete` bytes at `at` by `insert`.
     Splice {
-        /// In which block.
+        /// The block that's edited.
         block: BlockId,
-        /// Where.
+        /// Where the edit starts, in bytes of the block's text.
         at: usize,
         /// How many bytes go.
         delete: usize,
-        /// What comes.
+        /// The text that's inserted there.
         insert: String,
     },
-    /// A new block.
+    /// Inserts a new block.
     Insert {
-        /// Its name.
+        /// Id of the new block.
         block: BlockId,
-        /// Its place.
+        /// Fractional index that orders it in the note.
         pos: String,
-        /// Its text.
+        /// Its initial text.
         text: String,
     },
     /// Gives a block another place.
     Move {
-        /// Which block.
+        /// The block that's moved.
         block: BlockId,
-        /// Its new place.
+        /// Its new fractional index.
         pos: String,
     },
 }
@@ -239,7 +239,7 @@ impl NoteDoc {
         Ok(note)
     }
 
-    /// Its name.
+    /// The note's document id.
     pub fn id(&self) -> DocId {
         self.id
     }

@@ -22,9 +22,9 @@ pub enum ExecutionStatus {
     Queued,
     /// The kernel works on it.
     Running,
-    /// Done.
+    /// Finished without an exception.
     Ok,
-    /// The cell raised.
+    /// Ended with an exception.
     Error,
     /// Stopped by the user, or by the program's end.
     Interrupted,
@@ -66,9 +66,9 @@ impl ExecutionStatus {
 pub struct BlobRef {
     /// The bytes' hash and name.
     pub blob: BlobHash,
-    /// Their media type.
+    /// Media type of the bytes, such as `image/png`.
     pub mime: String,
-    /// How many bytes.
+    /// Length in bytes.
     pub size: u64,
 }
 
@@ -76,20 +76,20 @@ pub struct BlobRef {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "output_type", rename_all = "snake_case")]
 pub enum OutputBody {
-    /// Printed text.
+    /// Text printed to a stream.
     Stream {
         /// `stdout` or `stderr`.
         name: String,
-        /// The text.
+        /// The printed text.
         text: String,
     },
     /// The value of the last expression.
     ExecuteResult {
-        /// The kernel's count.
+        /// The kernel's execution counter.
         execution_count: Option<u64>,
         /// Media type to content.
         data: serde_json::Map<String, serde_json::Value>,
-        /// About the data.
+        /// Jupyter metadata by media type.
         #[serde(default)]
         metadata: serde_json::Map<String, serde_json::Value>,
     },
@@ -97,15 +97,15 @@ pub enum OutputBody {
     DisplayData {
         /// Media type to content.
         data: serde_json::Map<String, serde_json::Value>,
-        /// About the data.
+        /// Jupyter metadata by media type.
         #[serde(default)]
         metadata: serde_json::Map<String, serde_json::Value>,
     },
-    /// An exception.
+    /// A Python exception.
     Error {
-        /// Its class.
+        /// The exception's class name.
         ename: String,
-        /// Its message.
+        /// The exception's message.
         evalue: String,
         /// Its traceback, a line each.
         traceback: Vec<String>,
@@ -115,7 +115,7 @@ pub enum OutputBody {
 /// One output, and the blob with the whole of it when the body holds only its beginning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellOutput {
-    /// What is shown.
+    /// What is shown, by kind of output.
     #[serde(flatten)]
     pub body: OutputBody,
     /// The whole, when the body was cut.
@@ -126,9 +126,9 @@ pub struct CellOutput {
 /// One run of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
-    /// Its name.
+    /// Unique id of the execution.
     pub id: ExecutionId,
-    /// Its cell.
+    /// The cell that was run.
     pub cell: BlockId,
     /// BLAKE3 hash (16 hexadecimal digits) of the code that ran: a cell whose code differs is stale.
     pub code: String,
@@ -136,7 +136,7 @@ pub struct Execution {
     pub started: i64,
     /// How long it took, milliseconds; `None` while it is under way or unknown.
     pub duration: Option<u64>,
-    /// How it stands.
+    /// How the execution ended, or that it's running.
     pub status: ExecutionStatus,
     /// The kernel's execution count.
     pub count: Option<u64>,

@@ -6,7 +6,7 @@ use crate::schema::TEXT_ENCODING;
 use automerge::transaction::Transactable;
 use automerge::{ActorId, Automerge, AutomergeError, LoadOptions, ObjId, ObjType, ROOT, ReadDoc};
 
-/// The document.
+/// A document that holds one plain text.
 pub struct PlainText {
     doc: Automerge,
     text: ObjId,

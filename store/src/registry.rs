@@ -15,7 +15,7 @@ use serde_json::Value;
 /// One version of a tool that the user, or an agent, has written in Python.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserTool {
-    /// Its name.
+    /// Name under which agents call the tool; unique in the registry.
     pub name: String,
     /// Its version, from 1.
     pub version: u64,
@@ -46,7 +46,7 @@ pub struct RegisteredTool {
 }
 
 impl RegisteredTool {
-    /// The newest version.
+    /// Returns the newest version, approved or not.
     pub fn newest_version(&self) -> Option<&UserTool> {
         self.versions.last()
     }
@@ -77,18 +77,18 @@ impl std::fmt::Debug for RegistryDoc {
 /// What changes in the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RegistryWrite {
-    /// A new version.
+    /// A new version of a tool.
     Version(UserTool),
     /// Which version may be used; `None`: none.
     Approved {
-        /// Of which tool.
+        /// The tool's name.
         name: String,
-        /// The version.
+        /// The version that agents may use; `None` if none.
         version: Option<u64>,
     },
     /// The tool goes, with its versions.
     Removed {
-        /// Which.
+        /// The tool's name.
         name: String,
     },
 }

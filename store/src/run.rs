@@ -22,7 +22,7 @@ pub enum AgentState {
     Idle,
     /// A model is being called.
     Thinking,
-    /// Tools run.
+    /// Tool calls are being executed.
     Executing,
 }
 
@@ -30,7 +30,7 @@ pub enum AgentState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEnding {
-    /// With an answer.
+    /// Ended with a final answer.
     Done,
     /// The user stopped it.
     Cancelled,
@@ -51,12 +51,12 @@ pub enum RunOrigin {
     User,
     /// A schedule of the user's.
     Schedule {
-        /// Which.
+        /// The schedule that started it.
         schedule: DocId,
     },
     /// Another run, whose agent has handed a part of its work on.
     Agent {
-        /// Which.
+        /// The run whose agent started it.
         run: DocId,
     },
 }
@@ -75,13 +75,13 @@ pub struct RunAbout {
     pub volume: DocId,
     /// The note in which it was asked.
     pub note: Option<DocId>,
-    /// What was asked.
+    /// The user's message that the run answers.
     pub prompt: String,
-    /// The agent's name.
+    /// Name of the agent that runs.
     pub agent: String,
     /// When, milliseconds since 1970.
     pub start_time: i64,
-    /// When it ended.
+    /// When the run ended, in milliseconds since 1970; `None` while it's active.
     pub ended: Option<i64>,
     /// How it ended; `None` while it is under way.
     pub ending: Option<RunEnding>,
@@ -95,7 +95,7 @@ pub struct RunAbout {
     pub spent: CallUsage,
     /// At most so many US dollars, with all runs that it has handed work to; `None`: no limit of its own.
     pub budget: Option<f64>,
-    /// Who wanted it.
+    /// Who or what started the run.
     #[serde(default)]
     pub origin: RunOrigin,
     /// The phase that it is in, from 1, where its agent works in phases; else 0.
@@ -109,7 +109,7 @@ pub struct RunAbout {
 /// The device that a run belongs to: it alone goes on with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDevice {
-    /// Its workspace.
+    /// Id of the device's workspace.
     pub id: DocId,
     /// How it is called.
     pub name: String,
@@ -119,14 +119,14 @@ pub struct RunDevice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DecisionScope {
-    /// This call.
+    /// For this call only.
     #[default]
     Once,
     /// Calls like it in this run.
     Run,
-    /// In this volume.
+    /// For all runs in this volume.
     Project,
-    /// Everywhere.
+    /// For all runs in all volumes.
     Always,
 }
 
@@ -157,7 +157,7 @@ pub struct RunApproval {
     pub id: String,
     /// The step that asks.
     pub step: StepId,
-    /// The tool.
+    /// Name of the tool that needs approval.
     pub tool: String,
     /// What it would be given.
     pub arguments: Map<String, Value>,
@@ -198,7 +198,7 @@ impl RunApproval {
 pub struct CodePiece {
     /// Such as `Cell 3`.
     pub title: String,
-    /// The code.
+    /// The source code.
     pub text: String,
 }
 
@@ -207,7 +207,7 @@ pub struct CodePiece {
 pub struct TextHunk {
     /// Where, in bytes of the text after the change.
     pub at: usize,
-    /// What stood there.
+    /// The text that was replaced.
     pub removed: String,
     /// What stands there now.
     pub inserted: String,
@@ -222,21 +222,21 @@ pub struct TextHunk {
 pub enum ChangeKind {
     /// A note was made.
     Created {
-        /// Its first text.
+        /// The new file's text.
         text: String,
     },
     /// A note's text was changed.
     Edited {
-        /// Where.
+        /// The places that were changed, in order.
         hunks: Vec<TextHunk>,
     },
     /// A file was put into the trash.
     Deleted,
     /// A file that is no note got other bytes; `None`: it was not there.
     Bytes {
-        /// Before.
+        /// The bytes before the change; `None` if there was no file.
         before: Option<BlobHash>,
-        /// Now.
+        /// The bytes after the change; `None` if the file was deleted.
         after: Option<BlobHash>,
     },
 }
@@ -248,7 +248,7 @@ pub struct RunChange {
     pub number: u64,
     /// The step that made it.
     pub step: StepId,
-    /// Its volume.
+    /// The volume that holds the file.
     pub volume: DocId,
     /// The file, where it has an id.
     pub file: Option<DocId>,
@@ -256,7 +256,7 @@ pub struct RunChange {
     pub path: String,
     /// When, milliseconds since 1970.
     pub at: i64,
-    /// What was done.
+    /// How the file was changed.
     pub what: ChangeKind,
     /// The hunks that were taken back; of a change without hunks 0 stands for all of it.
     #[serde(default)]
@@ -282,7 +282,7 @@ impl std::fmt::Debug for RunDoc {
 /// What is to be written into a run's document at once.
 #[derive(Clone, Debug, Default)]
 pub struct RunWrite<'a> {
-    /// New steps.
+    /// Steps to add to the run.
     pub steps: Vec<&'a ExecutionStep>,
     /// Todos in their order, where they have changed. Those that are missing are removed.
     pub todos: Option<&'a [TodoItem]>,

@@ -23,15 +23,15 @@ pub enum DocumentKind {
     Workspace,
     /// File id to path.
     Volume,
-    /// Ordered blocks.
+    /// A note: ordered blocks of text.
     Note,
     /// Executions and their outputs, apart from the note's text.
     Outputs,
     /// A tree of messages.
     Session,
-    /// An execution graph.
+    /// An agent's run: steps, calls, approvals and cost.
     Run,
-    /// The user's tools.
+    /// The registry of the user's own tools.
     Registry,
     /// Who may speak to this device, or to this hub.
     Devices,

@@ -168,14 +168,14 @@ impl MessageTree {
         tree
     }
 
-    /// Adds a message.
+    /// Adds a message to the tree.
     pub fn add(&mut self, message: SessionMessage) {
         let parent = message.parents.first().copied().filter(|parent| self.messages.contains_key(parent));
         self.children.entry(parent).or_default().push(message.id);
         self.messages.insert(message.id, message);
     }
 
-    /// A message.
+    /// Returns the message with this id.
     pub fn get(&self, id: MessageId) -> Option<&SessionMessage> {
         self.messages.get(&id)
     }

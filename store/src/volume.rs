@@ -18,7 +18,7 @@ use std::panic::catch_unwind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
-    /// Markdown: a document.
+    /// A Markdown file, kept as a document.
     Note,
     /// A `.base` file, a view over the properties of notes: a document, too.
     Collection,
@@ -69,25 +69,25 @@ impl FileKind {
 pub struct FileEntry {
     /// Path inside the volume, `/` between parts.
     pub path: String,
-    /// What it is.
+    /// Kind of file: note, collection, script or attachment.
     pub kind: FileKind,
 }
 
 /// Which bytes an attachment has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileBytes {
-    /// Their hash.
+    /// BLAKE3 hash of the bytes.
     pub hash: BlobHash,
-    /// How many.
+    /// Size in bytes.
     pub size: u64,
 }
 
 /// What a volume's document lists beside its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ListedDocumentKind {
-    /// A session.
+    /// A conversation with an agent.
     Session,
-    /// A run.
+    /// A run of an agent.
     Run,
 }
 
@@ -111,7 +111,7 @@ impl ListedDocumentKind {
 /// What changes of others concern, as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChanges {
-    /// Files; `None`: gone.
+    /// Files that changed; `None` for those that were deleted.
     pub files: Vec<(DocId, Option<FileEntry>)>,
     /// Sessions and runs; of deleted ones the heads that whoever deleted them knew.
     pub listed: Vec<(ListedDocumentKind, DocId, Option<String>)>,

@@ -47,7 +47,7 @@ impl WorkspaceDoc {
         self.doc.save()
     }
 
-    /// All volumes.
+    /// Returns all volumes of the workspace by id.
     pub fn volumes(&self) -> BTreeMap<DocId, VolumeEntry> {
         let keys: Vec<String> = self.doc.keys(&self.volumes).collect();
         let read = |key: &String| {

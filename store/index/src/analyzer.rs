@@ -14,7 +14,7 @@ const MAX_WORD_CHARS: usize = 64;
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextWord {
-    /// The word, folded.
+    /// The word, folded for comparison: lower case, without accents.
     pub text: String,
     /// Its number in the text. An identifier has the number of its first part.
     pub position: usize,

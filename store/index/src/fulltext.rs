@@ -83,11 +83,11 @@ fn build_schema() -> (Schema, IndexFields) {
 /// How much is in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexCounts {
-    /// Notes.
+    /// Number of indexed notes.
     pub notes: usize,
-    /// Passages.
+    /// Number of indexed passages.
     pub passages: u64,
-    /// Bytes on disk.
+    /// Size of the index on disk, in bytes.
     pub bytes: u64,
     /// Passages, or windows of long ones, that are to be found by meaning.
     pub meanings: usize,
@@ -102,7 +102,7 @@ pub struct FullTextIndex {
     index: tantivy::Index,
     reader: IndexReader,
     writer: Mutex<IndexWriter>,
-    /// Those that answer.
+    /// The vectors that searches use.
     vectors: RwLock<VectorTable>,
     /// Those of another model, which take their place once they are whole.
     growing: RwLock<Option<VectorTable>>,
@@ -488,7 +488,7 @@ pub struct MissingVectors {
 }
 
 impl MissingVectors {
-    /// How many.
+    /// Number of passages that have no vector yet.
     pub fn len(&self) -> usize {
         self.docs.len()
     }
@@ -518,7 +518,7 @@ impl MissingVectors {
     }
 }
 
-/// A stored field.
+/// Returns the stored text of a field, empty if it has none.
 pub(crate) fn stored_text(doc: &TantivyDocument, field: Field) -> String {
     doc.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
 }

@@ -28,9 +28,9 @@ use store::DocId;
 /// What a passage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PassageKind {
-    /// Text.
+    /// Text outside code.
     Prose,
-    /// Code.
+    /// Code of a cell or a fenced block.
     Code,
     /// What a cell printed or returned.
     Output,
@@ -78,13 +78,13 @@ impl PassageKind {
 pub struct IndexedPassage {
     /// Where in its document: `block`, `cell/output/2`, a step, a message.
     pub place: String,
-    /// What it is.
+    /// Kind of content: text, code, output or conversation.
     pub kind: PassageKind,
     /// The language of its code, else nothing.
     pub lang: String,
     /// The headings above it, the outermost first.
     pub heading: String,
-    /// Its text.
+    /// The passage's text.
     pub text: String,
     /// Whether a todo stands in it.
     pub todo: bool,
@@ -95,7 +95,7 @@ pub struct IndexedPassage {
 }
 
 impl IndexedPassage {
-    /// An empty one.
+    /// Makes an empty passage of this kind.
     pub fn new(kind: PassageKind) -> IndexedPassage {
         let (place, lang, heading, text) = Default::default();
         IndexedPassage { place, kind, lang, heading, text, todo: false, done: false, links: Vec::new() }
@@ -111,13 +111,13 @@ pub fn link_name(path: &str) -> String {
 /// A note as the index takes it, or another document with passages: a session, a run, a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteText {
-    /// Its id.
+    /// Document id of the note.
     pub note: DocId,
     /// The name of its volume.
     pub volume: String,
     /// Its path inside; of what is no file, the name that stands in addresses before `#`.
     pub path: String,
-    /// Its title.
+    /// Title of the note.
     pub title: String,
     /// Its tags, without `#`.
     pub tags: Vec<String>,
@@ -135,7 +135,7 @@ pub struct NoteText {
 pub struct IndexError {
     /// What was tried, in the past.
     pub what: &'static str,
-    /// The reason.
+    /// What went wrong.
     pub why: String,
     /// Whether trying again later can help, because the disk was full or refused.
     pub disk: bool,

@@ -16,13 +16,13 @@ pub enum QueryAtom {
     },
     /// Words one after another.
     Phrase(String),
-    /// `tag:`
+    /// `tag:NAME`, a tag or one below it.
     Tag(String),
     /// `path:`, a part of the path.
     Path(String),
     /// `title:`, words of the title.
     Title(String),
-    /// `in:`
+    /// `in:KIND`, a kind of passage.
     In(PassageKind),
     /// `lang:`, the language of code.
     Lang(String),
@@ -40,7 +40,7 @@ pub enum QueryAtom {
 /// Some pieces of which one must fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryGroup {
-    /// The pieces.
+    /// The alternatives, one of which must match.
     pub atoms: Vec<QueryAtom>,
     /// Whether none may fit instead.
     pub not: bool,

@@ -34,9 +34,9 @@ pub enum SearchMode {
     /// Words and meaning, as far as there are vectors.
     #[default]
     Both,
-    /// Words alone.
+    /// Full text only.
     Words,
-    /// Meaning alone.
+    /// Vectors only.
     Meaning,
 }
 
@@ -89,10 +89,10 @@ impl Default for RankingWeights {
     }
 }
 
-/// A question.
+/// What to search for, and how.
 #[derive(Clone, Debug, Default)]
 pub struct SearchRequest {
-    /// What was typed.
+    /// The query as the user typed it.
     pub text: String,
     /// How many notes to answer with.
     pub limit: usize,
@@ -118,9 +118,9 @@ pub struct SearchRequest {
 /// One share of a score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScorePart {
-    /// Of what.
+    /// Name of the signal that adds to the score.
     pub name: String,
-    /// How much.
+    /// What it adds to the score.
     pub value: f32,
 }
 
@@ -164,13 +164,13 @@ impl HitReason {
 /// A note that fits, by its best passage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoteHit {
-    /// The note.
+    /// Document id of the note.
     pub note: DocId,
     /// The name of its volume.
     pub volume: String,
-    /// Its path inside.
+    /// The note's path relative to the volume's root.
     pub path: String,
-    /// Its title.
+    /// The note's title.
     pub title: String,
     /// The headings above the passage.
     pub heading: String,
@@ -180,7 +180,7 @@ pub struct NoteHit {
     pub kind: PassageKind,
     /// When its note was changed, milliseconds since 1970.
     pub modified: i64,
-    /// The passage.
+    /// The text of the passage.
     pub text: String,
     /// Its score, 0 to about 1.
     pub score: f32,

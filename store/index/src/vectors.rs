@@ -53,7 +53,7 @@ pub(crate) struct VectorTable {
     path: PathBuf,
     /// What was in the file when it was opened.
     mapped: Option<OwnedBytes>,
-    /// What came since.
+    /// Vectors added since the table was last written.
     fresh: Vec<u8>,
     slots: HashMap<u64, usize>,
     /// The signs of each record's numbers, whole words for each.
@@ -249,7 +249,7 @@ impl VectorTable {
         differing_bits(&self.signs, places, &to)
     }
 
-    /// A kept vector.
+    /// Returns the vector in this slot.
     pub(crate) fn vector(&self, slot: usize) -> Vec<f32> {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A row whose sum does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadRow {
-    /// Its table.
+    /// The table that holds the row.
     pub table: String,
     /// Its first columns, for a person to read.
     pub key: String,

@@ -17,11 +17,11 @@ const MARKER_FORMAT: i64 = 1;
 /// Where a volume lies on this device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeMount {
-    /// The volume.
+    /// Document id of the volume.
     pub id: DocId,
-    /// Its name.
+    /// The volume's name as the user sees it.
     pub name: String,
-    /// Its folder.
+    /// Absolute path of the volume's folder on this device.
     #[serde(with = "path_form")]
     pub path: PathBuf,
 }

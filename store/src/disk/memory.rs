@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How a commit is to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitFault {
-    /// No room.
+    /// The disk is full.
     Full,
-    /// No permission.
+    /// The disk is read-only.
     ReadOnly,
-    /// The device.
+    /// The device reports an I/O error.
     Io,
 }
 
@@ -33,17 +33,17 @@ impl CommitFault {
 /// A row of which a byte is to be flipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultyRow {
-    /// A journal record.
+    /// A journal record, by its number.
     Journal(u64),
-    /// A chunk.
+    /// A chunk, by its sequence number.
     Chunk(i64),
-    /// A block's text.
+    /// The text of one block.
     Block(DocId, BlockId),
-    /// A small value.
+    /// A value of the table `meta`, by its key.
     Meta(String),
     /// What is known of a file.
     File(DocId, String),
-    /// A blob.
+    /// A blob, by its hash.
     Blob(BlobHash),
 }
 
@@ -93,7 +93,7 @@ struct StoredChunk {
 }
 
 impl MemoryDisk {
-    /// An empty disk.
+    /// Makes an empty disk in memory.
     pub fn new() -> MemoryDisk {
         MemoryDisk::default()
     }

@@ -56,7 +56,7 @@ impl PartialBlobs {
     /// The system's; what has come is still there then.
     pub fn finish_blob(&self, hash: BlobHash, blobs: &BlobStore) -> Result<bool, DiskError> {
         let path = self.partial_path(hash);
-        let fail = |error: io::Error| DiskError::from_io("checking what came from another device", &path, &error);
+        let fail = |error: io::Error| DiskError::from_io("checking data received from another device", &path, &error);
         let mut file = File::options().read(true).write(true).open(&path).map_err(fail)?;
         let (mut hasher, mut block) = (BlobHasher::default(), vec![0; PARTIAL_HASH_BLOCK_BYTES]);
         loop {

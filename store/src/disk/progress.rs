@@ -99,7 +99,7 @@ impl ProgressFile {
         ProgressFile { file, recorded: LogProgress::read(database).unwrap_or_default() }
     }
 
-    /// Keeps nothing.
+    /// Makes a progress file that stores nothing.
     pub(super) fn disabled() -> ProgressFile {
         ProgressFile { file: None, recorded: LogProgress::default() }
     }

@@ -20,7 +20,7 @@ const SALVAGE_DATABASE_FILE: &str = "tracebook.db.salvage";
 /// What came of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableCount {
-    /// Its name.
+    /// Name of the table.
     pub table: String,
     /// Rows that are in the new database.
     pub kept: u64,

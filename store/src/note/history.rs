@@ -19,7 +19,7 @@ pub struct NoteChange {
     pub operations: u64,
     /// What it was made for, such as `import`, if it says so.
     pub message: Option<String>,
-    /// Its hash.
+    /// automerge hash of the change.
     pub hash: ChangeHash,
     first_op: u64,
     parents: Vec<u32>,
@@ -30,14 +30,14 @@ pub struct NoteChange {
 pub struct NotePast {
     /// The changes, oldest first.
     pub moments: Vec<NoteChange>,
-    /// Who wrote them.
+    /// Authors of the note's changes, by number.
     pub actors: Vec<ActorId>,
 }
 
 /// A stretch of text that came by one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthoredPassage {
-    /// Bytes.
+    /// Length of the passage in bytes.
     pub length: usize,
     /// Its place in [`NotePast::moments`]; `None` where the document does not tell.
     pub moment: Option<usize>,

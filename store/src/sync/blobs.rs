@@ -37,7 +37,7 @@ const SLOW_PIECE_MS: i64 = 600;
 /// A blob, and the volume with which it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeBlob {
-    /// The volume.
+    /// The volume that the attachment belongs to.
     pub volume: DocId,
     /// What it is called.
     pub hash: BlobHash,
@@ -87,62 +87,62 @@ pub enum CheckOutcome {
 pub enum BlobCommand {
     /// Send this, as a message of [`BLOBS_TOPIC`].
     Send {
-        /// Over which connection.
+        /// The connection to send over.
         link: LinkId,
-        /// The message.
+        /// The encoded message.
         data: Vec<u8>,
     },
     /// See how much of it is here, and call [`BlobTransfers::looked`]; [`BlobTransfers::failed`] where that cannot be
     /// seen.
     Probe {
-        /// Which.
+        /// The attachment to look for on this device.
         item: VolumeBlob,
     },
     /// Read a piece, and call [`BlobTransfers::decode`].
     Read {
-        /// Who asks.
+        /// The connection that asked for it.
         link: LinkId,
-        /// Of which.
+        /// The attachment to read.
         item: VolumeBlob,
-        /// From where on.
+        /// Where to start reading, in bytes.
         offset: u64,
     },
     /// Put this behind what is there of it: the file ends here, whatever it held beyond. Call [`BlobTransfers::failed`]
     /// where that fails. In order, and before a [`BlobCommand::Check`] that follows.
     Write {
-        /// Of which.
+        /// The attachment to write.
         item: VolumeBlob,
-        /// Where.
+        /// Where to write, in bytes.
         offset: u64,
-        /// What.
+        /// The bytes to write.
         bytes: Vec<u8>,
-        /// From whom.
+        /// The connection that they came from.
         link: LinkId,
     },
     /// Check its hash and keep it, or throw it away; call [`BlobTransfers::checked`].
     Check {
-        /// Which.
+        /// The attachment whose hash is to be checked.
         item: VolumeBlob,
     },
-    /// It is here.
+    /// An attachment is complete and checked.
     Arrived {
-        /// Which.
+        /// The attachment that arrived.
         item: VolumeBlob,
-        /// Bytes.
+        /// Its size in bytes.
         size: u64,
     },
-    /// For the log.
+    /// A line for the sync log.
     Log {
-        /// Of whom.
+        /// The connection that the line is about.
         link: LinkId,
-        /// What.
+        /// The text of the line.
         words: &'static str,
     },
     /// The peer does not take something, and why: for the log.
     Refused {
-        /// Who.
+        /// The connection of the peer that refused.
         link: LinkId,
-        /// Why.
+        /// The reason, for the log.
         words: &'static str,
     },
 }
@@ -184,7 +184,7 @@ struct WantedBlob {
     origin: BlobOrigin,
 }
 
-/// One connection.
+/// What is known about one connection.
 struct BlobPeer {
     peer: PeerId,
     /// Whether it keeps what it is brought: then it is offered what is here.

@@ -74,7 +74,7 @@ pub(crate) fn split_chunks(mut bytes: &[u8]) -> Option<Vec<(ChunkKind, &[u8])>> 
 pub(crate) enum ChunkKind {
     /// All of a document.
     Document,
-    /// One change.
+    /// A chunk that holds one change.
     Change,
 }
 
@@ -123,7 +123,7 @@ fn check_change(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
 /// Columns: of each its specification and its length.
 type ChunkColumns = Vec<(u64, u64)>;
 
-/// What columns follow.
+/// Reads the list of columns that follow in a chunk.
 fn read_columns(bytes: &[u8]) -> Result<(ChunkColumns, &[u8]), &'static str> {
     let (count, mut rest) = read_leb128(bytes)?;
     let mut columns = Vec::new();

@@ -56,37 +56,37 @@ pub type SharePolicy = Box<dyn Fn(DocId) -> DocumentAccess + Send>;
 pub enum PeersOutput {
     /// Send these bytes, as one message. In the order in which they are given.
     Send {
-        /// Over which connection.
+        /// The connection to send over.
         link: LinkId,
-        /// The bytes.
+        /// The encoded message.
         bytes: Vec<u8>,
     },
     /// Close the connection; here it is forgotten already.
     Close {
-        /// Which.
+        /// The connection to close.
         link: LinkId,
         /// Why, for the log.
         why: String,
     },
     /// A peer has greeted, and is taken in.
     Greeted {
-        /// Over which connection.
+        /// The connection that's now open.
         link: LinkId,
-        /// Who.
+        /// The peer's id, as it gave it.
         peer: PeerId,
         /// What it says of itself.
         metadata: PeerMetadata,
     },
     /// Read the document from the disk and call [`SyncPeers::loaded`].
     Load {
-        /// Which.
+        /// The document to read from disk.
         doc: DocId,
     },
     /// Append these changes to the document, durably, and call [`SyncPeers::stored`] or [`SyncPeers::refused`].
     Store {
-        /// Whose.
+        /// The document to write to disk.
         doc: DocId,
-        /// To answer with.
+        /// Ticket to confirm the write with.
         ticket: DiskTicket,
         /// From whom, of several the last.
         link: LinkId,
@@ -95,38 +95,38 @@ pub enum PeersOutput {
     },
     /// Somebody said something about a document.
     Ephemeral {
-        /// Over which connection.
+        /// The connection that it came over.
         link: LinkId,
-        /// About which.
+        /// The document that the message is about.
         doc: DocId,
-        /// Who said it.
+        /// The peer that wrote it, which may be behind a hub.
         from: PeerId,
-        /// What; CBOR.
+        /// The CBOR content.
         data: Vec<u8>,
     },
     /// The peer does not have the document, or does not share it.
     Absent {
-        /// Which peer.
+        /// The peer that doesn't have the document.
         link: LinkId,
-        /// Which document.
+        /// The document that it lacks.
         doc: DocId,
         /// Whether we have it.
         ours: bool,
     },
     /// Whether both have the same of a document has changed; see [`SyncPeers::is_in_sync`].
     SyncChanged {
-        /// With whom.
+        /// The connection whose state changed.
         link: LinkId,
-        /// Which document.
+        /// The document that was compared.
         doc: DocId,
-        /// Whether they have.
+        /// Whether both sides now have the same changes.
         same: bool,
     },
     /// Something was not taken from a peer, which stays connected.
     Refused {
-        /// From whom.
+        /// The connection that the message came from.
         link: LinkId,
-        /// About which document.
+        /// The document that the message was about.
         doc: DocId,
         /// Why, for the log.
         why: String,
@@ -134,25 +134,25 @@ pub enum PeersOutput {
     /// A Tracebook peer compares what it has of a volume with what we have: call [`SyncPeers::scoped`] with the
     /// volume's documents.
     NeedVolumeDocs {
-        /// Which peer.
+        /// The peer to compare with.
         link: LinkId,
-        /// The volume.
+        /// The volume to compare.
         scope: DocId,
     },
     /// Of these documents both have the same; they are not spoken about until they change.
     Agreed {
-        /// With whom.
+        /// The connection over which both sides agreed.
         link: LinkId,
-        /// Which.
+        /// Documents that are the same on both sides.
         docs: Vec<DocId>,
     },
     /// A Tracebook peer sent something of ours.
     Extension {
-        /// From whom.
+        /// The connection that it came from.
         link: LinkId,
         /// What it is about.
         topic: String,
-        /// Its content.
+        /// The content, which this crate doesn't read.
         data: Vec<u8>,
     },
 }
@@ -231,7 +231,7 @@ fn new_sync_state(read_only: bool) -> sync::State {
     if read_only { sync::State::new_read_only() } else { sync::State::new() }
 }
 
-/// One connection.
+/// What is known about one connection.
 struct SyncPeer {
     /// Whether we are the one who connected.
     dialed: bool,

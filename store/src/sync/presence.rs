@@ -48,7 +48,7 @@ pub struct PresentPerson {
     pub name: String,
     /// The beginning of its key, where it has one.
     pub device: String,
-    /// Their carets.
+    /// Their carets and selections, in drawing order.
     pub carets: Vec<CaretMark>,
     /// The cells that they run.
     pub running: Vec<BlockId>,

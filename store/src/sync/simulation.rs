@@ -22,7 +22,7 @@ const DOCS: [DocId; 8] = {
 /// The volume that they belong to.
 const VOLUME: DocId = DOCS[0];
 
-/// SplitMix64.
+/// SplitMix64, a seeded random number generator.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -62,7 +62,7 @@ struct SimulatedDevice {
     actor: ActorId,
     /// What its heads came to, and how many chunks there were then: kept for the next start.
     prints: BTreeMap<DocId, (usize, HeadsHash)>,
-    /// Whether it compares.
+    /// Whether it compares sets of documents before it syncs them.
     compares: bool,
 }
 

@@ -44,12 +44,12 @@ pub struct PeerMetadata {
     pub blobs: Option<u64>,
 }
 
-/// One message.
+/// One message of the sync protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireMessage {
     /// First word of who connected.
     Join {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
         /// The versions of the protocol that it speaks.
         versions: Vec<String>,
@@ -58,9 +58,9 @@ pub enum WireMessage {
     },
     /// The answer to it.
     Peer {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
-        /// To whom.
+        /// Peer id of the receiver.
         target: PeerId,
         /// The version that is spoken from now on.
         version: String,
@@ -69,96 +69,96 @@ pub enum WireMessage {
     },
     /// The sender is about to go.
     Leave {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
     },
     /// A sync message about a document that the sender does not have.
     Request {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
-        /// To whom.
+        /// Peer id of the receiver.
         target: PeerId,
-        /// Which document.
+        /// The document that's asked for.
         doc: DocId,
-        /// automerge's sync message.
+        /// automerge's encoded sync message.
         data: Vec<u8>,
     },
-    /// A sync message.
+    /// Changes to a document, or what the sender has of it.
     Sync {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
-        /// To whom.
+        /// Peer id of the receiver.
         target: PeerId,
-        /// Which document.
+        /// The document that's synced.
         doc: DocId,
-        /// automerge's sync message.
+        /// automerge's encoded sync message.
         data: Vec<u8>,
     },
     /// The sender does not have the document, or does not share it.
     Unavailable {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
-        /// To whom.
+        /// Peer id of the receiver.
         target: PeerId,
-        /// Which document.
+        /// The document that the sender doesn't have.
         doc: DocId,
     },
     /// Said to all who look at a document, and kept by nobody.
     Ephemeral {
         /// Who said it first; not always who passed it on.
         sender: PeerId,
-        /// To whom.
+        /// Peer id of the receiver.
         target: PeerId,
         /// Counts up within the session.
         count: u64,
         /// The sender's session: a new one each time that it starts.
         session: String,
-        /// About which document.
+        /// The document that the message is about.
         doc: DocId,
         /// What; CBOR, since JavaScript's peers read it as such.
         data: Vec<u8>,
     },
     /// The protocol was broken.
     Error {
-        /// How.
+        /// What went wrong, as the sender describes it.
         message: String,
     },
     /// The sender wants to hear of the heads that others have, or no longer.
     Subscription {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
-        /// To whom.
+        /// Peer id of the receiver.
         target: PeerId,
-        /// Names of storages.
+        /// Ids of storages to subscribe to.
         add: Vec<String>,
-        /// Names of storages.
+        /// Ids of storages to unsubscribe from.
         remove: Vec<String>,
     },
     /// Heads that others have.
     RemoteHeads {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
-        /// To whom.
+        /// Peer id of the receiver.
         target: PeerId,
-        /// Of which document.
+        /// The document whose heads are reported.
         doc: DocId,
         /// Storage, its heads as it writes them, and when it said so (milliseconds since 1970).
         heads: Vec<(String, Vec<String>, u64)>,
     },
     /// Of Tracebook's peers among each other.
     Extension {
-        /// Who.
+        /// Peer id of the sender.
         sender: PeerId,
-        /// To whom.
+        /// Peer id of the receiver.
         target: PeerId,
         /// What it is about; see [`super::peers`].
         topic: String,
-        /// Its content.
+        /// The content, read by the extension only.
         data: Vec<u8>,
     },
     /// A message of a kind that is not known here; to be passed over.
     Unknown {
-        /// Its kind.
+        /// The message's type as it was sent.
         kind: String,
     },
 }
@@ -169,15 +169,15 @@ pub enum WireError {
     /// More than [`MAX_MESSAGE_BYTES`] bytes.
     #[error("a message of {0} bytes is too large")]
     Large(usize),
-    /// Not a message.
+    /// The bytes aren't a message of the protocol.
     #[error("not a message of the protocol: {0}")]
     Bad(&'static str),
     /// It lacks a field.
     #[error("a message of kind \u{201c}{kind}\u{201d} lacks \u{201c}{field}\u{201d}")]
     Missing {
-        /// The message's kind.
+        /// Type of the message.
         kind: String,
-        /// The field.
+        /// Name of the missing field.
         field: &'static str,
     },
 }

@@ -97,7 +97,7 @@ enum NetworkInput {
     Types,
 }
 
-/// The embedded model.
+/// The bundled embedding model, MiniLM-L6-v2.
 pub struct MiniLm {
     model: Model,
     inputs: Vec<(NodeId, NetworkInput)>,

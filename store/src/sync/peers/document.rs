@@ -14,7 +14,7 @@ enum DocumentForm {
     /// As it is on disk, or will be once what came is there: one chunk with all of it, and its heads. Whoever has
     /// nothing of it is sent these bytes: to read a document and to write it anew is nearly all of a first sync.
     Whole(Vec<u8>, Vec<ChangeHash>),
-    /// Read.
+    /// The document is in memory.
     Loaded(Box<Automerge>),
 }
 
@@ -154,7 +154,7 @@ fn message_with_changes(state: &mut sync::State, heads: &[ChangeHash], changes: 
 
 /// Why a message was not taken.
 enum MessageRefusal {
-    /// automerge says no.
+    /// automerge can't apply the message.
     Refused(String),
     /// automerge failed, and what it has of the document is not to be trusted any more.
     Broken(String),
@@ -162,7 +162,7 @@ enum MessageRefusal {
 
 /// One chunk with all of a document.
 struct WholeDocument {
-    /// Who sent it.
+    /// The connection that sent it.
     from: LinkId,
     bytes: Vec<u8>,
     heads: Vec<ChangeHash>,

@@ -4,7 +4,7 @@ use super::{LinkId, PeersOutput, SyncPeers};
 use crate::sync::wire::{self, PeerId, PeerMetadata, WireMessage};
 
 impl SyncPeers {
-    /// `Join` or `Peer`.
+    /// Handles a `Join` or `Peer` message.
     pub(super) fn on_greeting(&mut self, link: LinkId, message: WireMessage) {
         let Some(peer) = self.links.get(&link) else { return };
         let (dialed, again) = (peer.dialed, peer.id.is_some());

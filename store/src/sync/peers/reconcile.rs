@@ -36,9 +36,9 @@ const SMALL_DIFFERENCE: usize = 4;
 /// The first byte of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReconcileOpcode {
-    /// Who dialed begins.
+    /// First message, from the side that dialed.
     Begin = 0,
-    /// And goes on.
+    /// Any later message.
     Next = 1,
     /// The answer to either.
     Answer = 2,
@@ -404,7 +404,7 @@ impl SyncPeers {
         let Some((rounds, number, table)) =
             talk.and_then(|talk| Some((&mut talk.rounds, talk.number, talk.table.as_ref()?)))
         else {
-            return self.fail_link(link, "it goes on comparing what it did not begin");
+            return self.fail_link(link, "it continues a comparison that it didn't start");
         };
         *rounds += 1;
         if *rounds > MAX_ROUNDS_PER_VOLUME {
@@ -468,7 +468,7 @@ impl SyncPeers {
     fn on_id_query(&mut self, link: LinkId, scope: DocId, bytes: &[u8]) {
         let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.comparisons.get_mut(&scope));
         let Some(VolumeComparison { rounds, named_docs: named, number, table: Some(table), .. }) = talk else {
-            return self.fail_link(link, "it goes on comparing what it did not begin");
+            return self.fail_link(link, "it continues a comparison that it didn't start");
         };
         *rounds += 1;
         let (prints, rest) = bytes.as_chunks::<{ size_of::<HeadsHash>() }>();
