@@ -511,7 +511,7 @@ command_table!(
                 command_argument("read", ArgumentForm::Values, "a folder or file that they may read"),
                 command_argument("write", ArgumentForm::Values, "a folder or file that they may read and write"),
                 command_argument("network", ArgumentForm::Flag, "they may use the network"),
-                command_argument("none", ArgumentForm::Flag, "nothing beyond the note's folder any more"),
+                command_argument("none", ArgumentForm::Flag, "revoke all grants beyond the note's folder"),
             ],
         }),
     },
@@ -565,7 +565,7 @@ command_table!(
         "script.runs",
         "Run scripts while I type, or not",
         &[],
-        "Run a .py file half a second after the last key, or only when that is asked for.",
+        "Turn running a .py file half a second after the last key on or off.",
     ),
     TextSpelling = window_command(
         "text.spelling",
@@ -591,18 +591,14 @@ command_table!(
         "Ask an agent",
         "ask",
         &[
-            command_argument("TEXT", ArgumentForm::Needed, "what is to be done; `-`: as standard input says"),
+            command_argument("TEXT", ArgumentForm::Needed, "the goal; `-` reads it from standard input"),
             command_argument(
                 "project",
                 ArgumentForm::Value,
                 "the volume in which it works; the one around this folder when left out"
             ),
             command_argument("note", ArgumentForm::Value, "the note that it is about"),
-            command_argument(
-                "session",
-                ArgumentForm::Value,
-                "the session that it goes on with; a new one when left out"
-            ),
+            command_argument("session", ArgumentForm::Value, "the session to continue; a new one by default"),
             command_argument(
                 "from",
                 ArgumentForm::Value,
@@ -695,7 +691,7 @@ command_table!(
                 "with add: the day from which on it does not count, `2027-01-31`"
             ),
         ],
-        "List what came of earlier work, or what was done lately; say what bears on a goal; add, consolidate, forget.",
+        "List experiences or recent work, show what's relevant to a goal, add, consolidate or forget.",
     ),
     AgentTasks = command_line_form(
         "agent.tasks",
@@ -710,10 +706,9 @@ command_table!(
         "Schedule work",
         "schedule",
         work::SCHEDULE_ARGUMENTS,
-        "Have work begin by itself, by cron expressions, while the window or `schedule watch` is open; `due` begins \
-         what is due and ends with it. What needs approval waits for it. Of what was missed the last counts, where it \
-         is no longer ago than --within. A time that summer time leaves out begins right after it; one that comes \
-         twice begins once.",
+        "Start work automatically by cron expressions, while the window or `schedule watch` is open. `due` starts what \
+         is due, then exits. If times were missed, only the last one is made up for, within --within. A time skipped by \
+         the change to summer time starts right after the gap; one that occurs twice starts once.",
     ),
     MemoryTraces = command_line_form(
         "memory.traces",
@@ -743,7 +738,7 @@ command_table!(
             command_argument(
                 "whole",
                 ArgumentForm::Flag,
-                "what tools said in full, also where the run keeps only its beginning"
+                "full tool results, including those the run keeps only in part"
             ),
         ],
         "Print the steps of a run; with --json a line each.",
@@ -761,9 +756,13 @@ command_table!(
             command_argument(
                 "merge",
                 ArgumentForm::Value,
-                "tell the current branch what came of the one that ends with this message"
+                "bring the result of the branch that ends with this message into the current branch"
             ),
-            command_argument("into", ArgumentForm::Value, "with --merge: the end of the branch that is told"),
+            command_argument(
+                "into",
+                ArgumentForm::Value,
+                "with --merge: the last message of the branch that gets the result"
+            ),
             command_argument(
                 "compare",
                 ArgumentForm::Value,
@@ -785,7 +784,7 @@ command_table!(
             command_argument("deny", ArgumentForm::Flag, "deny it"),
             command_argument("scope", ArgumentForm::Value, "how far that reaches: once, run, project, always"),
             command_argument("arguments", ArgumentForm::Value, "do this instead: JSON"),
-            command_argument("comment", ArgumentForm::Value, "what the agent is told"),
+            command_argument("comment", ArgumentForm::Value, "a comment for the agent"),
             command_argument("all", ArgumentForm::Flag, "also what was decided"),
             command_argument("find", ArgumentForm::Value, "only those that hold this word"),
             command_argument("rules", ArgumentForm::Flag, "the rules that decisions have made"),
@@ -991,7 +990,7 @@ command_table!(
         "agent.stop",
         "Stop the agent",
         &[],
-        "Stop the run; what came by then is kept and it can be resumed."
+        "Stop the run. Its results so far are kept, and you can resume it."
     ),
     AgentResume = window_command(
         "agent.resume",
@@ -1100,9 +1099,9 @@ command_table!(
         &[
             command_argument("NAME", ArgumentForm::Optional, "what it is kept as; `search @NAME` asks it"),
             command_argument("QUERY", ArgumentForm::Optional, "what is asked"),
-            command_argument("forget", ArgumentForm::Flag, "forget the search of that name"),
+            command_argument("forget", ArgumentForm::Flag, "delete the saved search with this name"),
         ],
-        "List the searches that are kept, or keep one.",
+        "List saved searches, or save one.",
     ),
     WorkspaceBackup = command_line_form(
         "workspace.backup",
@@ -1156,7 +1155,7 @@ command_table!(
             command_argument(
                 "NAME",
                 ArgumentForm::Optional,
-                "the name, as in ${NAME} in config.yaml; a variable of that name goes first"
+                "the name, as in ${NAME} in config.yaml; an environment variable with this name takes precedence"
             ),
         ],
         "Keep keys in the system's keyring or, where there is none, in an encrypted file; `set` reads the value from \
@@ -1235,7 +1234,7 @@ command_table!(
         "Pair a device",
         "pair",
         sharing::PAIR,
-        "Make this device acquainted with another one or with a hub, by a code of eight digits that is used once.",
+        "Pair this device with another device or a hub, using a one-time code of eight digits.",
     ),
     SyncHub = command_line_form(
         "sync.hub",

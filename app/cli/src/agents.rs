@@ -501,7 +501,7 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
         let text = sessions::read_input_file(scene, &file)?;
         let one = serde_json::from_str::<UserTool>(&text).map(|tool| vec![tool]);
         let read = one.or_else(|_| serde_json::from_str::<Vec<UserTool>>(&text));
-        let read = read.map_err(|error| CliError::usage(format!("{file}: it is no file of tools: {error}")))?;
+        let read = read.map_err(|error| CliError::usage(format!("{file}: not a tool file: {error}")))?;
         for tool in read {
             scene.handle.command(Command::ProposeTool { tool: Box::new(tool) })?;
         }
@@ -553,7 +553,7 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             return Ok(EXIT_DONE);
         } else {
             let network = if newest.network { "may use the network" } else { "no network" };
-            let state = if tool.has_pending_version() { "waits for your word" } else { "approved" };
+            let state = if tool.has_pending_version() { "waiting for approval" } else { "approved" };
             writeln!(scene.out, "{} version {}, {network}, {state}", newest.name, newest.version)?;
             writeln!(scene.out, "{}\n\n{}", newest.description, newest.code)?;
             return Ok(EXIT_DONE);

@@ -32,7 +32,7 @@ fn perform_move(scene: &mut CommandContext<'_>, command: Command) -> Result<(), 
     match scene.handle.wait_on_disk(Some(MOVE_TIMEOUT), look)? {
         Some(problems) if problems.is_empty() => Ok(export::open_note::wait_until_saved(scene.handle)?),
         Some(problems) => Err(CliError::workspace(problems)),
-        None => Err(CliError::workspace("the move takes longer than ten minutes; it goes on at the next start")),
+        None => Err(CliError::workspace("the move didn't finish within ten minutes; it continues at the next start")),
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
         return Err(CliError::usage("--none takes all back: it stands alone".to_owned()));
     }
     if let Some(path) = read.iter().chain(&write).find(|path| !path.exists()) {
-        return Err(CliError::usage(format!("{}: there is no such folder or file to grant", path.display())));
+        return Err(CliError::usage(format!("{}: no such file or folder; grant one that exists", path.display())));
     }
     let mut granted = scene.handle.read(move |session| session.kernel_grant(note))?;
     if nothing || network || !read.is_empty() || !write.is_empty() {

@@ -77,7 +77,7 @@ fn move_to_trash(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), Cl
     match scene.handle.wait(Some(DELETION_TIMEOUT), look)? {
         Some(problems) if problems.is_empty() => Ok(export::open_note::wait_until_saved(scene.handle)?),
         Some(problems) => Err(CliError::workspace(problems)),
-        None => Err(CliError::workspace("it takes longer than a minute; it goes on at the next start")),
+        None => Err(CliError::workspace("this didn't finish within a minute; it continues at the next start")),
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Res
     {
         Ok(kept) => kept,
         Err(why) => {
-            writeln!(scene.errors, "tracebook: exported without what came with the notebook: {why}")?;
+            writeln!(scene.errors, "tracebook: exported without the notebook's original metadata: {why}")?;
             None
         }
     };

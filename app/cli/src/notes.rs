@@ -50,7 +50,7 @@ pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
 fn print_passage(scene: &mut CommandContext<'_>, path: &str, place: &str) -> Result<u8, CliError> {
     let note = resolve::resolve_note(scene, path)?;
     let held = export::open_note::hold_note(scene.handle, note)?;
-    let none = || CliError::usage(format!("there is no such passage in the note: {place}"));
+    let none = || CliError::usage(format!("the note has no such passage: {place}"));
     let mut parts = place.split('/');
     let block: BlockId = parts.next().and_then(|block| block.parse().ok()).ok_or_else(none)?;
     match (parts.next(), parts.next().map(str::parse::<usize>), parts.next()) {

@@ -32,7 +32,7 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
         number_option(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let explain = args.get_flag("explain");
     if let Some(said) = host::search::ParsedQuery::misread_filter(&text) {
-        writeln!(scene.errors, "{said}: it is looked for as a word")?;
+        writeln!(scene.errors, "{said}; searching for it as a word")?;
     }
     wait_for_index(scene)?;
     let search = scene.handle.search();

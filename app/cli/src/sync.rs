@@ -179,7 +179,7 @@ fn print_status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         writeln!(scene.out, "Nothing is shared. `tracebook sync share VOLUME ws://hub:port` begins.")?;
     }
     if paused {
-        writeln!(scene.out, "Paused; `tracebook sync resume` goes on.")?;
+        writeln!(scene.out, "Sync is paused. Run `tracebook sync resume` to continue.")?;
     }
     for (url, state, volumes) in hubs {
         let (reach, why) = connection_label(&state.reach);

@@ -22,7 +22,7 @@ pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     match action {
         "list" => list_plans(scene, args),
         "agents" => list_agents(scene, args),
-        "add" => add_task(scene, args, &needed("what is to be done")?),
+        "add" => add_task(scene, args, &needed("the task's goal")?),
         "plan" => plan_goal(scene, args, needed("the goal")?),
         "show" => {
             let (_, tasks, id) = find_plan(scene, &needed("which plan, or PLAN#TASK")?)?;
@@ -240,7 +240,9 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) ->
     let name = planner::slug(&goal);
     let path = args.get_one::<String>("plan").cloned().unwrap_or_else(|| format!("{TASKS_FOLDER}/{name}.md"));
     if !note_text_at(scene, volume, &path)?.is_empty() {
-        return Err(CliError::usage(format!("there is a plan of that name already; give another with --plan: {path}")));
+        return Err(CliError::usage(format!(
+            "a plan with that name already exists; choose another with --plan: {path}"
+        )));
     }
     write_note(scene, volume, &path, &task_block::plan_to_markdown(&goal, &tasks))?;
     writeln!(scene.out, "{path}")?;

@@ -62,12 +62,12 @@ pub(super) fn check_paths_exist(command: &str, args: &ArgMatches, here: &Path) -
         "open" => {
             let folder = copy::absolute(here, required_arg(args, "FOLDER")?);
             if !copy::is_folder(&folder) {
-                return Err(CliError::usage(format!("there is no such folder: {}", folder.display())));
+                return Err(CliError::usage(format!("no such folder: {}", folder.display())));
             }
         }
         "import" => {
             if let Some(missing) = import_paths(args, here).iter().find(|path| !path.exists()) {
-                return Err(CliError::usage(format!("there is no such file: {}", missing.display())));
+                return Err(CliError::usage(format!("no such file: {}", missing.display())));
             }
         }
         _ => {}
@@ -229,14 +229,14 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
     // All or nothing: two of one name would meet in the middle of the copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
     if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {
-        return Err(CliError::usage(format!("two of that name are to be imported: {}", paths[twin].display())));
+        return Err(CliError::usage(format!("two imports have the same name; rename one: {}", paths[twin].display())));
     }
     if let Some((twin, _)) = notebooks
         .iter()
         .enumerate()
         .find_map(|(at, notebook)| notebooks[..at].iter().any(|other| other.0 == notebook.0).then_some(notebook))
     {
-        return Err(CliError::usage(format!("two of that name are to be imported: {twin}")));
+        return Err(CliError::usage(format!("two imports have the same name; rename one: {twin}")));
     }
     let made = notebooks.iter().map(|(name, _)| Path::new(name));
     if let Some(why) = paths.iter().map(PathBuf::as_path).chain(made).find_map(|path| copy::taken(path, &root)) {

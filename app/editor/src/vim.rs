@@ -164,7 +164,7 @@ impl VimMachine {
         let visual = (self.mode, self.is_visual());
         let chosen = self.registers.chosen;
         let signed = |down: bool| if down { 1.0 } else { -1.0 };
-        #[allow(clippy::cast_precision_loss, reason = "a count that somebody typed")]
+        #[allow(clippy::cast_precision_loss, reason = "a count typed by the user")]
         let deeds = match press {
             VimKey::Letter(letter) => self.letter(letter, ground, at),
             VimKey::Escape => self.escape(ground, at),

@@ -24,11 +24,10 @@ use text::time_zone::ZoneClock;
 /// What was missed is made up for within so many seconds where nothing else is said.
 pub const DEFAULT_CATCH_UP_SECS: u64 = 12 * 3_600;
 /// What becomes of what was missed, and of the hours of summer time, for whoever makes a schedule.
-pub const CATCH_UP_POLICY_TEXT: &str = "Of all that was missed while nothing was open, only the last counts: it is \
-    made up for once \
-     where it is no longer ago than 12 hours (or as the schedule says), else it is left out, and that is said. A time \
-     that the change to summer time leaves out begins right after it; one that comes twice in autumn begins once, at \
-     the first.";
+pub const CATCH_UP_POLICY_TEXT: &str = "If times were missed while nothing was open, only the last one is made up \
+for, and only if it's no more than 12 hours ago (or as the schedule says); otherwise it's skipped, and the schedule \
+says so. A time skipped by the change to summer time starts right after the gap; one that occurs twice in autumn \
+starts once, at the first.";
 /// A clock that is set back by more milliseconds was wrong before.
 const MAX_TRUSTED_SETBACK_MS: i64 = 86_400_000;
 /// A longer expression is refused, in bytes.

@@ -55,10 +55,10 @@ pub fn find_fenced_calls(text: &str) -> Vec<FencedCall> {
 }
 
 fn parse_call(json: &str) -> Result<(String, Map<String, Value>), String> {
-    let value: Value = serde_json::from_str(json.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
-    let Value::Object(mut object) = value else { return Err("it is no JSON object".to_owned()) };
+    let value: Value = serde_json::from_str(json.trim()).map_err(|error| format!("it isn't valid JSON: {error}"))?;
+    let Value::Object(mut object) = value else { return Err("it isn't a JSON object".to_owned()) };
     let name = ["tool", "name", "toolId"].iter().find_map(|key| object.get(*key)?.as_str().map(str::to_owned));
-    let name = name.ok_or("it names no tool: {\"tool\": …, \"inputs\": {…}} is meant")?;
+    let name = name.ok_or("it names no tool; expected {\"tool\": …, \"inputs\": {…}}")?;
     let inputs = ["inputs", "arguments", "parameters"].iter().find_map(|key| object.remove(*key));
     match inputs {
         None => Ok((name, Map::new())),

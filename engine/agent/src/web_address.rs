@@ -35,7 +35,7 @@ impl WebAddress {
     /// # Errors
     /// A sentence that says why it is not fetched.
     pub fn read(text: &str) -> Result<WebAddress, String> {
-        let url = Url::parse(text.trim()).map_err(|error| format!("it is no address of the web ({error})"))?;
+        let url = Url::parse(text.trim()).map_err(|error| format!("it isn't a web address ({error})"))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err("only http and https can be fetched".to_owned());
         }

@@ -173,7 +173,7 @@ fn condition_path(
         Some(Value::Array(_)) => path.extend([YamlStep::Key(conditions.word), YamlStep::Index(place)]),
         Some(_) => path.push(YamlStep::Key(conditions.word)),
         None if place == 0 => {}
-        None => return Err("there is no such condition any more".to_owned()),
+        None => return Err("that condition no longer exists".to_owned()),
     }
     Ok(path)
 }

@@ -81,7 +81,7 @@ impl<'a> EvalScope<'a> {
         let deeper = EvalScope { depth: self.depth + 1, item: None, ..*self };
         match self.formulas.get(name).filter(|_| self.depth < MAX_FORMULA_DEPTH) {
             Some(formula) => deeper.eval(formula),
-            None => Err(format!("there is no such formula, or it asks for itself: {name}")),
+            None => Err(format!("the formula doesn't exist, or refers to itself: {name}")),
         }
     }
 

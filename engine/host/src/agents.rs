@@ -199,7 +199,7 @@ fn plugins(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
         let read = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
         match read.or_else(|_| serde_json::from_slice::<Vec<UserTool>>(&bytes)) {
             Ok(tools) => found.extend(tools),
-            Err(error) => problems.push(format!("it is no file of tools ({error}): {}", file.display())),
+            Err(error) => problems.push(format!("it isn't a tool file ({error}): {}", file.display())),
         }
     }
     (found, problems)

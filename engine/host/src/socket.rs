@@ -82,7 +82,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
             // Somebody else's folder of that name would let them stand between.
             let meta = std::fs::symlink_metadata(path)?;
             let mine = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0;
-            if mine { Ok(()) } else { Err(io::Error::other("it belongs to somebody else")) }
+            if mine { Ok(()) } else { Err(io::Error::other("the socket's folder belongs to another user")) }
         }
         other => other,
     }

@@ -467,7 +467,7 @@ impl VariableQuery {
 }
 
 fn send_result(done: zmq::Result<()>) -> Result<(), String> {
-    done.map_err(|error| format!("the kernel does not listen any more: {error}"))
+    done.map_err(|error| format!("the kernel stopped responding: {error}"))
 }
 
 /// One message to the host. One that cannot be delivered has nobody to want it: the end of the requests will tell.

@@ -49,7 +49,7 @@ pub(super) const PAIR: &[CommandArgument] = &[
     command_argument(
         "code",
         ArgumentForm::Value,
-        "the code that the other one shows; alone, it is looked for on the local network",
+        "the code shown on the other device; without an address, the local network is searched",
     ),
     command_argument("name", ArgumentForm::Value, "how this device is called; its host name when left out"),
     command_argument(

@@ -110,7 +110,7 @@ pub(super) fn parse_view(source: &str) -> ReadResult<AgentView> {
     if source.len() > MAX_VIEW_BYTES {
         return Err(format!("a view has at most {} kB", MAX_VIEW_BYTES >> 10));
     }
-    let value: Value = serde_json::from_str(source).map_err(|error| format!("it is no JSON: {error}"))?;
+    let value: Value = serde_json::from_str(source).map_err(|error| format!("it isn't valid JSON: {error}"))?;
     let whole = ViewObject::from_json(&value, "it", "a view")?;
     whole.reject_unknown_keys(&["title", "view"])?;
     let title = whole.get_string_or("title", "")?;

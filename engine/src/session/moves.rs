@@ -255,7 +255,7 @@ impl Session {
             let FileLocation::Path(to) = &file.to else { continue };
             let below = |at: usize| volume.files.contains_key(&to[..at]) && !leaves(&to[..at]);
             if (volume.files.contains_key(to) && !leaves(to)) || targets.contains(&to.as_str()) {
-                return Err(CommandError(format!("there is a file of that name already; choose another: {to}")));
+                return Err(CommandError(format!("a file with that name already exists; choose another: {to}")));
             }
             if let Some((at, _)) = to.match_indices('/').find(|(at, _)| below(*at)) {
                 return Err(CommandError(format!("a file is no folder: {}", &to[..at])));
@@ -323,7 +323,7 @@ impl Session {
                 Some((true, Some(_))) => {}
                 Some((false, _)) => return,
                 Some((true, None)) | None => {
-                    let why = "a move was given up: its volume has no folder on this device any more";
+                    let why = "a move was canceled: its volume no longer has a folder on this device";
                     return self.on_files_moved(turn, Err(why.to_owned()));
                 }
             }

@@ -111,7 +111,7 @@ impl Session {
         question: RunRequest,
     ) -> Result<(), CommandError> {
         if question.text.trim().is_empty() {
-            return Err(CommandError("say what is to be done".to_owned()));
+            return Err(CommandError("enter a goal".to_owned()));
         }
         if question.text.len() > MAX_PROMPT_BYTES {
             return Err(CommandError(format!(
@@ -120,7 +120,7 @@ impl Session {
             )));
         }
         if self.agents.run_summaries.contains_key(&question.run) {
-            return Err(CommandError("there is a run of that name already".to_owned()));
+            return Err(CommandError("a run with that id already exists".to_owned()));
         }
         match self.volumes.get(&question.volume) {
             None => return Err(CommandError(format!("there is no volume {}", question.volume))),

@@ -113,12 +113,12 @@ impl Session {
             return reject("a clock is at most 18 hours from UTC, and a window at most ten years");
         }
         match &new.work {
-            ScheduledWork::Goal { goal, .. } if goal.trim().is_empty() => return reject("say what is to be done"),
+            ScheduledWork::Goal { goal, .. } if goal.trim().is_empty() => return reject("enter a goal"),
             ScheduledWork::Goal { goal, .. } if goal.len() > MAX_SCHEDULE_GOAL_BYTES => {
                 return reject("a goal has at most 100 kB");
             }
             ScheduledWork::Cells { note, .. } if self.locate_file(*note).is_none() => {
-                return reject("there is no such note");
+                return reject("no such note");
             }
             ScheduledWork::Analyze { query } if query.query.trim().is_empty() => {
                 return reject("say what memory is asked");
@@ -142,10 +142,7 @@ impl Session {
     }
 
     pub(super) fn remove_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        self.schedules_state
-            .schedules
-            .remove(&id)
-            .ok_or_else(|| CommandError("there is no such schedule".to_owned()))?;
+        self.schedules_state.schedules.remove(&id).ok_or_else(|| CommandError("no such schedule".to_owned()))?;
         self.save_schedule(turn, id);
         Ok(())
     }
@@ -157,11 +154,8 @@ impl Session {
         id: DocId,
         paused: bool,
     ) -> Result<(), CommandError> {
-        let one = self
-            .schedules_state
-            .schedules
-            .get_mut(&id)
-            .ok_or_else(|| CommandError("there is no such schedule".to_owned()))?;
+        let one =
+            self.schedules_state.schedules.get_mut(&id).ok_or_else(|| CommandError("no such schedule".to_owned()))?;
         one.paused = paused;
         one.next = one.next_upcoming(turn.now).ok();
         self.save_schedule(turn, id);
@@ -172,9 +166,12 @@ impl Session {
     /// Begins what a schedule stands for now, whether it is due or not.
     pub(super) fn run_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         let one = self.schedules_state.schedules.get(&id).cloned();
-        let one = one.ok_or_else(|| CommandError("there is no such schedule".to_owned()))?;
+        let one = one.ok_or_else(|| CommandError("no such schedule".to_owned()))?;
         if self.is_schedule_active(id) {
-            return Err(CommandError(format!("the last time of {} is still under way, or waits for you", one.name)));
+            return Err(CommandError(format!(
+                "the last run of {} is still in progress or waiting for your approval",
+                one.name
+            )));
         }
         let now = turn.now;
         self.begin_scheduled(turn, id, &one, now, 0);
@@ -286,12 +283,12 @@ impl Session {
             }
             Some(volume) if volume.root.is_some() => {}
             Some(_) | None => {
-                let why = "its volume is not on this device any more".to_owned();
+                let why = "its volume is no longer on this device".to_owned();
                 return self.record_schedule_outcome(turn, id, due, missed, ScheduleOutcome::Failed { why });
             }
         }
         if self.is_schedule_active(id) {
-            let why = "the last time is still under way, or waits for you".to_owned();
+            let why = "the last run is still in progress or waiting for your approval".to_owned();
             let begun = one.last.map(|last| last.came);
             self.record_schedule_outcome(turn, id, due, missed, skip(why));
             // What is under way stays what is known of it.

@@ -121,7 +121,7 @@ impl Session {
         let hub = self.hub_mut(&url);
         hub.volumes.insert(id);
         hub.coming.insert(id);
-        self.sync.log_line(turn.now, format!("{name} is asked for at {url}"));
+        self.sync.log_line(turn.now, format!("requesting {name} from {url}"));
         self.add_volume(turn, id, name, folder, doc, false)?;
         self.save_shares(turn);
         Ok(())
@@ -143,7 +143,7 @@ impl Session {
         }
         self.sync.shares.hubs.retain(|hub| !hub.volumes.is_empty());
         let name = self.volumes.get(&volume).map_or_else(|| volume.to_string(), |volume| volume.name.clone());
-        self.sync.log_line(turn.now, format!("{name} is not shared any more; what others have of it stays with them"));
+        self.sync.log_line(turn.now, format!("stopped sharing {name}; other devices keep their copies"));
         self.save_shares(turn);
         Ok(())
     }

@@ -558,7 +558,7 @@ impl Session {
             )));
         }
         if volume.files.contains_key(&path) || self.is_in_motion(id, &path) {
-            return Err(CommandError(format!("there is a file of that name already; choose another: {path}")));
+            return Err(CommandError(format!("a file with that name already exists; choose another: {path}")));
         }
         let Some(volume) = self.volumes.get_mut(&id) else { return Ok(()) };
         let mut bytes = [0; 16];

@@ -62,7 +62,7 @@ fn parse_evidence(evidence: &str) -> Vec<(u64, u64)> {
 /// # Errors
 /// A sentence: it is no JSON, or not of this form.
 fn read_conversations(text: &[u8]) -> Result<Vec<BenchConversation>, String> {
-    let all: Value = serde_json::from_slice(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    let all: Value = serde_json::from_slice(text).map_err(|error| format!("it isn't valid JSON: {error}"))?;
     let all = all.as_array().ok_or("it is no array of conversations")?;
     let mut found = Vec::new();
     for (number, one) in all.iter().enumerate() {

@@ -178,7 +178,7 @@ fn standard_error_says_as_much_as_the_configuration_wants() {
 #[test]
 fn wrong_words_and_wrong_files_are_said() {
     let house = House::with(&[("a.md", "# A\n")]);
-    house.run(&["ask", " "]).refused(2, "say what is to be done");
+    house.run(&["ask", " "]).refused(2, "the goal is missing");
     house.run(&["ask", "x", "--session", "abc"]).refused(2, "no session abc");
     house.run(&["ask", "x", "--project", "else"]).refused(2, "no project else");
     house.run(&["ask", "x", "--budget", "much"]).refused(2, "US dollars");
@@ -379,7 +379,7 @@ fn a_tool_of_ones_own_is_read_approved_and_used() {
     let listed = house.run(&["tools"]).good().text();
     assert!(listed.contains("double (version 1) waits"), "{listed}");
     let code = house.run(&["tools", "double"]).good().text();
-    assert!(code.contains("return {'twice': 2 * x}") && code.contains("waits for your word"), "{code}");
+    assert!(code.contains("return {'twice': 2 * x}") && code.contains("waiting for approval"), "{code}");
     house.run(&["tools", "double", "--approve"]).good();
     let used = house.run(&["ask", "use it", "--approve", "double", "--json"]).good().lines();
     assert_eq!(used.last().map(|step| step["content"].clone()), Some(json!("true")), "{used:?}");

@@ -72,7 +72,7 @@ fn words_phrases_and_fields_find() {
     assert_eq!(house.run(&["search", "\"carrots the\""]).good().text(), "Nothing fits “\"carrots the\"”.\n");
     // A filter that is none is told, and not taken for one.
     let said = house.run(&["search", "carrots before:soon"]).code(0).err;
-    assert_eq!(said, "“soon” is no day; days are written 2026-11-22: it is looked for as a word\n");
+    assert_eq!(said, "“soon” is no day; days are written 2026-11-22; searching for it as a word\n");
 }
 
 #[test]

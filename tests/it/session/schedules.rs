@@ -91,7 +91,7 @@ fn what_is_due_begins_once_and_waits_for_the_user_where_it_must() {
     twin.pass(HOUR);
     assert_eq!(twin.session.agents().runs().count(), 1);
     assert!(matches!(came(&twin, id), ScheduleOutcome::Begun { .. }));
-    let skipped = |notice: &Notice| matches!(notice, Notice::Skipped { why, .. } if why.contains("still under way"));
+    let skipped = |notice: &Notice| matches!(notice, Notice::Skipped { why, .. } if why.contains("still in progress"));
     assert_eq!(notices(&twin).iter().filter(|notice| skipped(notice)).count(), 1);
     let (run_id, approval) = (run(&twin, id).id, run(&twin, id).pending().next().expect("waits").id.clone());
     let by = String::new();
@@ -355,7 +355,7 @@ fn wrong_schedules_are_refused() {
     twin.command(Command::RunSchedule { schedule: id }).expect("begun");
     twin.rest();
     let twice = twin.command(Command::RunSchedule { schedule: id });
-    assert!(twice.is_err_and(|reject| reject.0.contains("still under way")));
+    assert!(twice.is_err_and(|reject| reject.0.contains("still in progress")));
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn the_watchdog_ends_what_hangs_and_says_so() {
     twin.pass(2_000);
     assert_eq!(twin.cancelled, ["tool c0"]);
     let run = super::agents::run;
-    assert!(results(run(&twin))[0].1.contains("The watchdog ended it: shell"), "{:?}", results(run(&twin)));
+    assert!(results(run(&twin))[0].1.contains("The watchdog stopped the tool: shell"), "{:?}", results(run(&twin)));
     assert_eq!(twin.models.len(), 1, "the model is told and goes on");
     // It is silent from now on: the call ends, another provider is asked, and where there is none the run says why.
     twin.pass(20 * 60_000 + 1);

@@ -91,7 +91,7 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     // It cannot be gone on with there, nor anything be allowed.
     let resume = Command::ResumeRun { run: RUN, more: None, budget: None };
     let why = pair.two.command(resume).expect_err("it is at work elsewhere").0;
-    assert!(why.contains("the run is at work on"), "{why}");
+    assert!(why.contains("the run is active on"), "{why}");
     let decision = DecisionRecord {
         allowed: true,
         scope: DecisionScope::Once,
@@ -150,7 +150,7 @@ fn a_run_is_stopped_from_elsewhere_and_taken_over() {
     pair.two.rest();
     pair.sync();
     let why = pair.one.command(resume).expect_err("it is elsewhere now").0;
-    assert!(why.contains("the run is at work on"), "{why}");
+    assert!(why.contains("the run is active on"), "{why}");
     answer(&mut pair.two, said("Found.", &[]));
     pair.sync();
     assert_eq!(run(&pair.one).about.ending, Some(RunEnding::Done));

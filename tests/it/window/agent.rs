@@ -387,7 +387,7 @@ fn tools_of_ones_own_are_read_approved_and_written_to_a_file() {
     file(&mut window, &from);
     window.get_by_label("Import").click();
     until(&mut window, "it waits to be read", |window| shows(window, "Tool: double"));
-    assert!(shows(&mut window, "double version 1: waits for your word"));
+    assert!(shows(&mut window, "double version 1: waiting for approval"));
     assert!(shows(&mut window, "It may use the network.") && shows(&mut window, "return 2 * x"));
     let usable = |window: &Driven| {
         let tools = session(window).user_tools().unwrap_or_default();

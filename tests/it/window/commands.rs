@@ -510,7 +510,7 @@ fn folders() -> Drive {
 fn syncing() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
     drive.choose("sync.status");
-    assert!(drive.has("Nothing is shared. All notes are on this device alone."));
+    assert!(drive.has("Nothing is shared. Notes are only on this device."));
     drive.choose("sync.merges");
     assert!(drive.has("Other devices have changed nothing yet."));
     drive.choose("sync.log");

@@ -68,8 +68,8 @@ fn a_view_is_drawn_once_the_user_says_so_and_its_controls_reach_the_note() {
 
     // A button asks, as an agent would.
     click(&mut window, "Work it out");
-    until(&mut window, "it waits", |window| has(window, "Waits for your word"));
-    click(&mut window, "Waits for your word");
+    until(&mut window, "it waits", |window| has(window, "Waiting for approval"));
+    click(&mut window, "Waiting for approval");
     until(&mut window, "the card is there", |window| shows(window, "The agent waits: Run all cells in Loan.md"));
     click(&mut window, "Allow once");
     until(&mut window, "the cells ran, and the kernel was asked", |window| has(window, "1, 90.5"));

@@ -370,7 +370,7 @@ fn work_is_scheduled_begun_now_paused_removed_and_brought_back() {
     assert!(shows(&mut window, "is no cron expression"), "what is wrong is said at once");
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "0 3 1 1 *");
-    window.get_by_label("What is to be done").focus();
+    window.get_by_label("Goal").focus();
     window.run();
     type_text(&mut window, "look after the garden");
     press(&mut window, NONE, Key::Enter);

@@ -60,9 +60,9 @@ fn shortened(line: &str, most: usize) -> String {
 pub(super) fn ending_label(ending: RunEnding) -> &'static str {
     match ending {
         RunEnding::Done => "Done.",
-        RunEnding::Cancelled => "You stopped it. What came by then is kept.",
+        RunEnding::Cancelled => "You stopped this run. Its results so far are kept.",
         RunEnding::Failed => "It failed.",
-        RunEnding::Limit => "It came to its limit of iterations.",
+        RunEnding::Limit => "It reached its iteration limit.",
         RunEnding::Budget => "Its budget is spent.",
     }
 }

@@ -325,7 +325,7 @@ impl MessageList {
                 }
                 (None, false, _) => "Writing…".to_owned(),
             },
-            None if run.pending().next().is_some() => "Waiting for your word, below".to_owned(),
+            None if run.pending().next().is_some() => "Waiting for your approval".to_owned(),
             None => "Working…".to_owned(),
         };
         let line = Rect::from_min_size(pos2(at.x, y), vec2(width, size::MIN_CLICK_HEIGHT));

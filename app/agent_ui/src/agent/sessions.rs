@@ -54,7 +54,7 @@ impl SessionList {
         });
         self.refresh(agents);
         if self.lines.is_empty() {
-            ui::empty_state::show_message(ui, "There is no such session.", None, "");
+            ui::empty_state::show_message(ui, "No matching sessions", None, "");
             return None;
         }
         ui.spacing_mut().item_spacing.y = 0.0;

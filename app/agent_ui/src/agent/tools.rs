@@ -58,7 +58,7 @@ impl ToolsPage {
                 ui.spacing_mut().item_spacing = vec2(space::S, space::S);
                 self.files(ui, tools);
                 if tools.is_empty() {
-                    let none = "There is no tool of your own yet: an agent proposes one, or a file brings some.";
+                    let none = "No tools of your own yet. Import a tool file, or let an agent propose one.";
                     words(ui, none, &theme::small(), ThemeColors::of(ui).muted, Role::Label);
                 }
                 // What waits for a word comes first.
@@ -122,8 +122,8 @@ impl ToolsPage {
         self.said = Some(match done {
             ToolFileResult::Read(Ok(tools)) => {
                 let said = match tools.len() {
-                    1 => "1 tool was read: it waits for your word.".to_owned(),
-                    many => format!("{many} tools were read: they wait for your word."),
+                    1 => "1 tool imported. Approve it to use it.".to_owned(),
+                    many => format!("{many} tools imported. Approve them to use them."),
                 };
                 let propose = |tool| PanelAction::Do(Command::ProposeTool { tool: Box::new(tool) });
                 actions.extend(tools.into_iter().map(propose));
@@ -138,7 +138,7 @@ impl ToolsPage {
 fn read(path: &std::path::Path) -> Result<Vec<UserTool>, String> {
     let bytes = host::fs::copy::read(path, MAX_TOOLS_FILE_BYTES).ok_or("the file cannot be read, or is too large")?;
     let one = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
-    one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| format!("it is no file of tools: {error}"))
+    one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| format!("it isn't a tool file: {error}"))
 }
 
 /// A tool: its name, what it may do, its code, and what can be said to it.
@@ -153,8 +153,8 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
         let state = match (tool.has_pending_version(), tool.approved) {
-            (true, Some(version)) => format!("waits for your word; agents use version {version} meanwhile"),
-            (true, None) => "waits for your word".to_owned(),
+            (true, Some(version)) => format!("waiting for approval; agents still use version {version}"),
+            (true, None) => "waiting for approval".to_owned(),
             (false, _) => "approved".to_owned(),
         };
         let strong = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };

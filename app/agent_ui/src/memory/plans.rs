@@ -178,7 +178,7 @@ impl PlansPage {
         ui.add_space(space::S);
         if self.rows.is_empty() {
             let none = if self.query.is_empty() && self.state == 0 {
-                "There is no plan yet: say above what is to be done, or ask @planner or @system for one."
+                "No plans yet. Describe a goal above, or ask @planner or @system for a plan."
             } else {
                 "No task fits these filters."
             };
@@ -290,7 +290,7 @@ impl PlansPage {
         let mut makes = false;
         widgets::row(ui, |ui| {
             let style = theme::small();
-            let says = "What is to be done: first this, then that";
+            let says = "Goal and steps: first this, then that";
             let hint = egui::RichText::new(says).font(style.font.clone()).color(colours.muted);
             let width = (ui.available_width() - 66.0).max(120.0);
             let field = egui::TextEdit::singleline(goal).font(style.font).hint_text(hint).desired_width(width);
@@ -307,7 +307,7 @@ impl PlansPage {
         };
         let (mut tasks, _) = planner::plan_by_rules(&said);
         if tasks.is_empty() {
-            return actions.push(PanelAction::Say("Say what is to be done.".to_owned()));
+            return actions.push(PanelAction::Say("Enter a goal first.".to_owned()));
         }
         let mut known = agent_definition::built_in();
         known.retain(|agent| !session.is_switched_off(&agent.name));
@@ -316,7 +316,7 @@ impl PlansPage {
         }
         let path = format!("{TASKS_FOLDER}/{}.md", planner::slug(&said));
         if file(session, volume, &path).is_some() {
-            return actions.push(PanelAction::Say(format!("There is a plan of that name already: {path}")));
+            return actions.push(PanelAction::Say(format!("A plan with that name already exists: {path}")));
         }
         goal.clear();
         let text = task_block::plan_to_markdown(&said, &tasks);

@@ -106,7 +106,7 @@ impl SchedulesPage {
             field(ui, when, "When: minute, hour, day, month, weekday", "0 9 * * 1-5", 120.0);
             if *work == 0 {
                 let width = (ui.available_width() - 96.0).max(120.0);
-                field(ui, goal, "What is to be done", "What is to be done", width);
+                field(ui, goal, "Goal", "Goal", width);
             }
             add = text_button(ui, "Add", true).clicked();
         });
@@ -131,7 +131,7 @@ impl SchedulesPage {
         }
         let work = match (self.work, note) {
             (0, _) if self.goal.trim().is_empty() => {
-                return actions.push(PanelAction::Say("Say what is to be done.".to_owned()));
+                return actions.push(PanelAction::Say("Enter a goal first.".to_owned()));
             }
             (0, note) => ScheduledWork::Goal {
                 goal: self.goal.trim().to_owned(),

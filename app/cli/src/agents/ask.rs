@@ -45,7 +45,9 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
         }
         Some(text) => text.to_owned(),
         None => {
-            return Err(CliError::usage("say what is to be done: tracebook ask \"…\"; - reads it from standard input"));
+            return Err(CliError::usage(
+                "the goal is missing: tracebook ask \"…\"; use - to read it from standard input",
+            ));
         }
     };
     resolve::wait_for_volumes(scene, false)?;

@@ -67,7 +67,7 @@ impl AppWindow {
             return Err("Another export is not done yet.".to_owned());
         }
         if host::fs::copy::exists(dest) {
-            return Err("There is something of that name already, and nothing is overwritten.".to_owned());
+            return Err("A file or folder with that name already exists. Choose another name.".to_owned());
         }
         let Some(driver) = &self.driver else { return Ok(()) };
         let (handle, dest, wake) = (driver.handle(), dest.to_owned(), ctx.clone());

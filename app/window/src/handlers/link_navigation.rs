@@ -71,7 +71,7 @@ impl AppWindow {
             (Some(at), _) => self.active_pane.page.point_out(at),
             (None, Some(aim)) => self.pending_jump = Some(aim),
             (None, None) if part.is_empty() => {}
-            (None, None) => self.toasts.show_message(format!("There is no such part in the note: {part}")),
+            (None, None) => self.toasts.show_message(format!("The note has no heading or block called “{part}”.")),
         }
     }
 }

@@ -353,7 +353,7 @@ fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> Str
     let says = match run.status {
         ExecutionStatus::Queued => "Waits for the cell before it",
         ExecutionStatus::Running => "Is running",
-        ExecutionStatus::Ok if run.cached => "Not run: its result was made of the same before",
+        ExecutionStatus::Ok if run.cached => "Reused a cached result: code and inputs haven't changed",
         ExecutionStatus::Ok => "Done",
         ExecutionStatus::Error => "Raised an error",
         ExecutionStatus::Interrupted => "Was stopped",

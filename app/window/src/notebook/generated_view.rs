@@ -363,7 +363,7 @@ impl GeneratedView {
             let Some(run) = self.pressed.get(&button).and_then(|run| around.session.agents().run(*run)) else { return };
             let colours = ThemeColors::of(ui);
             if run.pending().next().is_some() {
-                if text_button(ui, "Waits for your word", false).clicked() {
+                if text_button(ui, "Waiting for approval", false).clicked() {
                     actions.push(PageAction::ShowAgent);
                 }
                 return;

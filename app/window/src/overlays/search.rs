@@ -395,7 +395,7 @@ impl SearchOverlay {
         hairline(ui);
         let fresh = self.search.freshness();
         let (text, bad) = match host::search::ParsedQuery::misread_filter(&self.query) {
-            Some(misread) => (format!("{misread}: it is looked for as a word"), true),
+            Some(misread) => (format!("{misread}; searching for it as a word"), true),
             None => said(&fresh),
         };
         // What is edited meanwhile, here or elsewhere, is found without typing again.

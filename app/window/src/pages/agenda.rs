@@ -74,9 +74,9 @@ impl AgendaPage {
         self.refresh(session, today);
         if self.lines.is_empty() {
             let words = if self.query.is_empty() {
-                "Nothing is to be done. A line that begins with - [ ] is a task."
+                "No open tasks. Start a line with - [ ] to add one."
             } else {
-                "No task has these words."
+                "No matching tasks"
             };
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
             ui.painter().text(at, Align2::LEFT_TOP, words, theme::small().font, colours.muted);

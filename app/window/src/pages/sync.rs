@@ -191,7 +191,7 @@ impl SyncPage {
                 ui,
                 "Nothing has happened yet.",
                 None,
-                "What sync does is told here, newest first.",
+                "Sync activity appears here, newest first.",
             );
             return;
         }

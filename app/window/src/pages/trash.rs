@@ -80,7 +80,7 @@ impl TrashPage {
         let rows: Vec<&TrashRow> = self.rows.iter().filter(fits).collect();
         if rows.is_empty() {
             let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
-            let words = "Nothing of that name lies in the trash.";
+            let words = "Nothing in the trash matches.";
             ui.painter().text(at, Align2::LEFT_TOP, words, theme::small().font, colours.muted);
             return;
         }

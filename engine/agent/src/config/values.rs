@@ -19,7 +19,7 @@ pub(super) fn error_text(why: &serde_saphyr::Error) -> String {
     }
     let plainer = [
         (", set DuplicateKeyPolicy in Options if acceptable", ""),
-        ("duplicate mapping key: ", "it stands there twice: "),
+        ("duplicate mapping key: ", "duplicate name: "),
         ("expected sequence start", "expected a list"),
         ("expected mapping start", "expected names and values"),
         ("expected u64", "expected a whole number"),

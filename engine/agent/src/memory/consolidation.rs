@@ -101,7 +101,7 @@ impl ProjectMemory {
 
 /// What was done more than once, the most frequent first; and how much that is.
 fn patterns_note(groups: &BTreeMap<String, GoalGroup<'_>>) -> (String, usize) {
-    let mut text = String::from("# Patterns\n\nWhat was done again and again, and how it went.\n");
+    let mut text = String::from("# Patterns\n\nGoals that recur, and how well they went.\n");
     let mut order: Vec<(&String, &GoalGroup<'_>)> =
         groups.iter().filter(|(_, group)| group.attempt_counts().0 > 1).collect();
     order.sort_by_key(|(_, group)| Reverse(group.attempt_counts().0));
@@ -113,7 +113,7 @@ fn patterns_note(groups: &BTreeMap<String, GoalGroup<'_>>) -> (String, usize) {
         let parts = if parts.is_empty() { "no tools".to_owned() } else { parts.join(", ") };
         text.push_str(&format!("\n## {form}\n\n- {times} times, {good} of them well\n- With {parts}\n"));
         if let Some((way, count, all)) = group.most_successful_way() {
-            text.push_str(&format!("- It went well by {way} ({count} of {all} times)\n"));
+            text.push_str(&format!("- Succeeded with {way} ({count} of {all} times)\n"));
         }
         let mut from: Vec<String> = group.known.iter().map(|one| one.experience_id.clone()).collect();
         from.extend(match group.tasks.len() {
@@ -225,7 +225,7 @@ mod tests {
         let today = CalendarDay::parse("2026-11-23").expect("a day");
         let made = memory.consolidate("memory", "shop", today);
         assert_eq!((made.expired.as_slice(), made.patterns_found), (["exp_2".to_owned()].as_slice(), 1));
-        let wanted = "- 4 times, 3 of them well\n- With assistant, read_file, write_file\n- It went well by \
+        let wanted = "- 4 times, 3 of them well\n- With assistant, read_file, write_file\n- Succeeded with \
                       read_file, then write_file (2 of 3 times)\n- From exp_1, 4 tasks of the session log\n";
         assert!(made.patterns.contains(wanted), "{}", made.patterns);
         // A log that another program has written brings an experience, whose lesson counts at once.

@@ -283,7 +283,7 @@ impl Experience {
 
 /// The beginning of a note of experiences.
 pub const EXPERIENCE_LOG_HEADING: &str =
-    "# Memory log\n\nWhat came of earlier work. Each entry can be edited or deleted here.\n\n";
+    "# Memory log\n\nResults of earlier work. You can edit or delete each entry here.\n\n";
 
 /// The entries of a note, in their order. What cannot be read is told.
 pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<ExperienceEntry> {

@@ -223,7 +223,7 @@ impl ProjectMemory {
     /// What a model is told of these experiences: as material, without a word of instruction.
     pub fn recall_prompt(&self, bearing: &[RecalledItem]) -> String {
         let mut text =
-            format!("What came of earlier work that bears on this. {}\n", prompt_quote::QUOTED_MATERIAL_PREAMBLE);
+            format!("Results of earlier work that are relevant here. {}\n", prompt_quote::QUOTED_MATERIAL_PREAMBLE);
         for one in bearing {
             let Some(entry) = self.entries.iter().find(|entry| entry.experience.experience_id == one.name) else {
                 continue;

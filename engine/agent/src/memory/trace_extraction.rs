@@ -173,10 +173,10 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
     // A look that failed changed nothing and is left out.
     calls.retain(|call| call.success == Some(true) || !facts(&call.tool).is_some_and(|facts| facts.idempotent));
     if let Some(call) = calls.iter().find(|call| call.success != Some(true)) {
-        return Err(format!("a call of {} failed, and may have changed something by then", call.tool));
+        return Err(format!("a call to {} failed, and may have changed something first", call.tool));
     }
     if let Some(call) = calls.iter().find(|call| facts(&call.tool).is_none()) {
-        return Err(format!("there is no tool {} any more", call.tool));
+        return Err(format!("the tool {} no longer exists", call.tool));
     }
     if calls.is_empty() {
         return Err("it used no tools, so there is nothing to do again".to_owned());
@@ -189,7 +189,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
     }
     let looked = calls.iter().any(|call| facts(&call.tool).is_some_and(|facts| facts.idempotent));
     if goal.depends && !looked {
-        return Err("what is to be done depends on what is found, and it looked at nothing".to_owned());
+        return Err("the goal depends on what it finds, but the run read nothing".to_owned());
     }
     let candidates = slot_candidates(&goal, lived.note);
     let pinned = pinned_values(&candidates, &calls);

@@ -275,8 +275,13 @@ impl HubCore {
                 // A name belongs to whoever is here under it. The same device may come back before we know it went.
                 let other = |client: &CoreClient| client.peer == peer && client.who.device != who.device;
                 if self.clients.values().any(other) {
-                    let why = "it claims to be another that is here";
-                    return self.turn_away(&who.name, &outbox, why, "somebody else is here under that name");
+                    let why = "it uses the name of another connected device";
+                    return self.turn_away(
+                        &who.name,
+                        &outbox,
+                        why,
+                        "another device is already connected under that name",
+                    );
                 }
                 // Its key was proved before it greeted, which may be long ago: what the list says now counts.
                 let mut who = who;
@@ -396,11 +401,13 @@ impl HubCore {
                         if client.who.device.is_some() {
                             let words = match self.peers.access(link, doc) {
                                 sync::DocumentAccess::Read if client.full => {
-                                    "what was written here is not taken: no room is left"
+                                    "changes made here aren't accepted: the hub is full"
                                 }
-                                sync::DocumentAccess::Read => "what was written here is not taken: it may only be read",
+                                sync::DocumentAccess::Read => {
+                                    "changes made here aren't accepted: this device has read access only"
+                                }
                                 sync::DocumentAccess::None | sync::DocumentAccess::Write => {
-                                    "not all of it is shared with this device"
+                                    "some of it isn't shared with this device"
                                 }
                             };
                             client.outbox.put(ControlMessage::Told(words.to_owned()).to_frame());

@@ -415,7 +415,7 @@ fn is_same(given: &str, token: &str) -> bool {
 
 async fn metrics_page(State(shared): State<Arc<ServerState>>, headers: HeaderMap) -> Response {
     if !bearer(&headers).is_some_and(|given| is_same(given, &shared.metrics_token)) {
-        let words = "this page needs the token that stands in the file metrics-token of the hub's folder\n";
+        let words = "this page needs the token in the file metrics-token in the hub's folder\n";
         return (StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")], words).into_response();
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -455,8 +455,8 @@ async fn open(
         OpenAccess::Token(token) => given.is_some_and(|given| is_same(given, token)),
     };
     if !is_in {
-        shared.refuse(&format!("{} was refused: it is no paired device, and has no token", from.ip()));
-        return (StatusCode::FORBIDDEN, "this hub lets in paired devices, or whoever has its token\n").into_response();
+        shared.refuse(&format!("refused {}: it isn't a paired device and has no token", from.ip()));
+        return (StatusCode::FORBIDDEN, "this hub accepts paired devices and clients with its token\n").into_response();
     }
     let Some(there) = shared.connections.of(from).filter(|there| shared.connections.proven(there, None).is_ok()) else {
         return full(&shared);

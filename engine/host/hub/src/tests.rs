@@ -380,7 +380,7 @@ fn nobody_speaks_in_the_name_of_another() {
     });
     house.logged("and claims to be");
     house.logged("it claims to be another device");
-    house.logged("it claims to be another that is here");
+    house.logged("it uses the name of another connected device");
     house.is_well("names");
 }
 

@@ -325,7 +325,7 @@ fn start_link(
                 tell(link, LanPeerEvent::Message(bytes));
             }
         }
-        let why = receiver.close_reason().unwrap_or_else(|| "it is not there any more".to_owned());
+        let why = receiver.close_reason().unwrap_or_else(|| "it disconnected".to_owned());
         let _ = facts.send(LanConnectionEvent::Disconnected { link, why });
     });
     open

@@ -255,7 +255,7 @@ async fn handle_offer_call(
 /// # Errors
 /// It is not there, or refuses.
 pub fn push_device_list(hub: DeviceId, entry: &PairedDevice, key: &DeviceKey, list: &[u8]) -> Result<(), String> {
-    let address = entry.address.as_deref().ok_or("it is no hub")?;
+    let address = entry.address.as_deref().ok_or("it isn't a hub")?;
     let trust = match &entry.certificate {
         Some(hash) => CertificateTrust::Pinned(hash.clone()),
         // Plain, on this machine alone: `connect` sees to that.

@@ -135,7 +135,8 @@ impl ModelCallTask {
                     // Bytes come and never make a whole frame, or the answer never ends.
                     let stuck = frames > 0 && last.elapsed() > self.limits.stream_idle;
                     if stuck || began.elapsed() > self.limits.whole_response {
-                        let why = format!("{host} does not come to an end. Ask again, or go on from what came.");
+                        let why =
+                            format!("{host} didn't finish in time. Ask again, or continue from the partial answer.");
                         return Err(ProviderError::new(ModelErrorKind::Cut, why));
                     }
                     continue;
@@ -213,7 +214,8 @@ impl ModelCallTask {
                 );
                 return Err(ProviderError::new(ModelErrorKind::Malformed, why));
             }
-            let why = format!("{host} broke off in the middle. Ask again, or go on from what came.");
+            let why =
+                format!("{host} stopped in the middle of its answer. Ask again, or continue from the partial answer.");
             return Err(ProviderError { can_retry: nothing, ..ProviderError::new(ModelErrorKind::Cut, why) });
         }
         let (calls, malformed) = self.collect_tool_calls(&end, pieces)?;

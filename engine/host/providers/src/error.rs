@@ -215,14 +215,13 @@ pub(crate) fn network_error(
         );
     }
     if error.is_builder() {
-        let why = format!(
-            "the request to {host} cannot be made: its address or its key holds letters that have no place there"
-        );
+        let why =
+            format!("can't build the request to {host}: its address or key contains characters that aren't allowed");
         return ProviderError::new(ModelErrorKind::Refused, format!("{why}."));
     }
     ProviderError::new(
         ModelErrorKind::Cut,
-        format!("{host} broke off in the middle ({last}). Ask again, or go on from what came."),
+        format!("{host} stopped in the middle of its answer ({last}). Ask again, or continue from the partial answer."),
     )
 }
 
@@ -255,7 +254,7 @@ pub(crate) fn genai_error(
                 }
                 Some(StreamTimeout::Read) => ProviderError::new(
                     ModelErrorKind::Cut,
-                    format!("{host} fell silent in the middle. Ask again, or go on from what came."),
+                    format!("{host} stopped sending its answer. Ask again, or continue from the partial answer."),
                 ),
                 None if error.downcast_ref::<std::string::FromUtf8Error>().is_some() => {
                     garbled("bytes that are no UTF-8")

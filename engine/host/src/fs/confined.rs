@@ -156,9 +156,7 @@ impl ConfinedPath {
 fn refused_by(error: &std::io::Error, path: &Path) -> OpenRefusal {
     let path = path.display();
     match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            OpenRefusal::new(EntryKind::Missing, format!("there is nothing of that name: {path}"))
-        }
+        std::io::ErrorKind::NotFound => OpenRefusal::new(EntryKind::Missing, format!("no such file or folder: {path}")),
         _ => OpenRefusal::other(format!("it cannot be looked at ({error}): {path}")),
     }
 }
@@ -513,7 +511,7 @@ fn place_of(held: &OwnedFd, path: &Path) -> std::io::Result<PathBuf> {
 fn why(error: Errno, what: &str, path: &Path) -> OpenRefusal {
     let path = path.display();
     match error {
-        Errno::NOENT => OpenRefusal::new(EntryKind::Missing, format!("there is nothing of that name: {path}")),
+        Errno::NOENT => OpenRefusal::new(EntryKind::Missing, format!("no such file or folder: {path}")),
         Errno::XDEV => OpenRefusal::new(
             EntryKind::Outside,
             format!("a symlink on the way leads out of the volume and is not followed: {path}"),
@@ -565,7 +563,7 @@ impl ConfinedFolder {
         if place.is_dir() {
             Ok(ConfinedFolder { named: place.clone(), place })
         } else {
-            Err(OpenRefusal::new(EntryKind::Missing, format!("there is no folder of that name: {}", path.display())))
+            Err(OpenRefusal::new(EntryKind::Missing, format!("no such folder: {}", path.display())))
         }
     }
 
@@ -598,10 +596,7 @@ impl ConfinedFolder {
                 OpenRefusal::other(format!("the folder cannot be made ({error}): {}", path.display()))
             })?;
         } else if !place.is_dir() {
-            return Err(OpenRefusal::new(
-                EntryKind::Missing,
-                format!("there is nothing of that name: {}", path.display()),
-            ));
+            return Err(OpenRefusal::new(EntryKind::Missing, format!("no such file or folder: {}", path.display())));
         }
         Ok((ConfinedFolder { named: place.clone(), place }, OsString::from(name)))
     }

@@ -74,7 +74,7 @@ fn write_at(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 fn taken_already(path: &Path) -> String {
-    format!("there is a file of that name already, and nothing is overwritten: {}", path.display())
+    format!("a file with that name already exists; choose another name: {}", path.display())
 }
 
 /// The bytes of a plain file that the user chose, if it is no larger than `most`. Symlinks are followed; a pipe or a
@@ -169,7 +169,7 @@ pub fn copy_tree(
             Ok(entry) => entry,
             Err(error) => {
                 let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                skip(error.path().unwrap_or(&top), format!("it cannot be read: {why}"));
+                skip(error.path().unwrap_or(&top), format!("it can't be read: {why}"));
                 continue;
             }
         };
@@ -256,7 +256,7 @@ fn bring_one(source: &Path, folder: &ConfinedFolder) -> Result<String, String> {
             None => return copy_file(open(source), &source.display(), folder, &name).map(|()| name),
         }
     }
-    Err(format!("there are too many files of that name already: {}", folder.place().join(name).display()))
+    Err(format!("too many files already have that name; choose another: {}", folder.place().join(name).display()))
 }
 
 /// Whether two files hold the same bytes; `None` where there is no second.

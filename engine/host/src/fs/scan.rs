@@ -72,7 +72,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
                 unseen.push(error.path().unwrap_or(&top).to_owned());
                 let path = error.path().map(|path| shown(&top, path)).unwrap_or_default();
                 let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                skipped.push(SkippedFile { path, why: format!("it cannot be read: {why}") });
+                skipped.push(SkippedFile { path, why: format!("it can't be read: {why}") });
                 continue;
             }
         };
@@ -108,7 +108,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
                 found.push((path, stamp));
             }
             Err(error) => {
-                skip(format!("it cannot be read: {error}"));
+                skip(format!("it can't be read: {error}"));
                 unseen.push(entry.path().to_owned());
             }
         }
@@ -195,7 +195,7 @@ fn look(folder: &ConfinedFolder, root: &Path, path: &str, stamp: FileStamp) -> R
         return folder
             .ordinary(path)
             .map(|_| Some(attachment(stamp, None)))
-            .map_err(|refused| format!("it cannot be read: {refused}"));
+            .map_err(|refused| format!("it can't be read: {refused}"));
     }
     match files::read(&ConfinedPath::new(root, path))? {
         FoundFile::Missing => Ok(None),

@@ -223,7 +223,7 @@ mod tests {
             watcher.entered().recv().expect("an answer");
             std::fs::write(dir.path().join("new.md"), "new").expect("written");
             loop {
-                let post = letters.recv_timeout(4 * FOLDER_POLL_INTERVAL).expect("the file is told");
+                let post = letters.recv_timeout(4 * FOLDER_POLL_INTERVAL).expect("an event for the file");
                 if let MailboxMessage::Event(Event::FileTouched { volume: of, path: Some(path), .. }) = post
                     && (of, path.as_str()) == (volume, "new.md")
                 {
@@ -243,7 +243,7 @@ mod tests {
         watcher.watch(volume, dir.path().to_owned());
         watcher.entered().recv().expect("an answer");
         forward(watcher.asks.clone())(Ok(notify::Event::new(notify::EventKind::Other).set_flag(Flag::Rescan)));
-        let told = letters.recv_timeout(4 * FOLDER_POLL_INTERVAL).expect("it is told");
+        let told = letters.recv_timeout(4 * FOLDER_POLL_INTERVAL).expect("an event for the volume");
         assert!(
             matches!(told, MailboxMessage::Event(Event::FileTouched { volume: of, path: None, .. }) if of == volume)
         );

@@ -264,8 +264,8 @@ impl WorkspaceCheck<'_> {
         let path = self.dir.join(DATABASE_FILE);
         for row in &inspected.rows {
             let how = match row.table.as_str() {
-                "files" => "set aside; the file is looked at anew",
-                "meta" => "set aside; it is set to what the rest of the workspace says, or to what it was at first",
+                "files" => "set aside; the file is read again",
+                "meta" => "set aside; it's rebuilt from the rest of the workspace, or reset to its default",
                 "journal" | "chunks" | "blocks" => continue,
                 _ => "set aside",
             };

@@ -54,15 +54,13 @@ fn layer(path: &Path) -> Result<Option<ConfigLayer>, ConfigError> {
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(error(format!("it cannot be read: {why}"))),
+        Err(why) => return Err(error(format!("it can't be read: {why}"))),
     };
     let mut bytes = Vec::new();
-    file.take(MAX_CONFIG_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|why| error(format!("it cannot be read: {why}")))?;
+    file.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(|why| error(format!("it can't be read: {why}")))?;
     if bytes.len() as u64 > MAX_CONFIG_BYTES {
         return Err(error(format!("it is longer than {MAX_CONFIG_BYTES} bytes")));
     }
-    let text = String::from_utf8(bytes).map_err(|_| error("it is no text in UTF-8".to_owned()))?;
+    let text = String::from_utf8(bytes).map_err(|_| error("it isn't valid UTF-8".to_owned()))?;
     ConfigLayer::parse(&name, &text).map(Some)
 }

@@ -94,7 +94,7 @@ impl SecretStore {
             SecretStore::Keyring => "the system's keyring",
             SecretStore::Passphrase => "the encrypted file, opened by your passphrase",
             SecretStore::KeyFile => {
-                "the encrypted file, whose key lies beside it: whoever can read your files can read it"
+                "the encrypted file with its key next to it: anyone who can read your files can read it"
             }
         }
     }

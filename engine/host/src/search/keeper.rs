@@ -559,7 +559,7 @@ impl Indexer {
             }
         }
         if wanted.paused {
-            let why = "meaning is paused; `tracebook index resume` goes on with it";
+            let why = "indexing by meaning is paused; run `tracebook index resume` to continue";
             self.thinkers.drain(..).for_each(|answer| _ = answer.send(Err(why.to_owned())));
         }
         Ok(())

@@ -107,7 +107,7 @@ impl SyncThread {
         self.links.remove(&link);
         let Some((name, _)) = self.nearby.devices.remove(&link) else { return };
         let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS) else { return };
-        hub.said.push(format!("{name} is not on the local network any more ({why})"));
+        hub.said.push(format!("{name} left the local network ({why})"));
         hub.news = true;
         if self.nearby.devices.is_empty() {
             hub.state.reach = HubConnection::Offline { why: NOBODY.to_owned() };

@@ -136,19 +136,15 @@ pub(super) fn amend(
     new: &str,
 ) -> Result<ToolOutcome, String> {
     if old.is_empty() {
-        return Err("what is to be replaced is empty; give the exact text that stands there".to_owned());
+        return Err("the text to replace is empty; give the exact text from the file".to_owned());
     }
     change(place, root, path, false, &|there| {
-        let Some(there) = there else { return Err(format!("there is nothing of that name: {path}")) };
+        let Some(there) = there else { return Err(format!("no such file or folder: {path}")) };
         let there = std::str::from_utf8(there).map_err(|_| no_text(path))?;
         match there.matches(old).count() {
-            0 => {
-                Err(format!("the text to be replaced does not stand there, not even once; read the file again: {path}"))
-            }
+            0 => Err(format!("the text to replace isn't in the file; read the file again: {path}")),
             1 => Ok(there.replacen(old, new, 1)),
-            many => Err(format!(
-                "the text to be replaced stands there {many} times; give more of what is around it: {path}"
-            )),
+            many => Err(format!("the text to replace occurs {many} times; include more of the text around it: {path}")),
         }
     })
 }
@@ -204,9 +200,9 @@ pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> Result<T
     let (folder, name) = ConfinedFolder::root(root)?.above(path, false)?;
     let meta = std::fs::symlink_metadata(folder.path().join(&name));
     match meta {
-        Err(_) => return Err(format!("there is nothing of that name: {path}")),
-        Ok(meta) if meta.is_dir() => return Err(format!("it is a folder; only files are removed: {path}")),
-        Ok(meta) if meta.is_symlink() => return Err(format!("it is a link; only files are removed: {path}")),
+        Err(_) => return Err(format!("no such file or folder: {path}")),
+        Ok(meta) if meta.is_dir() => return Err(format!("it's a folder; only files can be removed: {path}")),
+        Ok(meta) if meta.is_symlink() => return Err(format!("it's a link; only files can be removed: {path}")),
         Ok(_) => {}
     }
     let old = bytes(folder.file(&name)?, LARGEST_REMOVED, path)?;

@@ -233,7 +233,7 @@ impl Part {
             return refuse(&format!("its bytes go through the filter {filter} (git-lfs?), which only git itself runs"));
         }
         if !(meta.is_file() || meta.is_symlink()) || meta.len() > MAX_COMMIT_FILE_BYTES {
-            return refuse("it is no ordinary file of at most 100 MB");
+            return refuse("it isn't a regular file of at most 100 MB");
         }
         let id = if meta.is_symlink() {
             let to = std::fs::read_link(&file).map_err(|error| VcsError::Git(error.to_string()))?;

@@ -41,7 +41,7 @@ impl Session {
             return Err(CommandError("the run's session is still being read; try again in a moment".to_owned()));
         }
         let Some(known) = run.approvals.iter_mut().find(|known| known.id == approval) else {
-            return Err(CommandError(format!("there is no such approval: {approval}")));
+            return Err(CommandError(format!("no such approval: {approval}")));
         };
         if known.decision.is_some() {
             return Err(CommandError("that was decided already".to_owned()));
@@ -50,7 +50,7 @@ impl Session {
         if let Some(device) = elsewhere.filter(|_| allowed && known.tool != ASK_USER_TOOL) {
             let name = &device.name;
             return Err(CommandError(format!(
-                "the run is at work on {name}: it can be denied here, and allowed there only"
+                "the run is active on {name}; you can deny it here, but allow it only there"
             )));
         }
         let tool = tools.iter().find(|tool| tool.name == known.tool).filter(|_| elsewhere.is_none());

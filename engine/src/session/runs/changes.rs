@@ -83,7 +83,7 @@ impl Session {
                     ChangeKind::Created { .. } | ChangeKind::Deleted => moved.clone(),
                     ChangeKind::Edited { hunks } => match (hunks.get(part), change.file) {
                         (Some(hunk), Some(note)) => self.apply_hunk(turn, note, hunk, again),
-                        (None, _) | (_, None) => Err(CommandError("the file is not there any more".to_owned())),
+                        (None, _) | (_, None) => Err(CommandError("the file no longer exists".to_owned())),
                     },
                     ChangeKind::Bytes { .. } => self.restore_changed_file(turn, id, &change, again),
                 };

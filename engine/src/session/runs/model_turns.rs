@@ -28,7 +28,7 @@ const MAX_IDLE_TURNS: usize = 3;
 const LOOP_CHECK_STEPS: usize = 60;
 /// What it is told then.
 const FINAL_ANSWER_PROMPT: &str =
-    "All is done. Answer the user now, in a sentence or two: what was done, and what came of it?";
+    "All steps are done. Answer the user now in one or two sentences: what was done, and what was the result?";
 /// An answer on its way is kept for drawing up to so many bytes; a longer one is still taken whole.
 const MAX_LIVE_ANSWER_BYTES: usize = 4 << 20;
 /// Of names of projects and notes so many characters are told.

@@ -210,7 +210,7 @@ impl Session {
                 self.answer_call(turn, id, call, failed_outcome(words), &mut record);
             }
             (None, _) => {
-                let words = format!("{name} is not there any more");
+                let words = format!("{name} no longer exists");
                 self.answer_call(turn, id, call, failed_outcome(words), &mut record);
             }
         }

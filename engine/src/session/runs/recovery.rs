@@ -22,7 +22,7 @@ impl Session {
         steps: Vec<ExecutionStep>,
     ) -> Result<(), CommandError> {
         if self.agents.run_summaries.contains_key(&id) {
-            return Err(CommandError("there is a run of that name already".to_owned()));
+            return Err(CommandError("a run with that id already exists".to_owned()));
         }
         let loaded = RunDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
         let ending = about.ending.unwrap_or(RunEnding::Cancelled);

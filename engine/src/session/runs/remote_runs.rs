@@ -369,5 +369,5 @@ impl Session {
 
 /// A sentence for whoever would go on with a run of another device.
 pub(super) fn other_device_error(device: &RunDevice) -> CommandError {
-    CommandError(format!("the run is at work on {}: it goes on there; stop it to take it over", device.name))
+    CommandError(format!("the run is active on {}; stop it there before you continue it here", device.name))
 }

@@ -180,7 +180,7 @@ fn merge_todo_json(theirs: &Value, taken: Map<String, Value>, now: Map<String, V
 }
 
 fn parse_versioned_json(text: &str, what: &str) -> Result<Map<String, Value>, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("it isn't valid JSON ({error})"))?;
     match value.get("version").and_then(Value::as_u64) {
         Some(SESSION_FILE_VERSION) => Ok(into_object(value)),
         Some(other) => Err(format!("it is {what} of version {other}; version {SESSION_FILE_VERSION} is understood")),
@@ -200,9 +200,9 @@ fn parse_whole_number(value: Option<&Value>) -> Option<i64> {
 /// A sentence: no JSON, another version, a field that is missing, a role that nobody has.
 pub fn parse_session_json(text: &str, mut id: impl FnMut() -> u64) -> Result<ImportedContext, String> {
     let mut file = parse_versioned_json(text, "agent.json")?;
-    let wrong = |why: &str| format!("it is no agent.json: {why}");
+    let wrong = |why: &str| format!("it isn't a valid agent.json: {why}");
     let Some(Value::Array(all)) = file.remove("messages") else { return Err(wrong("it has no list of messages")) };
-    let saved_at = parse_whole_number(file.get("savedAt")).ok_or_else(|| wrong("savedAt is no time"))?;
+    let saved_at = parse_whole_number(file.get("savedAt")).ok_or_else(|| wrong("savedAt isn't a time"))?;
     if !file.get("fileUri").is_some_and(Value::is_string) {
         return Err(wrong("fileUri is no text"));
     }
@@ -278,7 +278,7 @@ fn parse_todos(list: &[Value]) -> Result<Vec<TodoItem>, String> {
 /// A sentence: no JSON, another version, a field that is missing or of another kind.
 pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<ImportedRun, String> {
     let mut file = parse_versioned_json(text, "execution-state.json")?;
-    let wrong = |why: &str| format!("it is no execution-state.json: {why}");
+    let wrong = |why: &str| format!("it isn't a valid execution-state.json: {why}");
     let Some(Value::Array(all_todos)) = file.remove("todos") else { return Err(wrong("it has no list of todos")) };
     let Some(Value::Array(all_steps)) = file.remove("steps") else { return Err(wrong("it has no list of steps")) };
     if all_steps.len() > MAX_IMPORTED_ITEMS || all_todos.len() > MAX_IMPORTED_ITEMS {

@@ -190,7 +190,7 @@ impl Session {
         new: DocId,
     ) -> Result<(), CommandError> {
         if self.agents.session_summaries.contains_key(&new) {
-            return Err(CommandError("there is a session of that name already".to_owned()));
+            return Err(CommandError("a session with that id already exists".to_owned()));
         }
         let session = self.loaded_session(id)?;
         let said: Vec<SessionMessage> = session.tree.branch_to(at).into_iter().cloned().collect();
@@ -219,7 +219,7 @@ impl Session {
         (messages, imported): (Vec<SessionMessage>, Option<String>),
     ) -> Result<(), CommandError> {
         if self.agents.session_summaries.contains_key(&id) {
-            return Err(CommandError("there is a session of that name already".to_owned()));
+            return Err(CommandError("a session with that id already exists".to_owned()));
         }
         let Some(last) = messages.last().map(|message| message.id) else {
             return Err(CommandError("there is no message in it".to_owned()));
@@ -245,7 +245,7 @@ impl Session {
     ) -> Result<(), CommandError> {
         let session = self.loaded_session(id)?;
         let (Some(_), Some(_)) = (session.tree.get(from), session.tree.get(into)) else {
-            return Err(CommandError("there is no such message in the session".to_owned()));
+            return Err(CommandError("the session has no such message".to_owned()));
         };
         let fork = session.tree.last_shared_message(from, into);
         let own =

@@ -179,11 +179,11 @@ impl Session {
         let count = made.len();
         let fail = |why: &str| Some(Err((path.to_owned(), count + 1, why.to_owned())));
         let Some(filed) = run.run_memory.memory.traces.iter().find(|filed| filed.path == path) else {
-            return fail("the trace isn't there any more");
+            return fail("the trace no longer exists");
         };
         let goal = ParsedGoal::parse(&run.about.prompt);
         let Ok(values) = filed.trace.match_goal(&goal, self.note_of(run).as_deref()) else {
-            return fail("the trace was changed and doesn't fit the goal any more");
+            return fail("the trace was changed and no longer fits the goal");
         };
         let mut results: Vec<String> = Vec::new();
         for (at, (call, tool, params)) in made.iter().enumerate() {
@@ -381,7 +381,7 @@ impl Session {
     fn stop_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, path: &str, place: &str, why: &str) {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         run.run_memory.stopped = Some(path.to_owned());
-        let words = format!("{REPLAY_STOPPED_PREFIX}{place}: {why}. A model goes on from here.");
+        let words = format!("{REPLAY_STOPPED_PREFIX}{place}: {why}. A model continues from here.");
         let made = new_step(turn, run.last_step(), StepKind::Error { message: words, recoverable: true });
         let told = format!(
             "The steps above repeat what was done for a goal like this before. They were stopped {place}. Go on from \

@@ -64,8 +64,8 @@ impl Session {
         if shown {
             let text = note.text();
             let source = generated_view::find_view(&text, name)
-                .ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
-            AgentView::parse(source).map_err(|why| CommandError(format!("the view cannot be drawn: {why}")))?;
+                .ok_or_else(|| CommandError("the view no longer exists".to_owned()))?;
+            AgentView::parse(source).map_err(|why| CommandError(format!("the view can't be shown: {why}")))?;
         }
         note.views.insert(name, shown);
         self.create_note_document(turn, id);
@@ -110,14 +110,14 @@ impl Session {
         }
         let text = note.text();
         let source = generated_view::find_view(&text, name)
-            .ok_or_else(|| CommandError("there is no such view any more".to_owned()))?;
-        let read = AgentView::parse(source).map_err(|why| CommandError(format!("the view cannot be read: {why}")))?;
+            .ok_or_else(|| CommandError("the view no longer exists".to_owned()))?;
+        let read = AgentView::parse(source).map_err(|why| CommandError(format!("the view can't be read: {why}")))?;
         let buttons = read.buttons();
         let Some((label, action)) = buttons.get(button) else {
             return Err(CommandError("the view has no such button".to_owned()));
         };
         let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else {
-            return Err(CommandError("the note has no place any more".to_owned()));
+            return Err(CommandError("the note no longer exists".to_owned()));
         };
         let (tool, arguments) = match (*action).clone() {
             ButtonAction::Tool { name, arguments } => (name, arguments),
@@ -193,7 +193,7 @@ impl Session {
             Some(Ok(content)) => (StepKind::FinalAnswer { content }, RunEnding::Done),
             Some(Err(message)) => (StepKind::Error { message, recoverable: false }, RunEnding::Failed),
             None => {
-                let message = "Nothing came of it: press the button again.".to_owned();
+                let message = "The action didn't complete. Press the button again.".to_owned();
                 (StepKind::Error { message, recoverable: false }, RunEnding::Failed)
             }
         };

@@ -97,7 +97,7 @@ impl Session {
             self.on_model_failed(turn, id, &failure, live);
         }
         for (id, call, what) in tools {
-            let text = format!("The watchdog ended it: {what}. What it did by then may stand.");
+            let text = format!("The watchdog stopped the tool: {what}. Changes it already made may remain.");
             self.notify(turn, Notice::Stopped { run: id, what: text.clone() });
             self.stop_tool_call(turn, id, &call);
             self.on_tool_done(turn, id, &call, ToolOutcome { text, ..ToolOutcome::default() });

@@ -148,7 +148,7 @@ impl Session {
 
     fn note_received(&mut self, turn: &mut ApplyContext<'_>, id: DocId, parcel: ChangeParcel) -> Result<(), String> {
         let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else {
-            return Err("the note is not here any more".to_owned());
+            return Err("the note no longer exists".to_owned());
         };
         let Some(known) = self.volumes.get(&volume).filter(|volume| volume.root.is_some()) else {
             return Err("its volume has no folder on this device".to_owned());

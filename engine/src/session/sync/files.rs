@@ -258,7 +258,7 @@ impl Session {
                 place.and_then(|(volume, entry)| Some((volume, entry, self.volumes.get(&volume)?)))
             else {
                 // Deleted while it waited.
-                let why = "it is not there any more".to_owned();
+                let why = "it no longer exists".to_owned();
                 turn.effects.push(Effect::RefuseReceived { ticket, why });
                 continue;
             };

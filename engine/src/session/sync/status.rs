@@ -45,10 +45,10 @@ impl SyncStatus {
     /// What that means, in a sentence.
     pub fn explanation(&self) -> &'static str {
         match self {
-            SyncStatus::NotShared => "All notes are on this device alone.",
-            SyncStatus::Paused => "All is saved on this device. Nothing is sent or received until sync goes on.",
-            SyncStatus::Offline => "All is saved on this device and is sent by itself once a hub is there again.",
-            SyncStatus::Connecting => "All is saved on this device. The hub is being called.",
+            SyncStatus::NotShared => "Notes are only on this device.",
+            SyncStatus::Paused => "All changes are saved on this device. Resume sync to send and receive changes.",
+            SyncStatus::Offline => "All changes are saved on this device. They're sent when a hub is reachable again.",
+            SyncStatus::Connecting => "All changes are saved on this device. Connecting to the hub…",
             SyncStatus::Syncing(_) => "All is saved on this device; the rest is on its way.",
             SyncStatus::Synced { away: 0 } => "All is saved on this device and at every hub.",
             SyncStatus::Synced { .. } => {

@@ -135,8 +135,8 @@ impl AppWindow {
             edits = Some(found);
             Vec::new()
         });
-        let Some(edits) = edits else { return self.toasts.show_message("There is no such line.") };
-        let Some(last) = edits.last() else { return self.toasts.show_message("No line is meant.") };
+        let Some(edits) = edits else { return self.toasts.show_message("The note has no such line.") };
+        let Some(last) = edits.last() else { return self.toasts.show_message("The command matches no line.") };
         let before = edits[..edits.len() - 1].iter();
         let (come, gone) =
             before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
@@ -172,7 +172,7 @@ impl AppWindow {
             Vec::new()
         });
         let Some(Ok(SubstituteResult { edits, last })) = found else {
-            self.toasts.show_message("There is no such line.");
+            self.toasts.show_message("The note has no such line.");
             return;
         };
         let count = edits.len();

@@ -361,7 +361,9 @@ impl PieceStream {
         match self.publish(&subject(WHOLE, item), &headers, &seen.places.write(), 0).await? {
             Some(_) => Ok(Some(seen.places)),
             // Another replica has checked it too.
-            None => self.whole(item).await?.map(Some).ok_or_else(|| "it went while it was checked".to_owned()),
+            None => {
+                self.whole(item).await?.map(Some).ok_or_else(|| "it disappeared while it was being checked".to_owned())
+            }
         }
     }
 
@@ -488,7 +490,7 @@ impl HubFiles for NatsFiles {
         }
         lock(&self.known).forget(item);
         if self.wait(self.pieces.lose(item, *sequence))? {
-            return Err("NATS has lost a part of a file; whoever has it brings it again".to_owned());
+            return Err("NATS lost part of a file; a device that has the file sends it again".to_owned());
         }
         // It lies elsewhere by now, or others have seen it already.
         self.read(item, offset)
@@ -525,7 +527,7 @@ impl HubFiles for NatsFiles {
             let mut state = lock(&self.state);
             state.ends.remove(&item);
             if state.broken.contains(&item) {
-                return Err("not all of it was taken".to_owned());
+                return Err("some of it wasn't stored".to_owned());
             }
         }
         let places = self.wait(self.pieces.check(item))?.map(Arc::new);

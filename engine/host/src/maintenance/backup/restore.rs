@@ -141,7 +141,7 @@ fn read_manifest(src: &Path) -> Result<BackupManifest, BackupError> {
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let why = "it is no finished backup (there is no manifest.json)";
+            let why = "it isn't a complete backup (manifest.json is missing)";
             return Err(BackupError::Refused(format!("{why}: {}", src.display())));
         }
         Err(error) => return Err(DiskError::from_io("reading", &path, &error).into()),

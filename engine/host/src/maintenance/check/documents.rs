@@ -198,12 +198,12 @@ impl WorkspaceCheck<'_> {
         if !read.bad.is_empty() {
             let how = match document {
                 CheckedDocument::Note(_) => "set aside; the text is taken from the blocks",
-                CheckedDocument::Outputs(_) => "set aside; what is missing comes back when the cell runs again",
+                CheckedDocument::Outputs(_) => "set aside; run the cell again to restore the missing parts",
                 CheckedDocument::Session(_) | CheckedDocument::Run(_) | CheckedDocument::Registry => {
                     "set aside; the rest is kept"
                 }
                 CheckedDocument::Volume | CheckedDocument::Workspace => {
-                    "set aside; what is missing is looked up in the rest"
+                    "set aside; missing parts are rebuilt from the rest"
                 }
             };
             let what = format!("{} of {} stored changes cannot be read", read.bad.len(), read.all.len());

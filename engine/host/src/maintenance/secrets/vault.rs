@@ -75,7 +75,7 @@ impl SecretVault<'_> {
         }
         match std::fs::remove_file(&self.key) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(SecretError::io("the key file, which opens nothing any more, cannot be removed", &self.key, &error))
+                Err(SecretError::io("can't remove the key file, which is no longer used", &self.key, &error))
             }
             Ok(()) | Err(_) => Ok(()),
         }
