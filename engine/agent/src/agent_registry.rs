@@ -15,30 +15,30 @@ pub const PYTHON_AGENTS_FOLDER: &str = "agents";
 pub const MAX_AGENT_FILE_BYTES: usize = 64 << 10;
 /// So many of each kind are known.
 const MAX_PROJECT_AGENTS: usize = 100;
-/// Room for reading Python that is nested deeply, in bytes.
+/// Stack size for parsing deeply nested Python, in bytes.
 const PYTHON_PARSER_STACK_BYTES: usize = 128 << 20;
 
 /// An agent in Python: `class X: def execute(self, task)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonAgent {
-    /// Its class.
+    /// Name of its class.
     pub class: String,
-    /// Where its file lies.
+    /// Path of its file.
     pub path: String,
-    /// What it says of itself.
+    /// Its own description.
     pub description: String,
-    /// The file.
+    /// The file's source code.
     pub code: String,
 }
 
 /// The agents of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentRegistry {
-    /// Those in Markdown.
+    /// Agents defined in Markdown files.
     pub definitions: Vec<AgentDefinition>,
-    /// Those in Python.
+    /// Agents defined in Python files.
     pub python: Vec<PythonAgent>,
-    /// What cannot be read, and why.
+    /// Files that can't be read, with the reasons.
     pub problems: Vec<String>,
 }
 

@@ -21,17 +21,17 @@ pub const DEFAULT_CONTEXT_TOKENS: u64 = 8_192;
 /// The same of one on this machine: what Ollama gives unless it is told otherwise, and cuts without a word.
 pub const LOCAL_CONTEXT_TOKENS: u64 = 4_096;
 
-/// The whole configuration.
+/// The whole of `config.yaml`, with defaults filled in.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// How it runs.
+    /// Settings of the runtime.
     #[serde(deserialize_with = "values::section")]
     pub runtime: RuntimeConfig,
-    /// Language models.
+    /// Providers, prices and routing of language models.
     #[serde(deserialize_with = "values::section")]
     pub llm: LlmConfig,
-    /// Agents.
+    /// Which provider and model each agent uses.
     #[serde(deserialize_with = "values::section")]
     pub agents: AgentsConfig,
     /// What needs the user's word.
@@ -43,7 +43,7 @@ pub struct AgentConfig {
     /// Tools of other programs.
     #[serde(deserialize_with = "values::section")]
     pub mcp: McpConfig,
-    /// What is remembered.
+    /// Settings of memory.
     #[serde(deserialize_with = "values::section")]
     pub memory: MemoryConfig,
     /// What may be spent.
@@ -67,7 +67,7 @@ pub struct BudgetConfig {
     pub embeddings: Option<f64>,
 }
 
-/// What is remembered.
+/// Settings of memory: what is kept, recalled and replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {
@@ -76,21 +76,21 @@ pub struct MemoryConfig {
     pub learn: bool,
 }
 
-/// How much a run does at once.
+/// How many tool calls a run makes at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeProfile {
-    /// One thing after the other.
+    /// Runs one tool call at a time.
     Minimal,
-    /// For most machines.
+    /// Runs up to four tool calls at once; for most machines.
     #[default]
     Standard,
-    /// For machines with time to spare.
+    /// Runs up to eight tool calls at once.
     Performance,
 }
 
 impl RuntimeProfile {
-    /// So many tool calls of one turn run at the same time.
+    /// Returns how many tool calls of one turn may run at once.
     pub fn max_parallel_tools(self) -> usize {
         match self {
             RuntimeProfile::Minimal => 1,
@@ -100,24 +100,24 @@ impl RuntimeProfile {
     }
 }
 
-/// What the command line says on standard error while a run goes on.
+/// How much the command line reports on standard error during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// What failed, and what is tried again.
+    /// Reports failures and retries.
     #[default]
     Error,
-    /// Also which model was chosen, and why.
+    /// Also reports which model was chosen, and why.
     Info,
-    /// Also each step.
+    /// Also reports each step.
     Debug,
 }
 
-/// How it runs.
+/// How much a run does at once, and what it reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeConfig {
-    /// How much a run does at once.
+    /// How many tool calls a run makes at once.
     pub profile: RuntimeProfile,
     /// The workspace that is opened where none is named; empty: the platform's.
     pub data_dir: String,
@@ -153,49 +153,49 @@ pub struct LlmConfig {
     pub providers: BTreeMap<String, ProviderConfig>,
 }
 
-/// Which provider is asked for which requests.
+/// A rule that chooses the provider for some requests.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoutingRule {
-    /// For which requests.
+    /// Requests that the rule applies to.
     pub when: RoutingCondition,
-    /// The provider.
+    /// Name of the provider to use.
     #[serde(rename = "use")]
     pub provider: String,
-    /// The highest goes first.
+    /// Rules with a higher priority are checked first.
     #[serde(default, deserialize_with = "values::plain")]
     pub priority: i64,
 }
 
-/// US dollars for a million tokens.
+/// Price in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
-    /// Of the request.
+    /// Price of input tokens.
     #[serde(deserialize_with = "values::amount")]
     pub input: f64,
-    /// Of the answer.
+    /// Price of output tokens.
     #[serde(deserialize_with = "values::amount")]
     pub output: f64,
 }
 
 impl ModelPrice {
-    /// What so many tokens cost, US dollars.
+    /// Returns the cost of these tokens in US dollars.
     pub fn of(self, input: u64, output: u64) -> f64 {
         (self.input * input as f64 + self.output * output as f64) / 1e6
     }
 }
 
-/// Who gives answers.
+/// A provider of language models.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProviderConfig {
-    /// Whether it may be asked; where nothing is said, it may.
+    /// Whether the provider may be used; `None` means yes.
     #[serde(deserialize_with = "values::plain")]
     pub enabled: Option<bool>,
-    /// How it speaks; `None`: as its name says, else like OpenAI.
+    /// API of the provider; `None`: chosen by its name, or else OpenAI's.
     pub wire: Option<WireProtocol>,
-    /// Where; `None`: its own address.
+    /// Base URL; `None` for the provider's public address.
     #[serde(deserialize_with = "values::address")]
     pub base_url: Option<String>,
     /// The model's name as the provider has it.
@@ -233,7 +233,7 @@ pub struct AgentsConfig {
     /// The one that answers.
     #[serde(deserialize_with = "values::section")]
     pub lead: AgentChoice,
-    /// Others, by name.
+    /// Choices for other agents, by name.
     #[serde(deserialize_with = "values::section")]
     pub specialists: BTreeMap<String, AgentChoice>,
 }
@@ -312,14 +312,14 @@ pub struct McpServerConfig {
     /// Whether it is used; where nothing is said, it is.
     #[serde(deserialize_with = "values::plain")]
     pub enabled: Option<bool>,
-    /// The program.
+    /// The program that starts a local server.
     pub command: Option<String>,
     /// What it is given.
     pub args: Vec<String>,
     /// Variables of its environment; values may hold `${NAME}`.
     #[serde(deserialize_with = "values::hidden")]
     pub env: BTreeMap<String, String>,
-    /// The address.
+    /// The address of a remote server.
     #[serde(deserialize_with = "values::address")]
     pub url: Option<String>,
     /// What is sent along; values may hold `${NAME}`.

@@ -48,21 +48,21 @@ pub enum MemoryMaintenance {
     Analyze(insight::MemoryQuery),
 }
 
-/// How a goal is to be reached.
+/// Whether a goal may be reached by replaying a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReplayMode {
-    /// By a trace that is sure enough, else by a model.
+    /// Replays a trace that's confident enough; otherwise uses a model.
     #[default]
     Auto,
-    /// By a model.
+    /// Always uses a model.
     Learner,
-    /// By a trace that fits, however sure it is; else by a model.
+    /// Replays any matching trace; otherwise uses a model.
     Follower,
 }
 
 impl ReplayMode {
-    /// The mode of this name.
+    /// Returns the mode with this name.
     pub fn from_name(name: &str) -> Option<ReplayMode> {
         match name.to_lowercase().as_str() {
             "auto" => Some(ReplayMode::Auto),
@@ -73,45 +73,45 @@ impl ReplayMode {
     }
 }
 
-/// What of memory a run may use.
+/// Which parts of memory a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecallOptions {
-    /// How its goal is to be reached.
+    /// Whether a trace may be replayed.
     pub mode: ReplayMode,
-    /// What the user does not want: paths of traces, ids of experiences.
+    /// Paths of traces and ids of experiences that the user excluded.
     pub without: Vec<String>,
 }
 
-/// A trace, and where it lies in its volume.
+/// A trace and the note that holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredTrace {
-    /// Its path.
+    /// The note's path in its volume.
     pub path: String,
-    /// Its text, as it was read.
+    /// The note's text as it was read.
     pub text: String,
-    /// It.
+    /// The trace, parsed.
     pub trace: RunTrace,
 }
 
-/// What a project remembers.
+/// The memory of a project: traces, experiences and the recent log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProjectMemory {
-    /// Its traces.
+    /// The project's traces.
     pub traces: Vec<StoredTrace>,
-    /// Its experiences.
+    /// The project's experiences.
     pub entries: Vec<experience::ExperienceEntry>,
-    /// What was done lately: the tasks of its session logs.
+    /// Recent tasks from the session logs.
     pub logged: Vec<task_log::TaskLogEntry>,
-    /// Files that cannot be read, and why.
+    /// Files that can't be read, with the reasons.
     pub problems: Vec<String>,
     /// Experiences that a search by words and meaning has found for the goal in question, the best first.
     pub near: Vec<ExperienceMatch>,
 }
 
-/// An experience that a search has found.
+/// An experience found by a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperienceMatch {
-    /// Its id.
+    /// Id of the experience.
     pub id: String,
     /// How well it fits, 0 to about 1; to be compared among those of one search.
     pub score: f64,

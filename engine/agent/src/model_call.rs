@@ -19,13 +19,13 @@ pub struct ModelCallId {
 pub enum WireProtocol {
     /// OpenAI's chat completions: OpenRouter, llama.cpp, LM Studio, vLLM and many more.
     OpenAi,
-    /// OpenAI's responses.
+    /// OpenAI's Responses API.
     Responses,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// Google's Gemini.
+    /// Google's Gemini API.
     Google,
-    /// Ollama's own.
+    /// Ollama's native API.
     Ollama,
 }
 
@@ -34,7 +34,7 @@ pub enum WireProtocol {
 pub struct ModelEndpoint {
     /// The provider's name in the configuration.
     pub provider: String,
-    /// Its wire form.
+    /// The API that the endpoint speaks.
     pub wire: WireProtocol,
     /// Its address, such as `http://localhost:11434`; `None`: the one that everybody uses.
     pub base_url: Option<String>,
@@ -49,7 +49,7 @@ pub struct ModelEndpoint {
 /// One call of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelRequest {
-    /// Where.
+    /// The endpoint to call.
     pub endpoint: ModelEndpoint,
     /// What the model is and is to do.
     pub system: String,
@@ -63,16 +63,16 @@ pub struct ModelRequest {
     pub temperature: Option<f64>,
 }
 
-/// A piece of an answer on its way.
+/// A piece of a streamed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelDelta {
-    /// Of the answer.
+    /// A piece of the answer's text.
     Text(String),
-    /// Of what the model thinks.
+    /// A piece of the model's reasoning.
     Thinking(String),
-    /// The call failed and is made again: what came so far is void.
+    /// The call failed and is retried; pieces received so far don't count.
     Retry {
-        /// Why, and when: a sentence.
+        /// The reason and the time of the retry, as a sentence.
         why: String,
     },
 }
@@ -80,26 +80,26 @@ pub enum ModelDelta {
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelStopReason {
-    /// It has said what it had to say, or waits for its tools.
+    /// The answer is complete, or tools were called.
     Done,
-    /// It came to the limit of tokens.
+    /// The answer reached the token limit.
     Length,
 }
 
-/// A whole answer.
+/// A complete answer of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelResponse {
-    /// What it says.
+    /// The text of the answer.
     pub text: String,
-    /// What it thought.
+    /// The model's reasoning, as far as the provider sends it.
     pub thinking: String,
-    /// Tools that it asks for, in its order.
+    /// The tool calls, in the model's order.
     pub calls: Vec<ToolCall>,
-    /// Calls whose arguments are no JSON object: name and text as they came.
+    /// Calls whose arguments aren't a JSON object: tool name and raw text.
     pub malformed: Vec<(String, String)>,
-    /// Tokens and money.
+    /// Tokens used and their cost.
     pub spent: CallUsage,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub stop: ModelStopReason,
 }
 
@@ -107,7 +107,7 @@ pub struct ModelResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
-    /// Nobody answers there.
+    /// No server answers at the address.
     Unreachable,
     /// Too many requests (429), also after waiting.
     RateLimited,
@@ -121,14 +121,14 @@ pub enum ModelErrorKind {
     Malformed,
     /// It broke off in the middle.
     Cut,
-    /// The user cancelled.
+    /// The user canceled the call.
     Cancelled,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelError {
-    /// What kind.
+    /// Category of the error; it decides about retries.
     pub kind: ModelErrorKind,
     /// Host, cause, and what to do: a sentence for the user.
     pub why: String,

@@ -32,7 +32,7 @@ pub struct ProposedAgent {
     pub prompt: String,
 }
 
-/// A plan.
+/// A goal broken down into tasks.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct TaskPlan {

@@ -11,20 +11,20 @@ use store::{DecisionScope, DocId};
 
 pub use crate::policy_rule::{CallFacts, CallPattern, Permission, PolicyRule, RuleSubject, main_argument};
 
-/// All rules, and what happens where none speaks.
+/// All rules, and the defaults for calls that no rule covers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolPolicy {
-    /// The rules.
+    /// The rules, in order of precedence.
     pub rules: Vec<PolicyRule>,
-    /// What carries less risk than this is not asked about.
+    /// Calls below this risk are allowed without asking.
     pub auto_approve: ToolRisk,
     /// Seconds until an approval counts as denied.
     pub timeout: u64,
-    /// Hosts that may be reached without a question; a leading `.` stands for all below.
+    /// Hosts that may be reached without asking; a leading `.` includes all subdomains.
     pub hosts: Vec<String>,
-    /// Whether no other hosts are reached at all.
+    /// Whether all other hosts are denied.
     pub restricted: bool,
-    /// Why tools cannot be confined on this machine; then what runs programs is asked about every time.
+    /// Why this machine can't sandbox tools. If set, calls that run programs always ask.
     pub unconfined: Option<String>,
 }
 
@@ -41,12 +41,12 @@ impl Default for ToolPolicy {
     }
 }
 
-/// What is decided of a call, and why.
+/// The policy's decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDecision {
-    /// What.
+    /// Whether the call is allowed, asked about or denied.
     pub word: Permission,
-    /// Why, in words.
+    /// The reason, as a sentence for the user.
     pub why: String,
 }
 

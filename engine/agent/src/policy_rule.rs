@@ -51,7 +51,7 @@ impl CallFacts {
 /// A call as the policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
-    /// The tool.
+    /// Specification of the called tool.
     pub tool: &'a ToolSpec,
     /// What it is given.
     pub arguments: &'a Map<String, Value>,
@@ -77,32 +77,32 @@ impl CallContext<'_> {
     }
 }
 
-/// A rule: what it says of which calls.
+/// A rule that allows, asks about or denies some calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Value", into = "Value")]
 pub struct PolicyRule {
-    /// Which calls.
+    /// The calls that the rule covers.
     pub about: RuleSubject,
-    /// What it says.
+    /// What the rule says about them: allow, ask or deny.
     pub word: Permission,
-    /// Where it holds: everywhere, or in one volume or run.
+    /// The volume or run that the rule is limited to; `None` for everywhere.
     pub within: Option<DocId>,
-    /// Who made it and when, in words.
+    /// Who made the rule and when, as text.
     pub origin: String,
 }
 
-/// Which calls a rule speaks of.
+/// The calls that a rule covers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RuleSubject {
     /// A pattern that the user typed.
     Pattern(CallPattern),
     /// What a decision was about.
     Decided(DecidedCalls),
-    /// What a decision was about, as literal text of an older version: the tool, and its main argument.
+    /// An earlier decision in the format of older versions: tool and main argument as literal text.
     Old {
-        /// The tool.
+        /// The tool's name.
         tool: String,
-        /// Its argument; `None`: whatever it was given.
+        /// The main argument; `None` for any.
         text: Option<String>,
     },
     /// What a newer version wrote, or damage: it speaks of no call, and is kept as it is.
@@ -115,10 +115,10 @@ pub enum RuleSubject {
 pub struct DecidedCalls {
     /// The tool's name.
     pub tool: String,
-    /// What the tool was then, where that can change: a tool of the user's own, or of a server.
+    /// Hash of the tool's definition, if it can change: the user's own tools and those of servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// Which of its calls.
+    /// The calls of that tool.
     pub calls: CallScope,
 }
 
@@ -126,30 +126,30 @@ pub struct DecidedCalls {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum CallScope {
-    /// With exactly these arguments, where exactly this code would run.
+    /// Calls with exactly these arguments that would run exactly this code.
     Exactly {
-        /// The hash of the arguments.
+        /// Hash of the arguments.
         arguments: String,
-        /// The hashes of the code.
+        /// Hashes of the code.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         code: BTreeSet<String>,
-        /// The arguments for people, or their beginning.
+        /// The arguments as shown to the user, possibly cut off.
         text: String,
     },
-    /// Of any file below this folder of the volume; empty: of the whole volume.
+    /// Calls on any file below this folder; an empty path means the whole volume.
     Files {
-        /// The folder.
+        /// Path of the folder in the volume.
         below: String,
     },
-    /// Of any address at this site.
+    /// Calls to any address on this site.
     Site {
-        /// Where.
+        /// Scheme, host and port of the site.
         site: WebOrigin,
-        /// The addresses outside of the public internet that it may mean.
+        /// IP addresses outside the public internet that it may resolve to.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ips: Vec<IpAddr>,
     },
-    /// Of any arguments.
+    /// Calls with any arguments.
     All {},
 }
 

@@ -163,18 +163,18 @@ pub struct RoutingContext {
     pub wanted: Option<String>,
     /// Those that did not answer this request, with their reason.
     pub tried: Vec<(String, String)>,
-    /// What the session has cost so far, US dollars.
+    /// Cost of the session so far, in US dollars.
     pub spent: f64,
 }
 
-/// Who is asked, and why.
+/// The chosen endpoint, and why it was chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutingDecision {
-    /// Who.
+    /// The endpoint to call.
     pub endpoint: ModelEndpoint,
-    /// Why, in words.
+    /// Why it was chosen, as a sentence.
     pub reason: String,
-    /// What the request will cost at most, US dollars; `None`: the price is not known.
+    /// Highest possible cost of the request in US dollars; `None` if the price is unknown.
     pub cost: Option<f64>,
 }
 

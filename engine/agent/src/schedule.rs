@@ -21,14 +21,14 @@ use text::task::CalendarDay;
 use text::time::UnixMillis;
 use text::time_zone::ZoneClock;
 
-/// What was missed is made up for within so many seconds where nothing else is said.
+/// Default for how long ago a missed occurrence may be to still be made up for, in seconds.
 pub const DEFAULT_CATCH_UP_SECS: u64 = 12 * 3_600;
-/// What becomes of what was missed, and of the hours of summer time, for whoever makes a schedule.
+/// Tells the author of a schedule about missed occurrences and changes of summer time.
 pub const CATCH_UP_POLICY_TEXT: &str = "If times were missed while nothing was open, only the last one is made up \
 for, and only if it's no more than 12 hours ago (or as the schedule says); otherwise it's skipped, and the schedule \
 says so. A time skipped by the change to summer time starts right after the gap; one that occurs twice in autumn \
 starts once, at the first.";
-/// A clock that is set back by more milliseconds was wrong before.
+/// If the clock is set back by more than this, its earlier time was wrong.
 const MAX_TRUSTED_SETBACK_MS: i64 = 86_400_000;
 /// A longer expression is refused, in bytes.
 const MAX_EXPRESSION_BYTES: usize = 200;
@@ -58,7 +58,7 @@ pub enum ScheduledWork {
     },
     /// Cells of a note run.
     Cells {
-        /// Which note.
+        /// The note whose cells run.
         note: DocId,
         /// Which cell, from 1; `None`: all.
         #[serde(default)]
@@ -86,38 +86,38 @@ impl ScheduledWork {
     }
 }
 
-/// What came of it the last time.
+/// Outcome of the last occurrence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "came", rename_all = "snake_case")]
 pub enum ScheduleOutcome {
-    /// It has begun.
+    /// The work has started.
     Begun {
-        /// The run; `None`: it is no run.
+        /// The run; `None` if the work has no run.
         run: Option<DocId>,
     },
-    /// Its run is over.
+    /// The run has ended.
     Ended {
-        /// The run.
+        /// The run that ended.
         run: DocId,
-        /// How.
+        /// How the run ended.
         how: RunEnding,
     },
-    /// It is done.
+    /// The work is done; there was no run.
     Done,
-    /// It could not begin: a sentence.
+    /// The work couldn't start.
     Failed {
-        /// Why.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// It was left out: a sentence.
+    /// The occurrence was skipped.
     Skipped {
-        /// Why.
+        /// The reason, as a sentence.
         why: String,
     },
 }
 
 impl ScheduleOutcome {
-    /// In words.
+    /// Describes the outcome in a few words.
     pub fn describe(&self) -> String {
         match self {
             ScheduleOutcome::Begun { .. } => "began".to_owned(),
@@ -175,25 +175,25 @@ pub struct Schedule {
     /// On a clock that is so many minutes east of UTC, the whole year; where there is no zone.
     #[serde(default)]
     pub offset: i32,
-    /// On the clock of this zone.
+    /// Time zone with its summer time; `None` uses `offset`.
     #[serde(default)]
     pub zone: Option<ZoneClock>,
     /// The volume in which it works.
     pub volume: DocId,
-    /// What begins.
+    /// The work that it starts.
     pub work: ScheduledWork,
-    /// What its runs may do without asking, as the user said when they made it: patterns of the policy.
+    /// Policy patterns that the user allowed for its runs when creating it.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// What was missed is made up for within so many seconds.
+    /// A missed occurrence is made up for within this many seconds.
     pub window: u64,
-    /// Whether it rests.
+    /// Whether the schedule is paused.
     #[serde(default)]
     pub paused: bool,
-    /// When it is due next; `None`: never again.
+    /// Next due time; `None` if there's none.
     #[serde(default)]
     pub next: Option<UnixMillis>,
-    /// The last time.
+    /// The last occurrence, `None` before the first.
     #[serde(default)]
     pub last: Option<LastOccurrence>,
 }
@@ -201,20 +201,20 @@ pub struct Schedule {
 /// Whether a schedule is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DueStatus {
-    /// Not yet.
+    /// The schedule isn't due.
     No,
-    /// It begins now.
+    /// The work starts now.
     Yes {
-        /// For this point in time.
+        /// The time it was due.
         due: UnixMillis,
-        /// So many before it were missed.
+        /// Number of earlier occurrences that were missed.
         missed: u64,
     },
     /// It is too late for it.
     Late {
-        /// For this point in time.
+        /// The time it was due.
         due: UnixMillis,
-        /// So many before it were missed.
+        /// Number of earlier occurrences that were missed.
         missed: u64,
     },
 }

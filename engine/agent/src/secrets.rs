@@ -92,7 +92,7 @@ const PRIVATE_KEY_LABEL: &str = "private key";
 /// Which values of a form are secrets, where its shape alone doesn't tell.
 #[derive(Clone, Copy, PartialEq)]
 enum SecretCheck {
-    /// All.
+    /// Every value is a secret.
     Any,
     /// Those that look random.
     Random,

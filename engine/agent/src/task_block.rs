@@ -30,7 +30,7 @@ pub enum TaskStatus {
     Open,
     /// It is under way.
     Running,
-    /// It is done.
+    /// The task is completed.
     Done,
     /// It was tried and failed.
     Failed,
@@ -79,10 +79,10 @@ pub struct TaskBlock {
     /// Its name in its plan: letters, digits, `-`; behind `^` in its line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// What is wanted.
+    /// The task's goal.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub goal: String,
-    /// How it stands.
+    /// Status of the task.
     #[serde(skip_serializing_if = "is_open")]
     pub standing: TaskStatus,
     /// What it works with, by name.

@@ -15,54 +15,54 @@ pub const MAX_TOOL_RESULT_BYTES: usize = 16 * 1024;
 pub enum ToolJob {
     /// Read a text file.
     Read {
-        /// The volume's folder.
+        /// The volume's folder on this device.
         root: PathBuf,
-        /// Which file.
+        /// Path of the file, relative to `root`.
         path: String,
         /// The first line, from 1; with how many lines; `None`: all.
         lines: Option<(usize, usize)>,
     },
     /// List a folder, two levels deep.
     List {
-        /// The volume's folder.
+        /// The volume's folder on this device.
         root: PathBuf,
         /// Which folder; empty: the root.
         path: String,
     },
     /// Put bytes into a file that is no note, by atomic replace; folders are made. What was there becomes a blob.
     Replace {
-        /// The volume's folder.
+        /// The volume's folder on this device.
         root: PathBuf,
-        /// Which file.
+        /// Path of the file, relative to `root`.
         path: String,
-        /// The new text.
+        /// The new text of the file.
         text: String,
         /// What must be there: `Some(None)`: nothing; `None`: whatever.
         expected: Option<Option<BlobHash>>,
     },
     /// Replace the one place of a file that is no note where `old` stands, by atomic replace.
     Amend {
-        /// The volume's folder.
+        /// The volume's folder on this device.
         root: PathBuf,
-        /// Which file.
+        /// Path of the file, relative to `root`.
         path: String,
         /// What stands there, exactly once.
         old: String,
-        /// What comes.
+        /// The text that replaces it.
         new: String,
     },
     /// Remove a file that is no note. What was there becomes a blob.
     Remove {
-        /// The volume's folder.
+        /// The volume's folder on this device.
         root: PathBuf,
-        /// Which file.
+        /// Path of the file, relative to `root`.
         path: String,
     },
     /// Put back what a file held: the bytes of a blob, or nothing. Only where it still holds what is expected.
     Restore {
-        /// The volume's folder.
+        /// The volume's folder on this device.
         root: PathBuf,
-        /// Which file.
+        /// Path of the file, relative to `root`.
         path: String,
         /// What must be there; `None`: nothing.
         expected: Option<BlobHash>,
@@ -102,9 +102,9 @@ pub enum ToolJob {
     },
     /// Look at, or add to, the git repository that the volume lies in.
     Git {
-        /// The volume's folder.
+        /// The volume's folder on this device.
         root: PathBuf,
-        /// What.
+        /// The Git operation.
         what: GitJob,
     },
     /// Fetch an `http` or `https` address: HTML as Markdown, at most 2 MB, 20 seconds, 5 redirects.
@@ -120,64 +120,64 @@ pub enum ToolJob {
     Mcp {
         /// The server's name in the configuration.
         server: String,
-        /// Its tool.
+        /// The tool's name on the server.
         tool: String,
-        /// What it is given.
+        /// Arguments for the tool, as JSON.
         arguments: Map<String, Value>,
-        /// What the tool was when it was allowed: a hash.
+        /// Hash of the tool's definition at the time of approval.
         definition: String,
     },
 }
 
-/// What a program may fetch of the web.
+/// Hosts that a program may reach on the web.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebAccess {
-    /// The hosts on the list; a leading `.` stands for all below.
+    /// Allowed hosts; a leading `.` includes all subdomains.
     pub hosts: Vec<String>,
-    /// Whether no others are reached. Otherwise all of the public internet is.
+    /// Whether only these hosts may be reached, and not all of the public internet.
     pub restricted: bool,
 }
 
-/// What a job asks the user before it does more.
+/// Access that a running job asks the user for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessRequest {
-    /// The host of an address means addresses outside of the public internet.
+    /// The host resolves to addresses outside the public internet.
     PrivateAddress {
-        /// The address.
+        /// The requested address.
         url: String,
-        /// What its host means.
+        /// The IP addresses that it resolves to.
         ips: Vec<String>,
     },
     /// A redirect leads to another site.
     Redirect {
-        /// Where.
+        /// The address that the redirect leads to.
         url: String,
     },
 }
 
-/// What is done with a git repository.
+/// An operation on a Git repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "operation", rename_all = "lowercase")]
 pub enum GitJob {
-    /// What has changed.
+    /// Lists changed files.
     Status,
-    /// How: the working tree against the last commit.
+    /// Shows the diff between the working tree and the last commit.
     Diff {
-        /// Only this path.
+        /// Only the diff of this path; `None` for all files.
         #[serde(default)]
         path: Option<String>,
     },
-    /// The last commits.
+    /// Lists the latest commits.
     Log {
-        /// At most so many; 20 where nothing is said, at most 200.
+        /// Maximum number of commits, up to 200; `None` means 20.
         #[serde(default)]
         limit: Option<usize>,
     },
-    /// Commit files: those named, or all that changed.
+    /// Commits the named files, or all changed files.
     Commit {
-        /// What for.
+        /// The commit message.
         message: String,
-        /// Which.
+        /// Paths to commit; empty for all changed files.
         #[serde(default)]
         files: Vec<String>,
     },
@@ -203,7 +203,7 @@ pub struct ToolOutcome {
     pub text: String,
     /// The whole, where `text` is only its beginning and its end.
     pub whole: Option<BlobRef>,
-    /// What it changed.
+    /// Files that the tool changed.
     pub changed: Vec<FileChange>,
     /// Pictures and files beside the text.
     pub attached: Vec<BlobRef>,

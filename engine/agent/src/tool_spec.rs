@@ -3,20 +3,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How much harm a tool can do.
+/// Risk level of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolRisk {
-    /// It only looks.
+    /// Reads only.
     None,
-    /// It changes what can be undone.
+    /// Makes changes that can be undone.
     #[default]
     Low,
-    /// It runs code in the sandbox.
+    /// Runs code in the sandbox.
     Medium,
-    /// It leaves the sandbox: network, the user's programs.
+    /// Reaches outside the sandbox: network, the user's programs.
     High,
-    /// It cannot be undone.
+    /// Makes changes that can't be undone.
     Critical,
 }
 
@@ -24,13 +24,13 @@ pub enum ToolRisk {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolPermissions {
-    /// The network.
+    /// May use the network.
     pub network: bool,
-    /// Files of the volume.
+    /// May access files of the volume.
     pub fs: bool,
-    /// Programs.
+    /// May start programs.
     pub process: bool,
-    /// The window.
+    /// May control the window.
     pub ui: bool,
 }
 

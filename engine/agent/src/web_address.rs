@@ -8,7 +8,7 @@ use url::{Host, Url};
 /// Where a request goes: what a decision about an address is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WebOrigin {
-    /// `http` or `https`.
+    /// The scheme, `http` or `https`.
     pub scheme: String,
     /// A name in lower case without a dot at its end, or an IP address in its usual form; IPv6 without brackets.
     pub host: String,
@@ -19,7 +19,7 @@ pub struct WebOrigin {
 /// An address that can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebAddress {
-    /// Where it goes.
+    /// Scheme, host and port.
     pub site: WebOrigin,
     /// The host where it is an IP address, in whatever form it was written.
     pub ip: Option<IpAddr>,

@@ -7,31 +7,31 @@ use text::yaml_edit::{YamlStep, set_value};
 /// A wish about a collection. Views are counted from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CollectionChange {
-    /// What a view is sorted by.
+    /// Sets how a view is sorted.
     Sort(usize, Vec<(String, bool)>),
-    /// What a view is grouped by.
+    /// Sets what a view is grouped by.
     Group(usize, Option<(String, bool)>),
-    /// A view's columns.
+    /// Sets the columns of a view.
     Columns(usize, Vec<String>),
-    /// How wide a column of a view is, in points.
+    /// Sets the width of a view's column in points.
     Width(usize, String, f32),
-    /// What a column of a view comes to.
+    /// Sets or removes the summary of a view's column.
     Summary(usize, String, Option<String>),
-    /// How a view is shown.
+    /// Sets the layout of a view, such as table or cards.
     Kind(usize, String),
-    /// What a view is called.
+    /// Renames a view.
     Name(usize, String),
-    /// How many rows a view has at most.
+    /// Sets the maximum number of rows of a view.
     Limit(usize, Option<usize>),
-    /// One more condition, of a view or of all views.
+    /// Adds a condition to a view, or to all views.
     AddCondition(Option<usize>, String),
-    /// Another condition in place of one.
+    /// Replaces a condition.
     SetCondition(Option<usize>, usize, String),
-    /// One condition less.
+    /// Removes a condition.
     RemoveCondition(Option<usize>, usize),
-    /// One more view, like this one.
+    /// Adds a copy of a view.
     AddView(usize),
-    /// One view less.
+    /// Removes a view.
     RemoveView(usize),
 }
 

@@ -14,12 +14,12 @@ pub enum EmbeddedCollection<'a> {
     File {
         /// What the link says.
         target: &'a str,
-        /// The view.
+        /// Name of the view; `None` for the first.
         view: Option<&'a str>,
     },
     /// The piece holds it: its text, and where in the piece that begins.
     Text {
-        /// Its text.
+        /// The YAML text of the collection.
         text: &'a str,
         /// The byte of the piece.
         at: usize,

@@ -7,7 +7,7 @@ const MAX_EXPRESSION_DEPTH: usize = 32;
 /// An expression has at most this many words and signs.
 const MAX_EXPRESSION_TOKENS: usize = 500;
 
-/// An expression.
+/// A parsed expression of a filter or formula.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
     Literal(ExprValue),
@@ -27,7 +27,7 @@ struct ExpressionReader<'a> {
 }
 
 impl Expr {
-    /// Reads an expression.
+    /// Parses an expression.
     pub(super) fn parse(text: &str) -> Result<Expr, String> {
         let mut reader = ExpressionReader { tokens: tokenize(text)?, at: 0, depth: 0, text };
         if reader.tokens.len() > MAX_EXPRESSION_TOKENS {

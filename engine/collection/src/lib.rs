@@ -36,7 +36,7 @@ const MAX_FILTER_DEPTH: usize = 16;
 pub struct VolumeFilesAndLinks<'a> {
     /// The files by their paths.
     pub files: &'a BTreeMap<String, FileRow>,
-    /// What they hold.
+    /// The links between the volume's files.
     pub links: &'a VolumeLinks,
 }
 
@@ -50,13 +50,13 @@ pub struct LocalNow {
 }
 
 impl LocalNow {
-    /// The day.
+    /// Returns today's date.
     pub fn today(self) -> CalendarDay {
         CalendarDay(self.local.div_euclid(86_400_000))
     }
 }
 
-/// A collection.
+/// A parsed `.base` file.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
     /// Its views, in order.
@@ -73,7 +73,7 @@ pub struct Collection {
 /// A view of a collection.
 #[derive(Clone, Debug, Default)]
 pub struct CollectionView {
-    /// Its name.
+    /// Name of the view, shown as its tab.
     pub name: String,
     /// How it is shown: `table`, `cards` or another word.
     pub kind: String,
@@ -81,7 +81,7 @@ pub struct CollectionView {
     pub sort: Vec<(String, bool)>,
     /// What it is grouped by, and whether from the last to the first.
     pub group: Option<(String, bool)>,
-    /// Its columns.
+    /// Properties shown as columns, in order.
     pub columns: Vec<String>,
     /// How many rows it has at most.
     pub limit: Option<usize>,

@@ -17,31 +17,31 @@ const FILES_PER_CHECK: usize = 256;
 /// What stands in a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CollectionCell {
-    /// Nothing.
+    /// No value.
     Empty,
-    /// Words.
+    /// Plain text.
     Text(String),
-    /// A number.
+    /// A number, integer or decimal.
     Number(f64),
     /// A day, with or without a time.
     Date(String),
-    /// Yes or no.
+    /// A checkbox.
     Check(bool),
     /// A link: what it is called, what is written, and the file to which it leads.
     Link {
         /// What it is called.
         words: String,
-        /// What is written.
+        /// The link's target as written.
         target: String,
-        /// The file.
+        /// The file it leads to; `None` if there's none.
         to: Option<DocId>,
     },
-    /// Several.
+    /// A list of values.
     List(Vec<CollectionCell>),
 }
 
 impl CollectionCell {
-    /// As plain words.
+    /// Converts the cell to plain text.
     pub fn to_text(&self) -> String {
         match self {
             CollectionCell::Empty => String::new(),
@@ -94,9 +94,9 @@ impl CollectionColumn {
 /// A view, worked out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CollectionTable {
-    /// Its columns.
+    /// The columns, left to right.
     pub columns: Vec<CollectionColumn>,
-    /// The files, sorted.
+    /// The rows, filtered and sorted.
     pub rows: Vec<CollectionRow>,
     /// How many there would be without a limit.
     pub all: usize,
@@ -109,9 +109,9 @@ pub struct CollectionTable {
 /// A file of a view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectionRow {
-    /// The file.
+    /// Document id of the file.
     pub file: DocId,
-    /// Its path.
+    /// The file's path in its volume.
     pub path: String,
     /// What it is grouped by; empty without groups.
     pub group: String,

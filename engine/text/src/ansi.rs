@@ -16,7 +16,7 @@ const MAX_TERMINAL_COLUMN: usize = 400;
 pub enum TerminalColor {
     /// Of the eight: black, red, green, yellow, blue, magenta, cyan, white.
     Named(u8),
-    /// Red, green, blue.
+    /// A 24-bit color: red, green, blue.
     Exact([u8; 3]),
 }
 

@@ -71,7 +71,7 @@ impl FlowCell {
 /// All cells of a note, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellFlow {
-    /// The cells.
+    /// The cells in document order.
     pub nodes: Vec<Arc<FlowCell>>,
 }
 

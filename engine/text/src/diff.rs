@@ -23,22 +23,22 @@ pub struct TextDiff {
 /// A part of a comparison. Ranges are bytes of whole lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiffPart {
-    /// Both have it.
+    /// Lines that both texts have.
     Same {
-        /// Where in the old text.
+        /// Byte range in the old text.
         old: Range<usize>,
-        /// Where in the new one.
+        /// Byte range in the new text.
         new: Range<usize>,
-        /// How many lines it has.
+        /// Number of lines.
         lines: usize,
     },
-    /// They differ.
+    /// Lines that differ.
     Change {
-        /// What the old text has here.
+        /// Byte range in the old text.
         old: Range<usize>,
-        /// What the new one has.
+        /// Byte range in the new text.
         new: Range<usize>,
-        /// Its lines, side by side.
+        /// The lines side by side.
         rows: Vec<DiffRow>,
     },
 }
@@ -61,7 +61,7 @@ pub struct DiffLine {
     pub marks: Vec<Range<usize>>,
 }
 
-/// Compares two texts.
+/// Compares two texts line by line.
 pub fn compare(old: &str, new: &str) -> TextDiff {
     let input = InternedInput::new(old, new);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);

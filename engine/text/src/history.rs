@@ -28,11 +28,11 @@ const MAX_VERSIONS: usize = 2_000;
 pub enum ChangeAuthor {
     /// The user, on this device.
     Here,
-    /// Another program, that wrote into the note's file.
+    /// Another program that changed the note's file.
     Program,
-    /// The agent.
+    /// An agent's run.
     Agent,
-    /// Nobody: so the file was found.
+    /// Unknown: the file already had this text when it was first read.
     Found,
     /// `tracebook fsck`, out of what is kept twice.
     Repair,
@@ -71,31 +71,31 @@ impl ChangeAuthor {
     }
 }
 
-/// Some changes of one writer, one behind the other.
+/// Consecutive changes by one author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteVersion {
-    /// Who made them.
+    /// The author of the changes.
     pub who: ChangeAuthor,
-    /// When the first of them was made, in seconds since 1970; 0: nobody knows.
+    /// When the first change was made, in seconds since 1970; 0 if unknown.
     pub from: i64,
-    /// When the last of them was made.
+    /// When the last change was made, in seconds since 1970.
     pub to: i64,
     /// Their places among the changes. The note as it was then: the changes up to their end.
     pub changes: Range<usize>,
-    /// How many characters came and went by them, about.
+    /// Approximate number of characters that were inserted or deleted.
     pub operations: u64,
 }
 
 /// Versions without a long pause between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditSitting {
-    /// When it began, in seconds since 1970.
+    /// When it started, in seconds since 1970.
     pub from: i64,
-    /// When it ended.
+    /// When it ended, in seconds since 1970.
     pub to: i64,
-    /// Its versions.
+    /// Range of its versions in the history.
     pub versions: Range<usize>,
-    /// How many characters came and went in it, about.
+    /// Approximate number of characters that were inserted or deleted.
     pub operations: u64,
 }
 
@@ -170,7 +170,7 @@ pub fn group_into_sittings(versions: &[NoteVersion], day: impl Fn(i64) -> i64) -
 pub struct NoteHistory {
     doc: NoteDoc,
     own: BTreeSet<ActorId>,
-    /// All changes.
+    /// All changes of the note.
     pub past: NotePast,
     /// The same as versions, oldest first.
     pub versions: Vec<NoteVersion>,

@@ -9,11 +9,11 @@ use store::DocId;
 /// A change of a link's target in a note's text.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LinkRewrite {
-    /// How the link is written.
+    /// Syntax of the link.
     pub kind: LinkKind,
-    /// What stands there.
+    /// The link's current text in the note.
     pub old: String,
-    /// What comes.
+    /// The text that replaces it.
     pub new: String,
 }
 
@@ -128,7 +128,7 @@ impl VolumeLinks {
         self.mark_changed(note);
     }
 
-    /// Counts changes.
+    /// A number that rises with each change.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -148,7 +148,7 @@ impl VolumeLinks {
         self.paths.iter().map(|(file, path)| (*file, path.as_str(), self.outlines.get(file)))
     }
 
-    /// A file's path.
+    /// Returns the path of a file.
     pub fn path(&self, file: DocId) -> Option<&str> {
         self.paths.get(&file).map(String::as_str)
     }

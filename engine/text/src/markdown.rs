@@ -50,7 +50,7 @@ pub struct CellParts {
 /// How many blocks and cells a text has: what a listing shows of a note that was never edited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoteSurvey {
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u32,
     /// Python cells among them.
     pub cells: u32,

@@ -13,10 +13,10 @@ use store::BlobHash;
 /// How a link is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LinkKind {
-    /// `[[note]]`
+    /// A link to a note, `[[note]]`.
     #[serde(rename = "w")]
     Wiki,
-    /// `![[note]]`
+    /// An embedded note or file, `![[note]]`.
     #[serde(rename = "e")]
     Embed,
     /// `[text](note.md)`
@@ -62,13 +62,13 @@ pub fn link_path(kind: LinkKind, target: &str) -> Cow<'_, str> {
     }
 }
 
-/// A heading.
+/// A heading of a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoteHeading {
-    /// 1 to 6.
+    /// Level of the heading, 1 to 6.
     #[serde(rename = "n")]
     pub level: u8,
-    /// Its words.
+    /// Text of the heading without markup.
     #[serde(rename = "t")]
     pub text: String,
     /// Where it stands, in bytes of the note.
@@ -83,7 +83,7 @@ pub struct Outline {
     /// Links, in the order of the text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<NoteLink>,
-    /// Headings.
+    /// The headings in document order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headings: Vec<NoteHeading>,
     /// Tags without `#`, each once.
@@ -95,10 +95,10 @@ pub struct Outline {
     /// Other names of the note.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Tasks.
+    /// The tasks in document order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<NoteTask>,
-    /// The front matter.
+    /// Properties from the front matter.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub properties: Map<String, Value>,
     /// Why a part of the note is shown as plain text: a sentence. It is read as far as it can be.
@@ -111,7 +111,7 @@ pub struct Outline {
 pub struct OutlinedBytes {
     /// The first bytes of the file's hash.
     pub hash: u64,
-    /// The outline.
+    /// What the bytes contain.
     pub outline: Outline,
 }
 

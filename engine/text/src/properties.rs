@@ -10,31 +10,31 @@ use std::ops::Range;
 /// Longer front matter is shown as it stands.
 const MAX_FRONT_MATTER_BYTES: usize = 65_536;
 
-/// What a property is.
+/// Type of a property's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PropertyKind {
-    /// Words.
+    /// Plain text.
     Text,
-    /// A number.
+    /// A number, integer or decimal.
     Number,
     /// A day, `2026-11-22`, with or without a time.
     Date,
-    /// Yes or no.
+    /// A checkbox with its value.
     Check(bool),
-    /// Several values.
+    /// A list of values.
     List,
     /// A link to a note or to the web.
     Link,
-    /// Properties inside a property, shown as they stand.
+    /// A nested object, shown as its YAML text.
     Nested,
 }
 
 /// A property. Ranges are bytes of the text that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// Its name.
+    /// The property's name as written.
     pub key: String,
-    /// What it is.
+    /// The type of its value.
     pub kind: PropertyKind,
     /// Its values as they are read, and where each stands.
     pub values: Vec<(String, Range<usize>)>,

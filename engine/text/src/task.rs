@@ -298,7 +298,7 @@ impl CalendarDay {
         (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
     }
 
-    /// Monday is 0.
+    /// Returns the weekday, 0 for Monday to 6 for Sunday.
     pub fn weekday(self) -> i64 {
         (self.0 + 3).rem_euclid(7)
     }

@@ -7,11 +7,11 @@ use std::ops::Range;
 /// Replaces `delete` bytes at `at` by `insert`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextEdit {
-    /// Where, in bytes.
+    /// Where the edit starts, in bytes.
     pub at: usize,
-    /// How many bytes go.
+    /// Number of bytes to delete.
     pub delete: usize,
-    /// What comes.
+    /// The text that's inserted.
     pub insert: String,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct UnixMillis(pub i64);
 
 impl UnixMillis {
-    /// This long after.
+    /// Returns the time this many milliseconds later.
     pub fn plus_ms(self, milliseconds: i64) -> UnixMillis {
         UnixMillis(self.0.saturating_add(milliseconds))
     }

@@ -20,10 +20,10 @@ const MAX_EXPERIENCE_TEXT_BYTES: usize = 4_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// It went well.
+    /// The goal was reached.
     #[default]
     Success,
-    /// It failed.
+    /// The goal wasn't reached.
     Failure,
     /// Something failed on the way, and it went well.
     SuccessWithRecovery,
@@ -52,16 +52,16 @@ impl RunOutcome {
     }
 }
 
-/// How long something is remembered, and what for.
+/// How long an experience is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryTier {
-    /// What happened once.
+    /// A single event.
     #[default]
     Episodic,
-    /// What only counts for a while.
+    /// Knowledge that expires.
     ShortTerm,
-    /// What holds.
+    /// Knowledge that stays valid.
     LongTerm,
 }
 
@@ -94,70 +94,70 @@ fn once() -> u64 {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Experience {
-    /// Its name.
+    /// Unique id in the project.
     pub experience_id: String,
-    /// In which project.
+    /// Name of the project.
     pub project_name: String,
-    /// What was wanted.
+    /// The goal of the run.
     pub primary_goal: String,
-    /// What came of it.
+    /// The outcome of the run.
     pub final_outcome: RunOutcome,
-    /// Agents and tools.
+    /// Names of the agents and tools that were used.
     pub components_used: Vec<String>,
-    /// How many files it made.
+    /// Number of files that the run created.
     pub files_created: u64,
-    /// What it led to.
+    /// Summary of the result.
     pub output_summary: String,
-    /// How long it took.
+    /// Duration of the run in milliseconds.
     pub execution_time_ms: u64,
-    /// What can be learned from it.
+    /// Lessons for later runs.
     pub learnings_or_issues: String,
-    /// When, `2026-11-22T10:30:00Z`.
+    /// When the run ended, such as `2026-11-22T10:30:00Z`.
     pub timestamp: String,
-    /// For how long it is remembered.
+    /// How long it's kept.
     pub tier: MemoryTier,
-    /// Where it comes from: a run, a note, the user. An entry without is not kept.
+    /// Source of the experience: a run, a note or the user. Required.
     pub source: String,
-    /// The step of the run in which it came out, as notes link to it: `run-3f2a90c1#5`.
+    /// The step of the run that it comes from, in link form: `run-3f2a90c1#5`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub step: String,
-    /// The note beside which it was asked, or in which it stood.
+    /// The note that was open when the user asked, or that contains it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Who wrote it.
+    /// Name of the agent or person who wrote it.
     pub author: String,
-    /// How often it was the same.
+    /// How often the same experience was made.
     #[serde(default = "once")]
     pub count: u64,
-    /// The day from which on it does not count, `2027-05-21`.
+    /// The day it expires, such as `2027-05-21`; empty if never.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub expires: String,
-    /// The entry that says otherwise.
+    /// Id of the entry that contradicts and replaces it; empty if none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub superseded_by: String,
 }
 
-/// An entry, and where it stands.
+/// An experience and its place in its note.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperienceEntry {
     /// The path of its note.
     pub path: String,
-    /// Where it begins there, in bytes.
+    /// Where the entry starts in the note, in bytes.
     pub at: usize,
-    /// Its text in the note.
+    /// The entry's text in the note.
     pub text: String,
-    /// It.
+    /// The experience, parsed.
     pub experience: Experience,
 }
 
-/// What the gate says of an entry.
+/// What to do with a new experience.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmissionDecision {
-    /// It is new.
+    /// It's new and is added.
     Keep,
-    /// It is the same as this one, which counts once more.
+    /// It repeats the entry at this index, whose count is raised.
     Merge(usize),
-    /// It is new, and says otherwise than this one.
+    /// It's new and contradicts the entry at this index.
     Supersede(usize),
     /// It is not kept: why.
     Refuse(String),
@@ -350,9 +350,9 @@ pub enum MemoryNoteEdit {
     Make(String),
     /// A piece of it becomes another.
     Replace {
-        /// What stands there.
+        /// The text to replace, as it is in the note.
         old: String,
-        /// What comes.
+        /// The text that replaces it.
         new: String,
     },
 }

@@ -3,15 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of value a slot takes.
+/// The kind of value that a slot takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlotKind {
-    /// A day.
+    /// A calendar day.
     Date,
     /// A month of a year.
     Month,
-    /// A number.
+    /// A number, integer or decimal.
     Number,
     /// A file or folder.
     Path,
@@ -178,7 +178,7 @@ struct GoalPiece<'a> {
 }
 
 impl ParsedGoal {
-    /// Reads a goal.
+    /// Splits a goal into words and values.
     pub fn parse(text: &str) -> ParsedGoal {
         let text = &text[..text.floor_char_boundary(MAX_GOAL_BYTES)];
         let mut raw: Vec<(GoalToken, bool)> = Vec::new();
@@ -226,7 +226,7 @@ impl ParsedGoal {
         })
     }
 
-    /// Its values.
+    /// Returns the values in the goal with their kinds.
     pub fn values(&self) -> impl Iterator<Item = (SlotKind, &str)> {
         self.tokens.iter().filter_map(|token| match token {
             GoalToken::Word(_) => None,

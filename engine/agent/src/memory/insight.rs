@@ -19,18 +19,18 @@ const MIN_RECALL_COSINE: f64 = 0.4;
 /// So many insights and recommendations are given.
 const MAX_KEY_INSIGHTS: usize = 6;
 
-/// Something that bears on a goal.
+/// A trace or experience that's relevant to a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RecalledItem {
-    /// By what it is dropped: the id of an experience, the path of a trace.
+    /// Id of the experience or path of the trace; used to exclude it.
     pub name: String,
-    /// `experience` or `trace`.
+    /// Either `experience` or `trace`.
     pub kind: &'static str,
-    /// What it is.
+    /// A short description for the user.
     pub what: String,
-    /// Why it bears on the goal.
+    /// Why it's relevant to the goal.
     pub why: String,
-    /// How much, 0 to 1.
+    /// How relevant it is, 0 to 1.
     pub score: f64,
 }
 
@@ -79,41 +79,41 @@ pub fn parse_recall_step(words: &str) -> Option<(Vec<RecalledItem>, Vec<String>)
     Some((all, without))
 }
 
-/// A question to memory, in the JSON of `llmos-lite.md`.
+/// A question to memory, in the JSON format of `llmos-lite.md`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryQuery {
-    /// What is asked.
+    /// The question.
     pub query: String,
-    /// Among what is looked.
+    /// Limits the experiences that are searched.
     pub filters: MemoryFilters,
-    /// What for.
+    /// What the answer is needed for.
     pub context: String,
 }
 
-/// Among what is looked.
+/// Limits the experiences that are searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryFilters {
-    /// Words that the project or the goal has.
+    /// Words that the project's name or the goal must contain.
     pub project_type: String,
-    /// The outcome.
+    /// Outcome that experiences must have; empty for any.
     pub outcome: String,
 }
 
-/// What memory says, in the JSON of `llmos-lite.md`.
+/// The answer of memory, in the JSON format of `llmos-lite.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryAnalysis {
-    /// In a sentence or two.
+    /// Summary in one or two sentences.
     pub analysis_summary: String,
-    /// The ids of the experiences.
+    /// Ids of the relevant experiences.
     pub relevant_experiences: Vec<String>,
-    /// What they have in common.
+    /// Insights that they have in common.
     pub key_insights: Vec<String>,
-    /// What follows.
+    /// Advice for the next run.
     pub recommendations: Vec<String>,
-    /// How sure that is, 0 to 1.
+    /// Confidence in the answer, 0 to 1.
     pub confidence_score: f64,
 }
 

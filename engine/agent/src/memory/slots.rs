@@ -16,7 +16,7 @@ pub type SlotValues = BTreeMap<String, (SlotKind, String)>;
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TemplatePart {
-    /// As it stands.
+    /// Text that stays the same in each replay.
     Literal(String),
     /// A place: a slot's name and the form of the value, or what a step said.
     Place(String),

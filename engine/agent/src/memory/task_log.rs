@@ -34,45 +34,45 @@ pub struct TaskLogMetadata {
     pub task: String,
     /// How it stands: `completed`, `failed`.
     pub status: String,
-    /// The run; empty: another program or a person has written it.
+    /// Id of the run; empty if another program or a person wrote the entry.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub run: String,
-    /// Who did it.
+    /// Name of the agent.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub agent: String,
-    /// When it became an experience, where it was no run of ours.
+    /// When it became an experience, if it wasn't one of our runs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub consolidated: String,
 }
 
-/// A task that was carried out, as the log has it.
+/// A completed task from the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedTask {
-    /// What is known of it.
+    /// Metadata of the task.
     #[serde(flatten)]
     pub known: TaskLogMetadata,
-    /// What was wanted.
+    /// The goal of the task.
     pub goal: String,
-    /// What was done, in order.
+    /// The actions taken, in order.
     pub actions: Vec<String>,
-    /// What it led to.
+    /// The results.
     pub results: String,
-    /// The code that was written or run.
+    /// Code that was written or run.
     pub code: Vec<String>,
 }
 
-/// A task of a log, and where it stands.
+/// A logged task and its place in its note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskLogEntry {
     /// The path of its note.
     pub path: String,
-    /// Where it begins there, in bytes.
+    /// Where the task starts in the note, in bytes.
     pub at: usize,
     /// Its text in the note.
     pub text: String,
-    /// The YAML above its title; empty: there is none.
+    /// The YAML above its title; empty if there's none.
     pub front: String,
-    /// It.
+    /// The task, parsed.
     pub task: LoggedTask,
 }
 
@@ -287,7 +287,7 @@ pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<
     found
 }
 
-/// Reads a task.
+/// Parses one task of a log.
 fn parse_task(mut known: TaskLogMetadata, text: &str) -> LoggedTask {
     let mut task = LoggedTask::default();
     let mut section = String::new();

@@ -37,7 +37,7 @@ pub struct TraceSlot {
 /// One step: a call of a tool, what must hold before it, and what must have come of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceStep {
-    /// The tool.
+    /// Name of the called tool.
     pub tool: String,
     /// By what its schema is known: a tool that has changed since is another one.
     #[serde(default)]
@@ -76,7 +76,7 @@ struct TraceBody {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceMetadata {
-    /// `trace`.
+    /// Always `trace`.
     #[serde(rename = "type")]
     pub kind: String,
     /// What goals of its form have in common, as a number.
@@ -122,7 +122,7 @@ pub struct RunTrace {
     pub known: TraceMetadata,
     /// The values that may be others.
     pub slots: Vec<TraceSlot>,
-    /// What it does.
+    /// The calls, in order.
     pub steps: Vec<TraceStep>,
     /// What it says at the end; `None`: what its last step said.
     pub answer: Option<String>,
@@ -314,7 +314,7 @@ impl RunTrace {
         serde_saphyr::to_string(&TraceBody { slots, steps, answer }).unwrap_or_default()
     }
 
-    /// As a note.
+    /// Writes the trace as a note.
     pub fn to_note(&self) -> String {
         let body = self.body_yaml();
         let mut fence = "```".to_owned();

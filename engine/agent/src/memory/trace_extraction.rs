@@ -27,35 +27,35 @@ pub struct ToolFacts {
     pub idempotent: bool,
 }
 
-/// A run that is over, and what is known around it.
+/// A finished run with its context.
 #[derive(Clone, Copy, Debug)]
 pub struct CompletedRun<'a> {
-    /// What is said of it.
+    /// Metadata of the run.
     pub about: &'a RunAbout,
-    /// What it did.
+    /// The steps of the run.
     pub steps: &'a [ExecutionStep],
-    /// What was decided in it.
+    /// The user's decisions in the run.
     pub approvals: &'a [RunApproval],
-    /// What it changed.
+    /// Changes that the run made to files.
     pub changes: &'a [store::RunChange],
-    /// The tools that there are.
+    /// The available tools, by name.
     pub tools: &'a BTreeMap<String, ToolFacts>,
-    /// The path of the note beside which it was asked.
+    /// Path of the note that was open when the user asked.
     pub note: Option<&'a str>,
-    /// Paths among those that it names that are there now.
+    /// Paths named in the run that exist now.
     pub there: &'a BTreeSet<String>,
     /// Its id, as text.
     pub run: &'a str,
 }
 
-/// A call that a run made, and what came of it.
+/// A tool call with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompletedCall {
-    /// The tool.
+    /// Name of the called tool.
     pub tool: String,
-    /// What it was given: what the user made of it, where they changed it.
+    /// The arguments, with the user's changes if there were any.
     pub arguments: Map<String, Value>,
-    /// What came of it.
+    /// The result.
     pub result: String,
     /// Whether it did what was asked; `None`: it has no result.
     pub success: Option<bool>,

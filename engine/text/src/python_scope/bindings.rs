@@ -19,7 +19,7 @@ pub(super) fn captured_name(pattern: &ast::Pattern) -> Option<&str> {
 pub(super) struct LocalBindings {
     pub(super) names: BTreeSet<String>,
     pub(super) globals: BTreeSet<String>,
-    /// `nonlocal`.
+    /// Names declared `nonlocal`.
     pub(super) elsewhere: BTreeSet<String>,
     /// Inside a comprehension only `:=` binds.
     pub(super) comprehended: usize,
