@@ -4,34 +4,34 @@ use crate::session::Session;
 use store::DocId;
 use text::task::{CalendarDay, NoteTask};
 
-/// A task and where it stands.
+/// A task and the note that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgendaEntry {
-    /// Its note.
+    /// Document id of the note.
     pub note: DocId,
-    /// The note's path.
+    /// The note's path in its volume.
     pub path: String,
-    /// The task.
+    /// The task as the note's outline has it.
     pub task: NoteTask,
 }
 
-/// Where a task belongs in an agenda.
+/// The group of an agenda that a task belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AgendaSlot {
-    /// Its day is over.
+    /// Its day is before today.
     Overdue,
     /// Its day is today.
     Today,
-    /// Its day comes.
+    /// Its day is after today.
     Upcoming,
     /// It has no day.
     Someday,
-    /// Nothing more is to be done.
+    /// It's completed.
     Done,
 }
 
 impl AgendaSlot {
-    /// Of a task.
+    /// Returns the group of a task.
     pub fn of(task: &NoteTask, today: CalendarDay) -> AgendaSlot {
         match task.agenda_day() {
             _ if task.is_done() => AgendaSlot::Done,
@@ -42,7 +42,7 @@ impl AgendaSlot {
         }
     }
 
-    /// As a heading.
+    /// Returns the heading of the group.
     pub fn title(self) -> &'static str {
         match self {
             AgendaSlot::Overdue => "Overdue",

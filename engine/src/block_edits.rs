@@ -36,7 +36,7 @@ impl<'a> BlockEdits<'a> {
         BlockEdits { blocks, script, grown, rng, ops: Vec::new() }
     }
 
-    /// What was done.
+    /// Returns the operations that make up the edit.
     pub(crate) fn finish(self) -> Vec<NoteOp> {
         self.ops
     }

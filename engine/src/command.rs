@@ -30,524 +30,524 @@ impl Command {
     }
 }
 
-/// What a user wants. What it does is in [`crate::Session::apply`].
+/// A request of the user. [`crate::Session::apply`] carries it out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
-    /// Make a volume of this folder (an absolute path), or scan it again if it is one already.
+    /// Opens a folder (an absolute path) as a volume, or rescans it if it's one already.
     OpenFolder {
-        /// The folder.
+        /// Absolute path of the folder.
         folder: PathBuf,
         /// The volume's name; the folder's name when `None`.
         name: Option<String>,
     },
-    /// Take a volume out of the workspace. Its files stay where they are.
+    /// Removes a volume from the workspace. Its files stay where they are.
     CloseVolume {
-        /// Which.
+        /// The volume to close.
         volume: DocId,
     },
-    /// A new note, or a new collection.
+    /// Creates a note or a collection.
     NewNote {
-        /// In which volume.
+        /// The volume that gets the note.
         volume: DocId,
-        /// Path inside the volume; `.md` is added when it is neither a note's nor a collection's.
+        /// Path in the volume; `.md` is added unless it ends like a note or a collection.
         path: String,
-        /// Its first text.
+        /// Initial text of the note.
         text: String,
     },
-    /// Show a note: read it, and load its document behind it.
+    /// Shows a note: reads it, and loads its document in the background.
     OpenNote {
-        /// Which.
+        /// The note to show.
         note: DocId,
     },
-    /// Read a note and keep it open until [`Command::ReleaseNote`], without showing it: for commands and agents.
+    /// Reads a note and keeps it open until [`Command::ReleaseNote`] without showing it, for commands and agents.
     HoldNote {
-        /// Which.
+        /// The note to keep open.
         note: DocId,
     },
-    /// The end of a [`Command::HoldNote`].
+    /// Ends a [`Command::HoldNote`].
     ReleaseNote {
-        /// Which.
+        /// The note that's no longer needed.
         note: DocId,
     },
-    /// Let go of a note that is no longer shown. What is unsaved is saved first.
+    /// Closes a note that's no longer shown, and saves it first.
     CloseNote {
-        /// Which.
+        /// The note to close.
         note: DocId,
     },
-    /// Replace bytes of a note.
+    /// Replaces bytes of a note.
     Edit {
-        /// Which note.
+        /// The note to edit.
         note: DocId,
         /// Byte offset in the whole note.
         at: usize,
-        /// How many bytes go.
+        /// Number of bytes to delete.
         delete: usize,
-        /// What comes.
+        /// The text to insert.
         insert: String,
     },
-    /// Edits of a note in several places at once, which undo takes back at once.
+    /// Edits several places of a note as one undo step.
     EditAll {
-        /// Which note.
+        /// The note to edit.
         note: DocId,
-        /// The edits: in order, at offsets of the text as it is now, none touching another.
+        /// The edits in ascending order, at offsets of the current text, not touching each other.
         edits: Vec<TextEdit>,
     },
-    /// Take back the last edit of this note that was made here.
+    /// Undoes the last edit of the note that was made on this device.
     Undo {
-        /// Which note.
+        /// The note to change.
         note: DocId,
     },
-    /// Make the last edit that was taken back again.
+    /// Redoes the last edit that was undone.
     Redo {
-        /// Which note.
+        /// The note to change.
         note: DocId,
     },
-    /// Take over what came with a note that was a notebook.
+    /// Takes over the outputs and metadata of an imported notebook.
     TakeNotebook {
-        /// Which note.
+        /// The note that was made from the notebook.
         note: DocId,
         /// The notebook, kept as a blob.
         notebook: BlobRef,
-        /// What its cells printed. Their code and time are filled in.
+        /// What its cells printed. Code and time are filled in here.
         executions: Vec<Execution>,
     },
-    /// Run one cell, and where the note says so what depends on it and what it needs.
+    /// Runs a cell and, depending on the note's reactivity, what depends on it and what it needs.
     Run {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// Its cell.
+        /// The cell to run.
         cell: BlockId,
     },
-    /// Run one cell, and only it, with a time limit other than its own.
+    /// Runs only this cell, with a time limit that replaces its own.
     RunWithin {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// Its cell.
+        /// The cell to run.
         cell: BlockId,
-        /// Seconds; 0: as long as it takes.
+        /// Time limit in seconds; 0 for none.
         seconds: u64,
     },
-    /// Run all cells of a note in order; the first error stops the rest.
+    /// Runs all cells of a note in order and stops at the first error.
     RunAll {
-        /// Which note.
+        /// The note to run.
         note: DocId,
     },
-    /// Run just these cells of a note, in this order; the first error stops the rest.
+    /// Runs these cells in this order and stops at the first error.
     RunCells {
-        /// Which note.
+        /// The note that holds the cells.
         note: DocId,
-        /// Its cells.
+        /// The cells to run.
         cells: Vec<BlockId>,
     },
-    /// Run the cells whose results no longer count, and what they need.
+    /// Runs all stale cells and the cells that they need.
     RunStale {
-        /// Which note.
+        /// The note to run.
         note: DocId,
     },
-    /// End the note's kernel, run all cells, and compare the results with those before.
+    /// Restarts the note's kernel, runs all cells, and compares the results with the earlier ones.
     RunClean {
-        /// Which note.
+        /// The note to run.
         note: DocId,
     },
-    /// Say in the note's properties what happens to cells that depend on one that runs.
+    /// Writes the note's reactivity into its properties.
     SetReactivity {
-        /// Which note.
+        /// The note to change.
         note: DocId,
-        /// What happens.
+        /// What happens to cells that depend on one that runs.
         to: Reactivity,
     },
-    /// Look for the Jupyter kernels that a note could use ([`crate::Session::kernels`]).
+    /// Looks for Jupyter kernels that a note could use ([`crate::Session::kernels`]).
     FindKernels {
-        /// Which note.
+        /// The note that needs a kernel.
         note: DocId,
     },
-    /// Choose which kernel runs a note's cells, and allow that it does: a Jupyter kernel has all rights of the user.
+    /// Chooses and allows the kernel of a note. A Jupyter kernel has all rights of the user.
     UseKernel {
-        /// Which note.
+        /// The note that uses the kernel.
         note: DocId,
-        /// The kernel's name; `None`: the embedded one.
+        /// Name of the Jupyter kernel; `None` for the built-in kernel.
         kernel: Option<String>,
-        /// Whether the note says so from now on; otherwise it is so until the note is closed.
+        /// Whether to write the choice into the note; otherwise it holds until the note is closed.
         keep: bool,
-        /// The print of the kernel whose file and command the user has seen and allowed: wanted where others can change
+        /// Fingerprint of the kernel whose file and command the user has seen and allowed; needed if others can change
         /// what it starts ([`crate::KernelSpec::doubt`]).
         #[serde(default)]
         seen: Option<String>,
     },
-    /// Say what a note's cells reach beyond its folder, on this device and in the embedded kernel. The one that runs
-    /// ends: walls cannot be moved once they stand.
+    /// Sets what a note's built-in kernel may reach beyond its folder, on this device. A running kernel ends,
+    /// because its sandbox can't be widened.
     Grant {
-        /// Which note.
+        /// The note whose kernel gets access.
         note: DocId,
-        /// All that they reach; the default: nothing beyond the folder.
+        /// Everything the kernel may reach; the default is the note's folder only.
         grant: crate::records::kernels::KernelGrant,
     },
-    /// Answer what the running cell of a note asks.
+    /// Answers the prompt of a running cell.
     Answer {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// The line.
+        /// The line that the user typed.
         text: String,
     },
-    /// Stop what runs in this note: politely first, after a moment by force.
+    /// Interrupts the running cell, and ends its kernel if that doesn't help.
     Interrupt {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
     },
-    /// End the note's kernel; the next cell starts a fresh one.
+    /// Ends the note's kernel; the next cell starts a new one.
     RestartKernel {
-        /// Which note.
+        /// The note whose kernel ends.
         note: DocId,
     },
-    /// Give files of one volume other paths. Links to them, and relative ones in them, are written anew.
+    /// Moves or renames files of one volume. Links to them and relative links in them are updated.
     MoveFiles {
-        /// The files, and where each goes inside its volume; a note without an ending gets `.md`.
+        /// The files and their new paths in the volume; `.md` is added to a note's path without an extension.
         moves: Vec<(DocId, String)>,
     },
-    /// Put files into the workspace's trash.
+    /// Moves files to the workspace's trash.
     DeleteFiles {
-        /// Which.
+        /// The files to delete.
         files: Vec<DocId>,
     },
-    /// Take a file out of the trash.
+    /// Restores a file from the trash.
     RestoreFile {
-        /// Which.
+        /// The file to restore.
         file: DocId,
-        /// Where to; where it lay when `None`. A name that is taken gets a number.
+        /// The path to restore to; `None` for its old path. If the name is taken, a number is added.
         path: Option<String>,
     },
-    /// Delete files in the trash for good, with their history and outputs.
+    /// Deletes files in the trash permanently, with their history and outputs.
     Discard {
-        /// Which.
+        /// The files to delete.
         files: Vec<DocId>,
     },
-    /// Click the box of a task in a note that need not be open. One that comes again gets its next above it.
+    /// Ticks or unticks a task in a note, which may be closed. A repeating task gets its next occurrence above it.
     Check {
-        /// Which note.
+        /// The note that holds the task.
         note: DocId,
-        /// About where the task's line stands, in bytes of the note.
+        /// Approximate offset of the task's line, in bytes of the note.
         at: usize,
-        /// The task's words, without its fields.
+        /// The task's text without its fields.
         words: String,
-        /// What day it is where the user is.
+        /// Today's date where the user is.
         today: text::task::CalendarDay,
     },
-    /// Replace a piece of a note that need not be open: the one of this text that is nearest to a place.
+    /// Replaces text in a note, which may be closed: the occurrence that's closest to `at`.
     Amend {
-        /// Which note.
+        /// The note to change.
         note: DocId,
-        /// About where the piece stands, in bytes of the note.
+        /// Approximate offset of the text, in bytes of the note.
         at: usize,
-        /// What stands there.
+        /// The text to replace.
         old: String,
-        /// What comes.
+        /// The text that replaces it.
         new: String,
     },
-    /// Set a property in the front matter of a note that need not be open.
+    /// Sets a property in the front matter of a note, which may be closed.
     SetProperty {
-        /// Which note.
+        /// The note to change.
         note: DocId,
-        /// The property's name.
+        /// Name of the property.
         key: String,
-        /// Its value, as JSON; `None` takes the property out.
+        /// The value as JSON; `None` removes the property.
         value: Option<serde_json::Value>,
     },
-    /// Ask an agent: a message, and a run that answers it.
+    /// Sends a message to an agent and starts a run that answers it.
     Ask {
-        /// The run's id, chosen by whoever asks, so that it can be watched.
+        /// Id of the run, chosen by the caller so that it can follow it.
         run: DocId,
-        /// The session, which is made if there is none of this id.
+        /// The session; it's created if no session has this id.
         session: DocId,
-        /// The volume in which the agent works.
+        /// The volume that the agent works in.
         volume: DocId,
-        /// The note that is looked at.
+        /// The note that's open in the window.
         note: Option<DocId>,
-        /// The message that this one follows; `None`: the end of the branch that is looked at;
-        /// [`MessageId::BEGINNING`]: none, it begins a branch of its own.
+        /// The message that this one answers; `None` for the end of the current branch;
+        /// [`MessageId::BEGINNING`] to start a new branch.
         parent: Option<MessageId>,
-        /// What is asked.
+        /// The text of the message.
         text: String,
-        /// Which agent; `None`: the assistant.
+        /// Name of the agent; `None` for the assistant.
         agent: Option<String>,
-        /// It may cost at most so many US dollars.
+        /// Maximum cost in US dollars.
         budget: Option<f64>,
-        /// What it may do without asking: patterns of the policy, such as `shell: cargo test *`.
+        /// Policy patterns that are allowed without asking, such as `shell: cargo test *`.
         allow: Vec<String>,
-        /// Whether it may be replayed from a trace, and what of memory it may not use.
+        /// Whether a trace may be replayed, and which memories are excluded.
         recall: agent::memory::RecallOptions,
     },
-    /// Say whether a generated view of an open note is drawn. That is kept with the note; a view that has changed is
-    /// another one.
+    /// Shows or hides a generated view of an open note. The choice is stored with the note and this version of
+    /// the view.
     ShowView {
-        /// The note.
+        /// The note that holds the view.
         note: DocId,
-        /// The view ([`crate::view::name`]).
+        /// Hash of the view's source ([`crate::view::name`]).
         view: store::BlobHash,
-        /// Whether.
+        /// Whether the view is shown.
         shown: bool,
     },
-    /// Press a button of a generated view that is drawn: what it asks for becomes a run, and the policy decides.
+    /// Presses a button of a visible generated view. Its action becomes a run that the policy checks.
     Press {
-        /// The run's id, chosen by whoever presses.
+        /// Id of the run, chosen by the caller.
         run: DocId,
-        /// The note.
+        /// The note that holds the view.
         note: DocId,
-        /// The view.
+        /// Hash of the view's source.
         view: store::BlobHash,
-        /// Which of its buttons, from 0.
+        /// Index of the button in the view, from 0.
         button: usize,
     },
-    /// Stop a run. What came by then is kept, and it can be resumed.
+    /// Stops a run. Its results so far are kept, and it can be resumed.
     CancelRun {
-        /// Which.
+        /// The run to stop.
         run: DocId,
     },
-    /// Let a run go on that was stopped, failed, or came to its limit.
+    /// Resumes a run that was stopped, failed, or reached a limit.
     ResumeRun {
-        /// Which.
+        /// The run to resume.
         run: DocId,
-        /// With so many further iterations.
+        /// Number of further iterations that it gets.
         more: Option<u64>,
-        /// It may cost at most so many US dollars in all.
+        /// New maximum of its total cost in US dollars.
         budget: Option<f64>,
     },
-    /// Decide what a run waits for. Who decided and when is filled in.
+    /// Decides a pending approval. Author and time are filled in here.
     Decide {
-        /// Which run.
+        /// The run that waits for the approval.
         run: DocId,
-        /// Which approval.
+        /// Id of the approval.
         approval: String,
-        /// What is decided.
+        /// The user's decision.
         decision: DecisionRecord,
     },
-    /// Change the todos of a run: all of them, in their order.
+    /// Replaces the list of todos of a run.
     SetTodos {
-        /// Which run.
+        /// The run to change.
         run: DocId,
-        /// They.
+        /// All todos in their order.
         todos: Vec<TodoItem>,
     },
-    /// Take back what a run changed, or with `again` make it again: all of it, a change, or a hunk of one.
+    /// Reverts what a run changed, or applies it again: all of it, one change, or one hunk.
     Revert {
-        /// Which run.
+        /// The run whose changes are reverted.
         run: DocId,
-        /// Only this change, only this hunk of it.
+        /// Number of the change, and of its hunk; `None` for everything.
         only: Option<(u64, Option<usize>)>,
-        /// Whether it is made again.
+        /// Whether to apply the changes again.
         again: bool,
     },
-    /// Read a run.
+    /// Loads a run's document.
     OpenRun {
-        /// Which.
+        /// The run to load.
         run: DocId,
     },
-    /// Read a session.
+    /// Loads a session's document.
     OpenSession {
-        /// Which.
+        /// The session to load.
         session: DocId,
     },
-    /// Look at the branch of a session that ends with a message.
+    /// Switches a session to the branch that ends with a message.
     GoTo {
-        /// Which session.
+        /// The session to change.
         session: DocId,
-        /// Which message.
+        /// The last message of the branch.
         message: MessageId,
     },
-    /// Give a session another title, put it away or back.
+    /// Renames, archives or unarchives a session.
     DescribeSession {
-        /// Which.
+        /// The session to change.
         session: DocId,
-        /// The title.
+        /// The new title; `None` keeps it.
         title: Option<String>,
-        /// Whether it is put away.
+        /// Whether it's archived; `None` keeps it.
         closed: Option<bool>,
     },
-    /// Begin a new session with what was said up to a message.
+    /// Starts a new session with a copy of the messages up to one.
     ForkSession {
-        /// Which session.
+        /// The session to copy from.
         session: DocId,
-        /// Which message.
+        /// The last message to copy.
         at: MessageId,
         /// The new session's id.
         new: DocId,
     },
-    /// Tell one branch what came of another.
+    /// Brings the result of one branch into another.
     MergeBranch {
-        /// Which session.
+        /// The session that holds both.
         session: DocId,
-        /// The end of the branch that is brought over.
+        /// Last message of the branch whose result is brought over.
         from: MessageId,
-        /// The end of the branch that goes on.
+        /// Last message of the branch that gets it.
         into: MessageId,
     },
-    /// Delete a session and its runs for good.
+    /// Deletes a session and its runs permanently.
     DeleteSession {
-        /// Which.
+        /// The session to delete.
         session: DocId,
     },
-    /// Take over a session that was exported.
+    /// Imports a session from an exported file.
     ImportSession {
-        /// Its id.
+        /// Id of the new session.
         session: DocId,
-        /// The volume in which it works.
+        /// The volume that it works in.
         volume: DocId,
-        /// Its title.
+        /// Title of the session.
         title: String,
-        /// What was said, oldest first, one behind the other.
+        /// The messages, oldest first, as one branch.
         messages: Vec<SessionMessage>,
-        /// What else its file held, for the way back (`agent::persisted`).
+        /// Other content of the file, kept for export (`agent::persisted`).
         imported: Option<String>,
     },
-    /// Take over a run that was exported. It is over.
+    /// Imports a finished run from an exported file.
     ImportRun {
-        /// Its id.
+        /// Id of the new run.
         run: DocId,
-        /// What is said of it.
+        /// Metadata of the run.
         about: Box<RunAbout>,
-        /// What it was to do.
+        /// The todos of the run.
         todos: Vec<TodoItem>,
-        /// What it did.
+        /// The steps of the run.
         steps: Vec<ExecutionStep>,
     },
-    /// Make a schedule. What is next and was last is filled in.
+    /// Adds a schedule. Its next and last occurrences are filled in here.
     AddSchedule {
-        /// Its id, chosen by whoever asks.
+        /// Id of the schedule, chosen by the caller.
         schedule: DocId,
-        /// It.
+        /// The schedule to add.
         what: Box<agent::schedule::Schedule>,
     },
-    /// Remove a schedule. What it has begun goes on.
+    /// Removes a schedule. Runs that it has started continue.
     RemoveSchedule {
-        /// Which.
+        /// The schedule to remove.
         schedule: DocId,
     },
-    /// Let a schedule rest, or go on.
+    /// Pauses or resumes a schedule.
     PauseSchedule {
-        /// Which.
+        /// The schedule to change.
         schedule: DocId,
-        /// Whether it rests.
+        /// Whether it's paused.
         paused: bool,
     },
-    /// Begin what a schedule stands for now.
+    /// Starts a schedule's work now.
     RunSchedule {
-        /// Which.
+        /// The schedule to start.
         schedule: DocId,
     },
-    /// Begin what schedules say from now on: this process stays.
+    /// Lets this process start scheduled work, since it stays open.
     MindSchedules {
-        /// Clocks as they are known today, that of this machine among them; schedules that go by one take it over.
+        /// Current rules of time zones, including this machine's; schedules take over the rules of their zone.
         zones: Vec<text::time_zone::ZoneClock>,
     },
-    /// Have a plan carried out: a run that hands each task to the agent that fits it.
+    /// Carries out a plan: a run that gives each task to the agent that fits it.
     RunTasks {
-        /// The run's id, chosen by whoever asks.
+        /// Id of the run, chosen by the caller.
         run: DocId,
-        /// The session, which is made.
+        /// The session to create for it.
         session: DocId,
-        /// The note in which the plan stands; its boxes are ticked.
+        /// The note that holds the plan; its boxes are ticked.
         note: DocId,
-        /// The tasks of the note, as it has them.
+        /// The tasks as they are in the note.
         tasks: Vec<agent::task_block::TaskBlock>,
-        /// Only this one of them.
+        /// Only this task; `None` for all.
         only: Option<String>,
-        /// All of it may cost at most so many US dollars.
+        /// Maximum total cost in US dollars.
         budget: Option<f64>,
-        /// What may be done without asking: patterns of the policy.
+        /// Policy patterns that are allowed without asking.
         allow: Vec<String>,
     },
-    /// Give a task of a plan up, also where it is under way.
+    /// Cancels a task of a plan, even if it's running.
     CancelTask {
-        /// The note in which the plan stands.
+        /// The note that holds the plan.
         note: DocId,
-        /// Which task.
+        /// Id of the task.
         task: String,
     },
-    /// Have a task of a plan stand as open or as failed again: it was given up.
+    /// Reopens a canceled task of a plan.
     ReopenTask {
-        /// The note in which the plan stands.
+        /// The note that holds the plan.
         note: DocId,
-        /// Which task.
+        /// Id of the task.
         task: String,
-        /// Whether it had failed before; else it was open.
+        /// Whether it goes back to failed rather than open.
         failed: bool,
     },
-    /// Work the memory of a volume over.
+    /// Maintains the memory of a volume.
     Upkeep {
-        /// Which volume.
+        /// The volume whose memory is maintained.
         volume: DocId,
-        /// What is to be done.
+        /// The kind of maintenance.
         what: agent::memory::MemoryMaintenance,
     },
-    /// Read anew what agents have to work with: the configuration, keys, servers of tools.
+    /// Reads again what agents work with: configuration, keys, tool servers.
     ReadSetup,
-    /// Propose a tool of the user's own, or a new version of one.
+    /// Proposes one of the user's own tools, or a new version of it.
     ProposeTool {
-        /// It. Version and time are filled in.
+        /// The tool. Version and time are filled in here.
         tool: Box<store::UserTool>,
     },
-    /// Say which version of a tool may be used; `None`: none.
+    /// Sets the version of a tool that agents may use.
     ApproveTool {
-        /// Which tool.
+        /// Name of the tool.
         name: String,
-        /// Which version.
+        /// Number of the version; `None` for none.
         version: Option<u64>,
     },
-    /// Take a tool away, with its versions.
+    /// Removes a tool with all its versions.
     RemoveTool {
-        /// Which.
+        /// Name of the tool.
         name: String,
     },
-    /// Take back a rule that a decision made.
+    /// Deletes a rule that was made by a decision.
     ForgetRule {
-        /// Its place in the list, from 0.
+        /// Index of the rule in the list, from 0.
         number: usize,
     },
-    /// Take back the last move or deletion, in files and links.
+    /// Undoes the last move or deletion of files, including changes of links.
     UndoMove,
-    /// Write the links anew that lead to files which another program renamed.
+    /// Updates links to files that another program renamed.
     FollowRenamed,
-    /// Share a volume over a hub: whoever has its address there gets it.
+    /// Shares a volume over a hub. Anyone with its address there can get it.
     ShareVolume {
-        /// Which.
+        /// The volume to share.
         volume: DocId,
         /// The hub's address, `ws://…` or `wss://…`.
         hub: String,
     },
-    /// Share it there no more. What others have of it stays with them.
+    /// Stops sharing a volume over a hub. Others keep their copies.
     UnshareVolume {
-        /// Which.
+        /// The volume to stop sharing.
         volume: DocId,
-        /// The hub's address; empty: at all hubs.
+        /// The hub's address; empty for all hubs.
         hub: String,
     },
-    /// Get a volume from a hub into a folder.
+    /// Gets a volume from a hub and puts it into a folder.
     JoinVolume {
-        /// The hub's address, `#`, the document's.
+        /// The hub's address, `#`, and the volume's document id.
         address: String,
-        /// The folder: absolute, and empty or not there yet.
+        /// Absolute path of the folder, which must be empty or not exist.
         folder: PathBuf,
     },
-    /// Sync nothing for now, or go on.
+    /// Pauses or resumes sync.
     PauseSync {
-        /// Whether to pause.
+        /// Whether sync is paused.
         paused: bool,
     },
-    /// Try hubs that are not there at once.
+    /// Reconnects to unreachable hubs now.
     RetrySync,
-    /// The user's carets are there now, for others who look at the same note. Nothing is kept of it.
+    /// Tells others who look at the note where the user's carets are. Nothing is stored.
     Carets {
-        /// In which note; `None`: in none.
+        /// The note with the carets; `None` for no note.
         note: Option<DocId>,
-        /// Bytes of the note, each with the other end of what is selected there.
+        /// Offsets in bytes of the note, each with the other end of its selection.
         carets: Vec<(usize, usize)>,
     },
-    /// Look at all files of all volumes again.
+    /// Rescans all volumes.
     Rescan,
-    /// Save everything now: end bursts, write files.
+    /// Saves everything now: ends bursts, writes files.
     Save,
-    /// Keep these settings.
+    /// Stores new settings.
     Set {
-        /// The settings.
+        /// The settings to store.
         settings: Box<Settings>,
     },
 }

@@ -42,7 +42,7 @@ pub struct CommandLineForm {
 pub struct CommandArgument {
     /// Its name; shown in capitals for a positional one, with `--` for an option.
     pub name: &'static str,
-    /// What it means.
+    /// What the argument means, for help.
     pub help: &'static str,
     /// How it is given.
     pub form: ArgumentForm,
@@ -57,11 +57,11 @@ pub enum ArgumentForm {
     Optional,
     /// By its place, one or more times.
     Many,
-    /// `--name VALUE`.
+    /// An option with a value, `--name VALUE`.
     Value,
     /// `--name VALUE`, also several times.
     Values,
-    /// `--name`.
+    /// An option without a value, `--name`.
     Flag,
 }
 
@@ -707,8 +707,8 @@ command_table!(
         "schedule",
         work::SCHEDULE_ARGUMENTS,
         "Start work automatically by cron expressions, while the window or `schedule watch` is open. `due` starts what \
-         is due, then exits. If times were missed, only the last one is made up for, within --within. A time skipped by \
-         the change to summer time starts right after the gap; one that occurs twice starts once.",
+         is due, then exits. If times were missed, only the last one is made up for, within --within. A time skipped \
+         by the change to summer time starts right after the gap; one that occurs twice starts once.",
     ),
     MemoryTraces = command_line_form(
         "memory.traces",

@@ -10,252 +10,252 @@ use store::disk::RowWrite;
 use store::{BlobHash, DocId, ExecutionId};
 use text::time::UnixMillis;
 
-/// One piece of work.
+/// A task for the host, as data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Commit these writes as one, after all earlier batches; answer with `Durable`. Never dropped, retried until done.
+    /// Commits these writes as one, after all earlier batches, and answers with `Durable`. Retried until it succeeds.
     Append {
-        /// Its number.
+        /// Number of the batch.
         batch: BatchNumber,
-        /// The writes.
+        /// The writes of the batch.
         writes: Vec<RowWrite>,
     },
-    /// Read a volume's known files (`VolumeRead`), then their links (`VolumeLinked`), then its document
+    /// Reads a volume's known files (`VolumeRead`), then their links (`VolumeLinked`), then its document
     /// (`VolumeLoaded`).
     LoadVolume {
-        /// Which.
+        /// The volume to load.
         volume: DocId,
     },
-    /// Scan a volume's folder (`Scanned`…, `ScanDone`).
+    /// Scans a volume's folder (`Scanned`…, `ScanDone`).
     Scan {
-        /// Which.
+        /// The volume to scan.
         volume: DocId,
-        /// Its folder.
+        /// The volume's folder.
         root: PathBuf,
-        /// Notes to be read although they have not changed, and told of (`Indexed`).
+        /// Unchanged notes to read anyway and report (`Indexed`).
         unindexed: BTreeSet<DocId>,
     },
-    /// Look at what a note holds that others refer to (`Indexed`).
+    /// Extracts links, headings and tasks from a note (`Indexed`).
     Index {
-        /// Its volume.
+        /// The note's volume.
         volume: DocId,
-        /// Which note.
+        /// The note to index.
         note: DocId,
         /// The text of its file.
         text: Arc<str>,
     },
-    /// Move files, all or none, never over another; what was done before a crash is not done again (`FilesMoved`).
+    /// Moves files, all or none, never over another; finished moves aren't repeated after a crash (`FilesMoved`).
     MoveFiles {
-        /// From where to where.
+        /// Pairs of old and new path.
         moves: Vec<(PathBuf, PathBuf)>,
-        /// Folders that go if nothing is left in them.
+        /// Folders to remove if they're empty afterwards.
         emptied: Vec<PathBuf>,
     },
-    /// Remove a file of the trash, and the folder that was made for it (`Discarded`).
+    /// Deletes a file of the trash and the folder that was made for it (`Discarded`).
     Discard {
-        /// Which.
+        /// The file to delete.
         file: DocId,
-        /// Where it lies.
+        /// Its path in the trash.
         path: PathBuf,
     },
-    /// Tell of outside changes below this folder (`FileTouched`) from now on.
+    /// Watches a folder for changes by other programs (`FileTouched`).
     Watch {
-        /// Which volume.
+        /// The volume to watch.
         volume: DocId,
-        /// Its folder.
+        /// The volume's folder.
         root: PathBuf,
     },
-    /// Stop that.
+    /// Stops watching a volume.
     Unwatch {
-        /// Which volume.
+        /// The volume to stop watching.
         volume: DocId,
     },
-    /// Read a note's blocks, journal and file (`NoteRead`).
+    /// Reads a note's blocks, journal and file (`NoteRead`).
     ReadNote {
-        /// Which.
+        /// The note to read.
         note: DocId,
-        /// Its volume.
+        /// The note's volume.
         volume: DocId,
-        /// Path inside the volume.
+        /// The note's path in the volume.
         path: String,
-        /// The file.
+        /// Absolute path of the note's file.
         file: PathBuf,
     },
-    /// Load a note's documents (`NoteLoaded`). Where there is none yet, make one of the note's rows on disk, once all
+    /// Loads a note's documents (`NoteLoaded`). A note without one gets it from its rows on disk, once all
     /// batches sent so far are there.
     LoadNote {
-        /// Which.
+        /// The note to load.
         note: DocId,
     },
-    /// Read a note's file again (`FileRead`).
+    /// Reads a note's file again (`FileRead`).
     ReadFile {
-        /// Which note.
+        /// The note whose file is read.
         note: DocId,
-        /// The file.
+        /// Absolute path of the file.
         file: PathBuf,
     },
-    /// Put the note's text into its file by atomic replace (`FileWritten`, `FileRaced`, `FileFailed`).
+    /// Replaces a note's file atomically (`FileWritten`, `FileRaced`, `FileFailed`).
     WriteFile {
-        /// Which note.
+        /// The note whose file is written.
         note: DocId,
-        /// The file.
+        /// Absolute path of the file.
         file: PathBuf,
-        /// What it held when we last looked; `None`: it must not exist.
+        /// Hash of the file's expected content; `None` if it must not exist.
         expected: Option<BlobHash>,
-        /// The text.
+        /// The note's text.
         text: Arc<str>,
     },
-    /// Sync these documents over these hubs from now on, and no others (`HubTold`, `Received`). What is on disk alone
+    /// Syncs these documents over these hubs from now on, and no others (`HubTold`, `Received`). Only what is on disk
     /// is sent.
     Sync(Box<crate::records::sync::SyncTargets>),
-    /// Exchange what these volumes have beside their documents from now on, and nothing else (`AttachmentRead`,
+    /// Exchanges the attachments and blobs of these volumes from now on, and no others (`AttachmentRead`,
     /// `AttachmentPlaced`, `BlobsCame`).
     SyncFiles(Box<BTreeMap<DocId, crate::records::sync::VolumeAttachments>>),
-    /// Try hubs again that are not there, at once.
+    /// Reconnects to unreachable hubs now.
     RetrySync,
-    /// Changes that came as `Received` are not taken.
+    /// Refuses changes that came as `Received`.
     RefuseReceived {
-        /// Their number.
+        /// Number of the received changes.
         ticket: u64,
-        /// Why, for the log.
+        /// The reason, for the log.
         why: String,
     },
-    /// Say this of us to all who sync the document, now and as long as it is so.
+    /// Announces our presence to others who sync the document, until it changes.
     Present {
-        /// Which.
+        /// The document that we're at.
         doc: DocId,
-        /// Where our carets are, what we run; `None`: we are gone. Name and device are the host's to fill in.
+        /// Our carets and what we run; `None` if we left. The host fills in name and device.
         state: Option<Box<store::sync::presence::PresentPerson>>,
-        /// Whether it is a volume's: there who is connected matters, and not where.
+        /// Whether the document is a volume's, where only presence counts and not carets.
         volume: bool,
     },
-    /// Rewrite the marker beside the database that names volumes and folders.
+    /// Rewrites the marker file next to the database, which names volumes and folders.
     WriteMarker {
         /// Id, name and folder of each volume.
         volumes: Vec<(DocId, String, PathBuf)>,
     },
-    /// Look for the Jupyter kernels that notes of this folder could use (`KernelsFound`).
+    /// Looks for Jupyter kernels that notes of this folder could use (`KernelsFound`).
     FindKernels {
-        /// The folder.
+        /// Absolute path of the folder.
         folder: PathBuf,
     },
-    /// Send a cell to the note's kernel, starting one if there is none
+    /// Sends a cell to the note's kernel, and starts one if there's none
     /// (`KernelReady`, `Began`, `Output`…, `Asked`, `Finished`, `KernelDied`).
     Eval {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// The folder in which the kernel runs.
+        /// The folder that the kernel runs in.
         folder: PathBuf,
-        /// The Jupyter kernel to start if there is none; `None`: the embedded one.
+        /// Name of the Jupyter kernel to start; `None` for the built-in kernel.
         kernel: Option<String>,
-        /// The print of the Jupyter kernel that the user has allowed; another one is not started.
+        /// Fingerprint of the Jupyter kernel that the user has allowed; no other one is started.
         allowed: Option<String>,
-        /// What an embedded kernel reaches beyond the folder.
+        /// What a built-in kernel may reach beyond the folder.
         grant: crate::records::kernels::KernelGrant,
-        /// Which execution.
+        /// Id of the execution.
         execution: ExecutionId,
-        /// The code.
+        /// The cell's code.
         code: String,
-        /// What the traceback calls it.
+        /// The cell's name in tracebacks.
         label: String,
-        /// Names that the kernel forgets before: of cells that are gone, or no longer bind them.
+        /// Names to delete first: of removed cells, or no longer assigned by their cells.
         forget: Vec<String>,
-        /// Its result may be one that was kept: the names that it is made of, and those that it binds.
+        /// If the result may come from the cache: the names that it depends on, and those that it assigns.
         pure: Option<(Vec<String>, Vec<String>)>,
     },
-    /// Have an embedded kernel started in this folder before it is needed; one in another folder ends. `None`: none is
-    /// wanted.
+    /// Starts a built-in kernel for this folder in advance; one for another folder ends. `None`: none is
+    /// needed.
     Reserve {
-        /// The folder.
+        /// Absolute path of the folder.
         folder: Option<PathBuf>,
     },
-    /// Hand the running cell the line that it asked for.
+    /// Answers the prompt of a running cell.
     Answer {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// The line.
+        /// The line that the user typed.
         text: String,
     },
-    /// Ask the note's kernel to stop what it does.
+    /// Interrupts the note's kernel.
     Interrupt {
-        /// Which note.
+        /// The note whose kernel is interrupted.
         note: DocId,
     },
-    /// End the note's kernel by force (`KernelDied`).
+    /// Kills the note's kernel (`KernelDied`).
     KillKernel {
-        /// Which note.
+        /// The note whose kernel ends.
         note: DocId,
     },
-    /// Load a session's document (`SessionLoaded`).
+    /// Loads a session's document (`SessionLoaded`).
     LoadSession {
-        /// Which.
+        /// The session to load.
         session: DocId,
     },
-    /// Load a run's document (`RunLoaded`).
+    /// Loads a run's document (`RunLoaded`).
     LoadRun {
-        /// Which.
+        /// The run to load.
         run: DocId,
     },
-    /// Load the document of the user's tools (`RegistryLoaded`).
+    /// Loads the document of the user's tools (`RegistryLoaded`).
     LoadRegistry {
-        /// Its id.
+        /// Id of the registry.
         registry: DocId,
     },
-    /// Read what agents have to work with (`AgentSetup`).
+    /// Reads the configuration of agents (`AgentSetup`).
     ReadSetup,
-    /// Read what a message speaks of (`Gathered`).
+    /// Reads the context of a message (`Gathered`).
     Gather {
-        /// For which run.
+        /// The run that needs the context.
         run: DocId,
         /// The volume's folder.
         root: PathBuf,
-        /// Files that it names, inside the folder; what is no file is left out.
+        /// Files named in the message, inside the folder; paths without a file are skipped.
         paths: Vec<String>,
-        /// What is searched for.
+        /// Text to search for.
         text: String,
-        /// At most so many passages.
+        /// Maximum number of passages.
         limit: usize,
-        /// The folders of memory inside the volume's folder.
+        /// Folders of memory in the volume's folder.
         memory: Vec<String>,
     },
-    /// Read what a volume remembers, in all its folders of memory (`MemoryRead`).
+    /// Reads the memory of a volume from all its folders (`MemoryRead`).
     ReadMemory {
-        /// Which volume.
+        /// The volume to read.
         volume: DocId,
-        /// Its folder.
+        /// The volume's folder.
         root: PathBuf,
     },
-    /// Call a model (`ModelDelta`…, `ModelDone`).
+    /// Calls a model (`ModelDelta`…, `ModelDone`).
     CallModel {
-        /// Which call.
+        /// Id of the call.
         call: ModelCallId,
-        /// What it is asked.
+        /// The request with its messages and tools.
         request: Box<ModelRequest>,
     },
-    /// Break a call of a model off; what it still says is not wanted.
+    /// Cancels a model call; the rest of its answer is dropped.
     CancelModel {
-        /// Which call.
+        /// Id of the call.
         call: ModelCallId,
     },
-    /// Do what a tool asks for (`ToolDone`).
+    /// Runs a tool (`ToolDone`).
     RunTool {
-        /// For which run.
+        /// The run that calls the tool.
         run: DocId,
-        /// For which call.
+        /// Id of the tool call.
         call: String,
-        /// What.
+        /// What the tool is to do.
         job: Box<ToolJob>,
     },
-    /// Stop that.
+    /// Cancels a tool call.
     CancelTool {
-        /// For which run.
+        /// The run that called the tool.
         run: DocId,
-        /// For which call.
+        /// Id of the tool call.
         call: String,
     },
-    /// Send `Tick` at this time.
+    /// Sends `Tick` at this time.
     Wake {
-        /// When.
+        /// The time to send it.
         at: UnixMillis,
     },
 }

@@ -18,393 +18,393 @@ use store::{
 use text::links::VolumeLinks;
 use text::outline::{Outline, OutlinedBytes};
 
-/// A fact.
+/// Something that happened outside the session.
 #[derive(Debug)]
 pub enum Event {
-    /// The workspace was opened. First event of every session.
+    /// The workspace was opened. Always the first event of a session.
     Started(Box<WorkspaceStart>),
-    /// The time that a [`crate::Effect::Wake`] asked for has come.
+    /// The time that [`crate::Effect::Wake`] asked for has come.
     Tick,
-    /// What is known of a volume's files, before anything is scanned.
+    /// A volume's files as they were last known, before it's scanned.
     VolumeRead {
-        /// Which.
+        /// The volume that was read.
         volume: DocId,
-        /// Its files as they were last.
+        /// Its files as they were last known.
         files: Box<KnownFiles>,
     },
-    /// What is known of the links between a volume's files. Comes after `VolumeRead`: the tree need not wait for it.
+    /// A volume's links as they were last known. Comes after `VolumeRead`, so that the tree needn't wait.
     VolumeLinked {
-        /// Which.
+        /// The volume that was read.
         volume: DocId,
-        /// Its links as they were last.
+        /// Its links as they were last known.
         links: Box<KnownLinks>,
     },
-    /// A volume's document is loaded.
+    /// A volume's document was loaded.
     VolumeLoaded {
-        /// Which.
+        /// The volume that was loaded.
         volume: DocId,
-        /// The document; `Err` when it cannot be read (it was set aside; the sentence is for the user).
+        /// The document; `Err` if it can't be read and was set aside: a sentence for the user.
         doc: Result<Box<VolumeDoc>, String>,
     },
-    /// Some files of a folder, as a scan found them.
+    /// A scan found some files.
     Scanned {
-        /// The volume.
+        /// The volume that's scanned.
         volume: DocId,
         /// New and changed files.
         files: Vec<ScannedFile>,
-        /// How many files the scan has looked at so far.
+        /// Number of files that the scan has looked at so far.
         seen: u64,
     },
-    /// A scan has ended.
+    /// A scan ended.
     ScanDone {
-        /// The volume.
+        /// The volume that was scanned.
         volume: DocId,
-        /// Paths that are known and no longer there.
+        /// Known paths that no longer exist.
         gone: Vec<String>,
-        /// What was left out, and why.
+        /// Files and folders that were skipped, with the reasons.
         skipped: Vec<SkippedFile>,
-        /// Why the scan could not be made (the folder is gone).
+        /// Why the scan failed, for example because the folder is missing.
         failed: Option<String>,
     },
-    /// The watcher saw something happen to a file.
+    /// The watcher noticed a change of a file.
     FileTouched {
-        /// The volume.
+        /// The volume that holds the file.
         volume: DocId,
-        /// Path inside; `None`: names changed, look at everything.
+        /// Path in the volume; `None` if names changed and a scan is needed.
         path: Option<String>,
-        /// The size and modification time of the file that is there, in bytes and nanoseconds since 1970; `None`: there
-        /// is none, or it is no ordinary file.
+        /// Size in bytes and modification time in nanoseconds since 1970; `None` if the file doesn't exist
+        /// or isn't a regular file.
         seen: Option<(u64, i64)>,
     },
-    /// What notes hold that others refer to, as their files have it.
+    /// Links, headings and tasks of notes were read from their files.
     Indexed {
-        /// The volume.
+        /// The volume that holds the notes.
         volume: DocId,
-        /// The notes.
+        /// The notes with their outlines.
         notes: Vec<(DocId, OutlineSurvey)>,
     },
-    /// The end of [`crate::Effect::MoveFiles`].
+    /// The result of [`crate::Effect::MoveFiles`].
     FilesMoved {
-        /// Done; or nothing was done, and why: a sentence for the user.
+        /// `Err` if nothing was moved: a sentence for the user.
         result: Result<(), String>,
     },
-    /// The end of [`crate::Effect::Discard`].
+    /// The result of [`crate::Effect::Discard`].
     Discarded {
-        /// Which file.
+        /// The file that was deleted.
         file: DocId,
-        /// Why it is still there: a sentence for the user.
+        /// `Err` if the file still exists: a sentence for the user.
         result: Result<(), String>,
     },
-    /// A note's blocks, ready to be shown.
+    /// A note's blocks were read and can be shown.
     NoteRead {
-        /// Which.
+        /// The note that was read.
         note: DocId,
-        /// What was read; `Err` is a sentence for the user.
+        /// The content; `Err` is a sentence for the user.
         content: Result<Box<NoteContent>, String>,
     },
-    /// A note's documents are loaded.
+    /// A note's documents were loaded.
     NoteLoaded {
-        /// Which.
+        /// The note that was loaded.
         note: DocId,
-        /// The documents.
+        /// Its documents; `Err` is a sentence for the user.
         docs: Result<Box<NoteDocs>, String>,
     },
     /// A file was read again.
     FileRead {
-        /// The note that mirrors it.
+        /// The note that belongs to the file.
         note: DocId,
-        /// What is there now; `Ok(None)`: nothing.
+        /// The file's content; `Ok(None)` if it doesn't exist.
         file: Result<Option<FileText>, String>,
     },
-    /// Our text is in the file.
+    /// A note's file was written.
     FileWritten {
-        /// Which note.
+        /// The note whose file was written.
         note: DocId,
-        /// Bytes, modification time and hash of what was written.
+        /// Size, modification time and hash of the written file.
         stamp: FileStamp,
     },
-    /// Somebody else wrote the file at the same time. It holds their text; ours must be merged and written again.
+    /// Another program wrote the file at the same time. Its text must be merged with ours and written again.
     FileRaced {
-        /// Which note.
+        /// The note that belongs to the file.
         note: DocId,
-        /// What is there.
+        /// The other program's text.
         theirs: FileText,
     },
-    /// The file was removed while we were about to write it; it was not made again.
+    /// The file was removed before we could write it. It wasn't created again.
     FileGone {
-        /// Which note.
+        /// The note that belongs to the file.
         note: DocId,
     },
-    /// The file could not be written.
+    /// A note's file couldn't be written.
     FileFailed {
-        /// Which note.
+        /// The note that belongs to the file.
         note: DocId,
-        /// A sentence for the user.
+        /// The reason: a sentence for the user.
         why: String,
     },
-    /// A batch is on disk, and with it all before it.
+    /// A batch and all earlier ones are on disk.
     Durable {
-        /// Which.
+        /// Number of the batch.
         batch: BatchNumber,
     },
-    /// The disk refuses. The host keeps trying; nothing is dropped.
+    /// The disk rejects writes. The host keeps retrying; nothing is dropped.
     DiskTrouble {
-        /// A sentence for the user.
+        /// The reason: a sentence for the user.
         why: String,
     },
-    /// Changes of a note from another replica.
+    /// Changes of a note came from another replica.
     Remote {
-        /// Which note.
+        /// The note that was changed.
         note: DocId,
-        /// Changes or a saved document.
+        /// automerge changes, or a saved document.
         bytes: Vec<u8>,
     },
-    /// Changes of a document from another device, over a hub. What is not taken is refused by an effect.
+    /// Changes of a document came from another device. [`crate::Effect::RefuseReceived`] refuses them.
     Received {
-        /// Which document: of a volume, a note, outputs.
+        /// The document: of a volume, a note or outputs.
         doc: DocId,
-        /// Their number, for the host.
+        /// Number by which the host knows them.
         ticket: u64,
-        /// Changes.
+        /// The changes.
         parcel: ChangeParcel,
     },
-    /// How a hub stands.
+    /// The state of a hub changed.
     HubTold {
-        /// Its address.
+        /// Address of the hub.
         hub: String,
-        /// How it stands.
+        /// Its new state.
         state: Box<crate::records::sync::HubState>,
-        /// Lines for the log.
+        /// New lines for the sync log.
         said: Vec<String>,
     },
-    /// Others are at a document, or no longer.
+    /// The people at a document changed.
     Presence {
-        /// Which.
+        /// The document that they're at.
         doc: DocId,
-        /// Who: what names their program, and what they say.
+        /// The people: id of their program and what they announce.
         here: Vec<(String, store::sync::presence::PresentPerson)>,
     },
-    /// The end of [`crate::Attached::Read`].
+    /// The result of [`crate::Attached::Read`].
     AttachmentRead {
-        /// Which file.
+        /// The attachment that was read.
         file: DocId,
-        /// What it is; `None`: it cannot be read, or changed meanwhile.
+        /// Its stamp; `None` if it can't be read or was changed meanwhile.
         stamp: Option<FileStamp>,
     },
-    /// The end of [`crate::Attached::Fetch`].
+    /// The result of [`crate::Attached::Fetch`].
     AttachmentPlaced {
-        /// Its volume.
+        /// The volume that got the file.
         volume: DocId,
-        /// Which file.
+        /// The attachment that was written.
         file: DocId,
-        /// Its path inside.
+        /// Its path in the volume.
         path: String,
-        /// What it is now.
+        /// Its new stamp.
         stamp: FileStamp,
     },
-    /// Blobs of outputs have come from other devices.
+    /// Blobs of outputs came from other devices.
     BlobsCame {
-        /// How many.
+        /// Number of blobs.
         count: u64,
     },
-    /// What agents have to work with, read anew.
+    /// The configuration of agents was read.
     AgentSetup(Box<crate::records::runs::AgentSetup>),
-    /// A session's document is loaded.
+    /// A session's document was loaded.
     SessionLoaded {
-        /// Which.
+        /// The session that was loaded.
         session: DocId,
         /// The document; `Err` is a sentence for the user.
         doc: Result<Box<SessionDoc>, String>,
     },
-    /// A run's document is loaded.
+    /// A run's document was loaded.
     RunLoaded {
-        /// Which.
+        /// The run that was loaded.
         run: DocId,
         /// The document; `Err` is a sentence for the user.
         doc: Result<Box<RunDoc>, String>,
     },
-    /// The document of the user's tools is loaded.
+    /// The document of the user's tools was loaded.
     RegistryLoaded {
-        /// Which: this workspace's, or that of a shared volume.
+        /// The registry: this workspace's, or that of a shared volume.
         registry: DocId,
         /// The document; `Err` is a sentence for the user.
         doc: Result<Box<RegistryDoc>, String>,
     },
-    /// What a message speaks of.
+    /// The context of a message was read.
     Gathered {
-        /// Of which run.
+        /// The run that asked for it.
         run: DocId,
-        /// Where it stands, and what.
+        /// Passages: where each is from, and its text.
         found: Vec<(String, String)>,
-        /// What the project remembers.
+        /// Memory of the project.
         memory: Box<agent::memory::ProjectMemory>,
-        /// The agents of the project.
+        /// Agents of the project.
         crew: Box<agent::agent_registry::AgentRegistry>,
     },
-    /// What a volume remembers.
+    /// The memory of a volume was read.
     MemoryRead {
-        /// Which volume.
+        /// The volume that was read.
         volume: DocId,
-        /// All that it remembers.
+        /// Everything in its memory.
         memory: Box<agent::memory::ProjectMemory>,
     },
-    /// Search has paid for what texts mean.
+    /// Search paid for embeddings.
     Spent(crate::records::runs::EmbeddingCost),
-    /// A piece of a model's answer.
+    /// A piece of a model's answer arrived.
     ModelDelta {
-        /// Of which call.
+        /// Id of the call.
         call: ModelCallId,
-        /// The piece.
+        /// The piece of the answer.
         delta: ModelDelta,
     },
-    /// A model has answered, or will not.
+    /// A model call ended.
     ModelDone {
-        /// Which call.
+        /// Id of the call.
         call: ModelCallId,
-        /// The answer, or why there is none.
+        /// The answer, or why there's none.
         result: Result<Box<ModelResponse>, ModelError>,
     },
-    /// A tool has done what it could.
+    /// A tool call ended.
     ToolDone {
-        /// For which run.
+        /// The run that called the tool.
         run: DocId,
-        /// For which call.
+        /// Id of the tool call.
         call: String,
-        /// What came of it.
+        /// The result of the tool.
         outcome: Box<ToolOutcome>,
     },
-    /// The Jupyter kernels that were looked for.
+    /// Jupyter kernels were found.
     KernelsFound {
-        /// They.
+        /// The kernels that were found.
         kernels: Vec<crate::records::kernels::KernelSpec>,
     },
     /// The note's kernel is ready.
     KernelReady {
-        /// Which note.
+        /// The note that the kernel belongs to.
         note: DocId,
     },
-    /// The kernel has begun with this execution.
+    /// The kernel started an execution.
     Began {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// Which execution.
+        /// Id of the execution.
         execution: ExecutionId,
     },
     /// A cell printed or returned something.
     Output {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// Which execution.
+        /// Id of the execution.
         execution: ExecutionId,
-        /// What. Neighbouring pieces of one stream are joined by the session.
+        /// The output. The session joins adjacent pieces of one stream.
         output: CellOutput,
     },
-    /// An output became another one, perhaps after its execution was over.
+    /// An output was replaced, perhaps after its execution ended.
     Updated {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// Which execution.
+        /// Id of the execution.
         execution: ExecutionId,
-        /// Its place in the list of outputs.
+        /// Index in the list of outputs.
         at: usize,
-        /// What it is now.
+        /// The new output.
         output: CellOutput,
     },
-    /// A cell takes back its outputs so far.
+    /// A cell cleared its outputs.
     Cleared {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// Which execution.
+        /// Id of the execution.
         execution: ExecutionId,
     },
-    /// A cell asks the user for a line of text, and waits.
+    /// A cell waits for a line of input.
     Asked {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// Which execution.
+        /// Id of the execution.
         execution: ExecutionId,
-        /// What it asks.
+        /// The prompt to show.
         prompt: String,
-        /// Whether the answer is not to be seen.
+        /// Whether to hide the answer, as for a password.
         password: bool,
     },
-    /// An execution is over.
+    /// An execution ended.
     Finished {
-        /// Which note.
+        /// The note that holds the cell.
         note: DocId,
-        /// Which execution.
+        /// Id of the execution.
         execution: ExecutionId,
-        /// How.
+        /// How it ended.
         status: ExecutionStatus,
-        /// The kernel's count.
+        /// The kernel's execution counter.
         count: Option<u64>,
-        /// The whole of each stream that was cut (by place in the list of outputs).
+        /// Full text of streams that were cut, by index in the list of outputs.
         whole: Vec<(usize, store::BlobRef)>,
-        /// Whether nothing ran: its result had been kept.
+        /// Whether the result came from the cache and nothing ran.
         cached: bool,
         /// How long the kernel was at it, in milliseconds, as it was measured where its messages arrive: the session
         /// hears of beginning and end only when it is next awake, perhaps of both at once.
         took: Option<u64>,
     },
-    /// The kernel's process ended, asked or not.
+    /// The kernel's process ended, on request or not.
     KernelDied {
-        /// Which note.
+        /// The note that the kernel belonged to.
         note: DocId,
-        /// A sentence for the user.
+        /// The reason: a sentence for the user.
         why: String,
     },
 }
 
-/// What the disk holds when a workspace is opened.
+/// The state on disk when a workspace is opened.
 #[derive(Debug)]
 pub struct WorkspaceStart {
-    /// The workspace's id.
+    /// Document id of the workspace.
     pub workspace: DocId,
-    /// Its folder on this device.
+    /// Folder of the workspace on this device.
     pub folder: PathBuf,
-    /// Its document.
+    /// The workspace's document.
     pub doc: Box<WorkspaceDoc>,
-    /// Where volumes lie on this device.
+    /// Folders of volumes on this device.
     pub mounts: BTreeMap<DocId, PathBuf>,
-    /// How this device is called.
+    /// Name of this device.
     pub device: String,
-    /// This device's settings.
+    /// Settings of this device.
     pub settings: Settings,
-    /// The highest journal number ever given.
+    /// Highest journal number that was ever used.
     pub last_seq: u64,
-    /// Notes with unfinished work: keystrokes not yet in a change, or text not yet in the file.
+    /// Notes with unfinished work: journal records that aren't in a change yet, or text that isn't in the file yet.
     pub unfinished: Vec<DocId>,
-    /// This process's actor; fresh.
+    /// New actor id of this process.
     pub actor: [u8; 16],
-    /// What was found wrong while opening.
+    /// Problems found while opening.
     pub problems: Vec<String>,
-    /// What lies in the trash.
+    /// Files in the trash.
     pub trash: BTreeMap<DocId, crate::records::moves::TrashedFile>,
-    /// A move of files that was under way.
+    /// A move of files that was interrupted.
     pub moving: Option<crate::records::moves::PendingMove>,
-    /// Moves that can be taken back.
+    /// Moves that can be undone.
     pub moved: Vec<crate::records::moves::CompletedMove>,
-    /// Files that other programs renamed, for which links could follow.
+    /// Files that other programs renamed and whose links can be updated.
     pub renamed: Vec<crate::records::moves::ExternalRename>,
-    /// A line about each session.
+    /// Summary of each session.
     pub sessions: BTreeMap<DocId, crate::records::runs::SessionSummary>,
-    /// A line about each run.
+    /// Summary of each run.
     pub runs: BTreeMap<DocId, crate::records::runs::RunSummary>,
-    /// What is shared over which hubs.
+    /// Volumes that are shared, by hub.
     pub shares: crate::records::sync::SyncShares,
-    /// The log of sync: milliseconds since 1970, and a line.
+    /// The sync log: milliseconds since 1970, and a line.
     pub sync_log: Vec<(i64, String)>,
-    /// What was seen of other devices.
+    /// What is known about other devices.
     pub sync_kept: crate::records::sync::SavedSyncState,
-    /// Rules that the user's decisions have made.
+    /// Rules made by the user's decisions.
     pub rules: Vec<agent::policy::PolicyRule>,
-    /// The schedules of this device.
+    /// Schedules of this device.
     pub schedules: BTreeMap<DocId, agent::schedule::Schedule>,
-    /// What was spent beside runs on this device, by day.
+    /// Cost outside runs on this device, by day.
     pub outlays: Vec<crate::records::runs::EmbeddingCost>,
 }
 
-/// An outline made of a note's file, and how the disk keeps it: both made where the file is read.
+/// Outline of a note's file and its encoding on disk, both made where the file is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutlineSurvey {
     pub(crate) outline: Arc<Outline>,
@@ -412,7 +412,7 @@ pub struct OutlineSurvey {
 }
 
 impl OutlineSurvey {
-    /// Of a file's text and the hash of its bytes.
+    /// Surveys a file's text; `hash` is the hash of its bytes.
     pub fn of(hash: BlobHash, text: &str) -> OutlineSurvey {
         let outlined = OutlinedBytes::of(hash, text);
         let stored = serde_json::to_vec(&outlined).unwrap_or_default();
@@ -420,8 +420,8 @@ impl OutlineSurvey {
     }
 }
 
-/// A volume's files as they were last, in the form in which the session keeps them: made where they are read, since
-/// for many thousands of files that takes longer than a frame.
+/// A volume's known files in the form that the session keeps, made where they're read: with
+/// many thousands of files that takes longer than a frame.
 #[derive(Debug)]
 pub struct KnownFiles {
     pub(crate) files: BTreeMap<String, FileRow>,
@@ -429,7 +429,7 @@ pub struct KnownFiles {
 }
 
 impl KnownFiles {
-    /// The rows of a volume.
+    /// Builds the table from a volume's rows.
     pub fn new(volume: DocId, rows: Vec<FileRow>) -> KnownFiles {
         let places = rows.iter().map(|row| (row.id, (volume, row.path.clone()))).collect();
         let files = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
@@ -437,7 +437,7 @@ impl KnownFiles {
     }
 }
 
-/// The links between a volume's files as they were last, made where they are read, as [`KnownFiles`].
+/// The known links between a volume's files, made where they're read like [`KnownFiles`].
 #[derive(Debug)]
 pub struct KnownLinks {
     pub(crate) links: VolumeLinks,
@@ -445,7 +445,7 @@ pub struct KnownLinks {
 }
 
 impl KnownLinks {
-    /// Of these files; an outline holds where it is of the bytes that the file's row names.
+    /// Builds the links of these files. An outline counts only if it was made from the bytes that the file's row names.
     pub fn new<'a>(
         files: impl IntoIterator<Item = &'a FileRow>,
         outlines: impl IntoIterator<Item = (DocId, OutlinedBytes)>,
@@ -467,42 +467,42 @@ impl KnownLinks {
     }
 }
 
-/// A file that a scan found new or changed.
+/// A new or changed file, found by a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScannedFile {
-    /// Path inside the volume.
+    /// Path in the volume.
     pub path: String,
-    /// What it is.
+    /// Kind of file: note, collection, script or attachment.
     pub kind: FileKind,
-    /// Bytes, modification time, hash.
+    /// Size, modification time and hash.
     pub stamp: FileStamp,
-    /// Blocks, if it is a note.
+    /// Number of blocks, if it's a note.
     pub blocks: u32,
-    /// Cells among them.
+    /// Number of cells, if it's a note.
     pub cells: u32,
-    /// What it holds that others refer to, if it is a note.
+    /// Outline of the file, if it's a note.
     pub survey: Option<OutlineSurvey>,
-    /// The path that this file had before, if the scan recognised it by its bytes.
+    /// The file's earlier path, if the scan recognized its bytes.
     pub was: Option<String>,
     /// Why a file that looks like a note is kept as an attachment.
     pub why: Option<String>,
 }
 
-/// A file or folder that was left out, and why.
+/// A file or folder that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SkippedFile {
-    /// Path inside the volume.
+    /// Path in the volume.
     pub path: String,
-    /// A sentence for the user.
+    /// The reason: a sentence for the user.
     pub why: String,
 }
 
 /// A file's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileText {
-    /// The text.
+    /// The file's text, UTF-8.
     pub text: String,
-    /// Its stamp.
+    /// Size, modification time and hash of the file.
     pub stamp: FileStamp,
 }
 
@@ -513,51 +513,51 @@ pub struct FileText {
 pub struct FileMark {
     /// Hash of the file's bytes.
     pub hash: BlobHash,
-    /// The document's heads at that text; empty when it never was the document's text.
+    /// Heads of the document at that text; empty if the document never had it.
     pub heads: Vec<[u8; 32]>,
-    /// That text, if the document cannot tell it.
+    /// The text, if the document can't reproduce it.
     pub text: Option<String>,
 }
 
-/// Under which name the disk keeps a note's [`FileMark`]s, as JSON.
+/// Returns the key under which the disk keeps a note's [`FileMark`]s, as JSON.
 pub fn file_marks_key(note: DocId) -> String {
     format!("file/{note}")
 }
 
-/// What was read of a note before its document.
+/// Parts of a note that are read before its document.
 #[derive(Debug)]
 pub struct NoteContent {
-    /// Materialised blocks with the journal replayed, or for a note that was never edited here those of its file.
+    /// Blocks with the journal replayed; for a note that was never edited here, the blocks of its file.
     pub blocks: Vec<Block>,
-    /// Whether the blocks are rows on disk: the note was edited or run here before.
+    /// Whether the blocks are rows on disk, since the note was edited or run here.
     pub adopted: bool,
-    /// Journal records that are not yet part of a change.
+    /// Journal records that aren't part of a change yet.
     pub records: Vec<JournalRecord>,
     /// What is known of its file.
     pub row: Option<FileRow>,
-    /// The file as it is now; `None` when it is gone; `Err`: cannot be read or is no longer text.
+    /// The file's content now; `None` if it doesn't exist; `Err` if it can't be read or isn't text.
     pub file: Result<Option<FileText>, String>,
-    /// Whether the note's text was ahead of its file when it was last open.
+    /// Whether the note was ahead of its file when it was last open.
     pub ahead: bool,
-    /// Versions of its file that are part of it already.
+    /// Versions of the file that the note already contains.
     pub marks: Vec<FileMark>,
-    /// What was found wrong and mended, for the user.
+    /// Problems that were found and repaired, for the user.
     pub problems: Vec<String>,
 }
 
-/// A note's documents.
+/// Documents of a note: its text and its outputs.
 #[derive(Debug)]
 pub struct NoteDocs {
-    /// The note.
+    /// The document of the note's text.
     pub doc: Box<NoteDoc>,
     /// Chunks to append: the first bytes of a new document, or a repair.
     pub chunks: Vec<Vec<u8>>,
-    /// The whole document and the highest chunk number that it contains, when there were many chunks.
+    /// The whole document and its highest chunk number, if there were many chunks.
     pub snapshot: Option<(Vec<u8>, i64)>,
     /// Whether the outputs have no chunks on disk yet.
     pub outputs_new: bool,
-    /// Its outputs; `Err` when they cannot be read.
+    /// The document of its outputs; `Err` if it can't be read.
     pub outputs: Result<Box<OutputsDoc>, String>,
-    /// What was found wrong and mended, for the user.
+    /// Problems that were found and repaired, for the user.
     pub problems: Vec<String>,
 }

@@ -12,97 +12,97 @@ use std::collections::BTreeSet;
 use store::BlobHash;
 use text::markdown;
 
-/// The language of the block.
+/// Info string of the code block that holds a view.
 pub const VIEW_LANGUAGE: &str = "view";
-/// A longer block is refused, in bytes.
+/// Maximum size of a view's source.
 pub const MAX_VIEW_BYTES: usize = 16 << 10;
-/// More nodes, or nodes inside more others, are refused.
+/// Maximum number of nodes in a view.
 pub const MAX_VIEW_NODES: usize = 200;
-/// See [`MAX_VIEW_NODES`].
+/// Maximum nesting of nodes in a view.
 pub const MAX_VIEW_DEPTH: usize = 8;
-/// What a button may ask of the window's own commands: those that concern the cells of the note.
+/// Window commands that a button may run: those about the note's cells.
 pub const BUTTON_COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_clean", "kernel.restart"];
 
-/// A view.
+/// A generated view: controls that an agent described as JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentView {
-    /// Its title; may be empty.
+    /// Title of the view; may be empty.
     pub title: String,
-    /// The tree.
+    /// The root of the tree of controls.
     pub root: ViewNode,
 }
 
-/// A control.
+/// A control of a generated view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewNode {
     /// Nodes below each other.
     Column(Vec<ViewNode>),
     /// Nodes beside each other.
     Row(Vec<ViewNode>),
-    /// Words, in which values stand.
+    /// Text with values in it.
     Text {
-        /// The pieces in their order.
+        /// Segments of the text in order.
         pieces: Vec<TextSegment>,
-        /// How they look.
+        /// Size and color of the text.
         look: TextLook,
     },
-    /// A table.
+    /// A table of values.
     Table {
-        /// Its rows.
+        /// The rows: a list of objects.
         rows: ValueSource,
-        /// Which columns, in which order; all where none is named.
+        /// Names of the columns to show, in order; empty for all.
         columns: Vec<String>,
     },
-    /// A plot.
+    /// A line, bar or scatter plot.
     Plot {
-        /// How its numbers are drawn.
+        /// The kind of plot.
         kind: PlotKind,
-        /// Along x; counted from 1 where nothing is said.
+        /// Values along x; `None` counts from 1.
         x: Option<ValueSource>,
-        /// Along y.
+        /// Values along y.
         y: ValueSource,
-        /// Above it.
+        /// Title above the plot.
         title: String,
     },
-    /// Fields that are set together.
+    /// Fields that are submitted together.
     Form {
-        /// Above it.
+        /// Title above the form.
         title: String,
-        /// They.
+        /// Fields of the form in order.
         fields: Vec<FormField>,
     },
-    /// A number of a property, moved.
+    /// A slider for a numeric property.
     Slider {
-        /// The property.
+        /// Name of the property.
         property: String,
-        /// What stands beside it.
+        /// Label next to the slider.
         label: String,
-        /// The least.
+        /// Smallest value.
         from: f64,
-        /// The most.
+        /// Largest value.
         to: f64,
-        /// From one value to the next.
+        /// Distance between two values.
         step: f64,
     },
-    /// Something to press.
+    /// A button that runs an action.
     Button {
-        /// What it says.
+        /// Label of the button.
         label: String,
-        /// What it asks for.
+        /// The action to run.
         action: ButtonAction,
     },
 }
 
-/// A part of a text.
+/// A segment of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextSegment {
-    /// As it stands.
+    /// Literal text.
     Words(String),
-    /// A value.
+    /// A value that's filled in.
     Bound(ValueName),
 }
 
-/// A value by its name.
+/// The name of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueName {
     /// A property of the note.
@@ -111,74 +111,74 @@ pub enum ValueName {
     Variable(String),
 }
 
-/// Where values come from.
+/// The source of values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueSource {
-    /// By a name.
+    /// Read from a property or variable.
     Bound(ValueName),
-    /// As they stand in the view.
+    /// Written in the view itself.
     Values(Value),
 }
 
-/// How a text looks.
+/// Style of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextLook {
-    /// Large.
+    /// Large, as a heading.
     Heading,
-    /// As the note's text.
+    /// Normal size.
     #[default]
     Body,
     /// Small and muted.
     Caption,
 }
 
-/// How numbers are drawn.
+/// Kind of plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlotKind {
-    /// As a line.
+    /// Points connected by a line.
     #[default]
     Line,
-    /// As bars.
+    /// Vertical bars.
     Bar,
-    /// As points.
+    /// Points without a line.
     Points,
 }
 
-/// A field of a form: a property that is set.
+/// A form field, which sets a property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormField {
-    /// The property.
+    /// Name of the property.
     pub property: String,
-    /// What stands beside it.
+    /// Label next to the field.
     pub label: String,
-    /// How it is set.
+    /// The kind of input.
     pub input: FieldInput,
 }
 
-/// How a field is set.
+/// The kind of input of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldInput {
-    /// Words.
+    /// A line of text.
     Text,
     /// A number.
     Number,
-    /// Yes or no.
+    /// A checkbox.
     Check,
-    /// One of these.
+    /// One of several values.
     Choice(Vec<String>),
 }
 
 /// What a button asks for. The policy decides of it as of what an agent asks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ButtonAction {
-    /// A tool.
+    /// Calls a tool; the policy decides about it.
     Tool {
-        /// Its name.
+        /// Name of the tool.
         name: String,
         /// What it is given.
         arguments: Map<String, Value>,
     },
-    /// One of [`BUTTON_COMMANDS`].
+    /// Runs one of [`BUTTON_COMMANDS`].
     Command(String),
 }
 

@@ -6,16 +6,16 @@ use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Whose keys.
+/// A set of default keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeymapPreset {
-    /// The table's own.
+    /// The keys of the command table.
     #[default]
     Tracebook,
     /// As in VS Code.
     VsCode,
-    /// As in Obsidian.
+    /// Keys as in Obsidian.
     Obsidian,
     /// Vim's motions and modes in the note.
     Vim,
@@ -51,7 +51,7 @@ const OBSIDIAN_KEYS: CommandKeys = &[
 const VIM_KEYS: CommandKeys = &[(CommandId::SelectNext, &["Ctrl+Alt+N"])];
 
 impl KeymapPreset {
-    /// All of them.
+    /// All presets in the order of the settings page.
     pub const ALL: [KeymapPreset; 5] = [
         KeymapPreset::Tracebook,
         KeymapPreset::VsCode,

@@ -15,78 +15,78 @@ use text::python_scope::CellNames;
 use text::text_edit;
 use text::time::UnixMillis;
 
-/// Whether a note can be read yet.
+/// Loading state of a note's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotePhase {
-    /// It is being read.
+    /// The text is being read.
     Reading,
-    /// Its blocks are there.
+    /// The text is loaded.
     Ready,
-    /// It cannot be read; the sentence says why.
+    /// The text can't be read: the reason as a sentence.
     Failed(String),
 }
 
-/// How its document stands. A note is shown and edited without it.
+/// Loading state of a note's document. A note is shown and edited without it.
 #[derive(Debug)]
 pub enum DocPhase {
-    /// There is no need of it yet.
+    /// The document isn't needed yet.
     None,
-    /// A worker loads it.
+    /// A worker is loading it.
     Loading,
-    /// It is here.
+    /// The document is loaded.
     Loaded(Box<NoteDoc>),
-    /// It cannot be loaded and must not be overwritten; the note is read-only.
+    /// The document can't be loaded and must not be overwritten; the note is read-only.
     Failed(String),
 }
 
-/// What the note's kernel does.
+/// State of a note's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelPhase {
-    /// There is none.
+    /// No kernel is running.
     Off,
-    /// It was asked to run this and is starting or running.
+    /// The kernel is starting or running this execution.
     Busy(ExecutionId),
-    /// It waits.
+    /// The kernel is ready.
     Idle,
 }
 
-/// The note's file: what it and the note agreed on last, and what is under way.
+/// State of a note's file: what it and the note last had in common, and what is in progress.
 #[derive(Clone, Debug, Default)]
 pub struct FileSide {
-    /// The text that both had.
+    /// The text that note and file last had in common.
     pub(crate) base: Option<Arc<str>>,
-    /// Its stamp; `None` when the file does not exist yet.
+    /// Stamp of the file; `None` if it doesn't exist yet.
     pub(crate) stamp: Option<FileStamp>,
-    /// The hash of the file's bytes when the note was opened.
+    /// Hash of the file's bytes when the note was opened.
     pub(crate) known: Option<store::BlobHash>,
-    /// The document's heads at that text.
+    /// Heads of the document at `base`.
     pub(crate) heads: Vec<[u8; 32]>,
-    /// The text that is being written, and the heads that it stands for.
+    /// The text being written, and the document's heads at that text.
     pub(crate) writing: Option<(Arc<str>, Vec<[u8; 32]>)>,
-    /// Write again not before this time.
+    /// Earliest time of the next write.
     pub(crate) due: Option<UnixMillis>,
-    /// When that was begun last.
+    /// When the last write started.
     pub(crate) written: Option<UnixMillis>,
-    /// The file as it was found, waiting for the document to tell what we had in common.
+    /// The file's text, waiting for the document to tell what both had in common.
     pub(crate) unmerged: Option<FileText>,
-    /// Whether `base` is a guess: the file that waits may be newer than all that is known of it.
+    /// Whether `base` is a guess, because the file may be newer than everything known about it.
     pub(crate) unsure: bool,
-    /// Versions of the file that are part of the note, though its row does not say so yet; oldest first.
+    /// Versions of the file that the note contains although its row doesn't say so yet; oldest first.
     pub(crate) marks: Vec<FileMark>,
     /// Whether the file is being read.
     pub(crate) reading: bool,
-    /// Whether to read it again: what is on its way here is older than what we wrote.
+    /// Whether to read it again, because the text that's being read is older than what we wrote.
     pub(crate) reread: bool,
     /// Whether the disk knows that the note is ahead of its file.
     pub(crate) ahead_stored: bool,
     /// Whether another program removed the file.
     pub gone: bool,
-    /// Why it cannot be written at the moment.
+    /// Why the file can't be written now.
     pub trouble: Option<String>,
 }
 
 impl FileSide {
-    /// Whether the file was never there: it is about to be made.
+    /// Whether the file has never existed and is about to be created.
     pub(crate) fn is_new_file(&self) -> bool {
         self.stamp.is_none() && !self.gone && (self.due.is_some() || self.ahead_stored)
     }
@@ -95,15 +95,15 @@ impl FileSide {
 /// An edit as a caret sees it: `delete` bytes at `at` became `insert` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaretShift {
-    /// The note's revision after it.
+    /// The note's revision after the edit.
     pub revision: u64,
-    /// Where.
+    /// Where the edit starts, in bytes.
     pub at: usize,
-    /// How many bytes went.
+    /// Number of bytes deleted.
     pub delete: usize,
-    /// How many came.
+    /// Number of bytes inserted.
     pub insert: usize,
-    /// Whether it came from outside (another program, another device) and not from the user's hands.
+    /// Whether another program or device made the edit, and not the user.
     pub foreign: bool,
 }
 
@@ -111,37 +111,37 @@ pub struct CaretShift {
 pub(crate) struct BlockMeta {
     revision: u64,
     cell: Option<CellParts>,
-    /// Read off its code when they are first asked for.
+    /// Names used in its code, computed on first use.
     pub(crate) names: OnceLock<Arc<CellNames>>,
-    /// The hash of its code, once that was asked for.
+    /// Hash of its code, computed on first use.
     pub(crate) code: OnceLock<String>,
 }
 
 /// An open note.
 #[derive(Debug)]
 pub struct Note {
-    /// Its id.
+    /// Document id of the note.
     pub id: DocId,
-    /// What its file is: a note, a collection or a script.
+    /// Kind of file: note, collection or script.
     pub kind: FileKind,
-    /// Its volume.
+    /// The volume that holds the note.
     pub volume: DocId,
-    /// Whether it can be read yet.
+    /// Loading state of its text.
     pub phase: NotePhase,
-    /// Its file.
+    /// State of its file.
     pub file: FileSide,
-    /// Its kernel.
+    /// State of its kernel.
     pub kernel: KernelPhase,
-    /// What was found wrong and mended, for the user.
+    /// Problems that were found and repaired, for the user.
     pub problems: Vec<String>,
-    /// Whether somebody looks at it.
+    /// Whether the window shows the note.
     pub(crate) shown: bool,
-    /// How many hold it open without showing it.
+    /// Number of holders that keep it open without showing it.
     pub(crate) holds: u32,
     pub(crate) doc: DocPhase,
     pub(crate) outputs: Option<Box<OutputsDoc>>,
     pub(crate) outputs_new: bool,
-    /// What the user has said of generated views and is not in the document of outputs yet.
+    /// The user's choices to show generated views that aren't in the document of outputs yet.
     pub(crate) views: BTreeMap<store::BlobHash, bool>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) meta: HashMap<BlockId, BlockMeta>,
@@ -153,16 +153,16 @@ pub struct Note {
     /// Operations since the last change, and the journal number of the last of them.
     pub(crate) pending: Vec<NoteOp>,
     pub(crate) pending_upto: u64,
-    /// Whether all of them are another program's.
+    /// Whether all pending operations come from another program.
     pub(crate) outside: bool,
-    /// Whether all of them are the agent's.
+    /// Whether all pending operations come from an agent.
     pub(crate) by_agent: bool,
     pub(crate) burst: Option<UnixMillis>,
     pub(crate) last_edit: UnixMillis,
     pub(crate) undo: UndoHistory,
-    /// Changes from elsewhere that came before the document was loaded.
+    /// Changes from other devices that arrived before the document was loaded.
     pub(crate) remote: Vec<ChangeParcel>,
-    /// Another device has changed what was in a file here, since this was read.
+    /// Whether another device has changed text of this file since it was read.
     pub(crate) others: bool,
     pub(crate) executions: BTreeMap<BlockId, Execution>,
     pub(crate) queue: VecDeque<BlockId>,
@@ -170,42 +170,42 @@ pub struct Note {
     pub(crate) outputs_saved: (UnixMillis, usize),
     /// Kill the kernel at this time unless the execution has ended.
     pub(crate) kill: Option<(UnixMillis, ExecutionId)>,
-    /// Whether the kernel's end was asked for.
+    /// Whether the kernel was asked to stop.
     pub(crate) stopping: bool,
-    /// Time limits that the runs of these cells were asked for with, in seconds.
+    /// Time limits in seconds that the runs of these cells were requested with.
     pub(crate) limits: HashMap<BlockId, u64>,
-    /// When the running execution must be over, and after how many seconds that is.
+    /// Deadline of the running execution, and its time limit in seconds.
     pub(crate) limit: Option<(UnixMillis, ExecutionId, u64)>,
-    /// The execution that was stopped since it took longer than this many seconds.
+    /// The execution that was stopped at its time limit, and the limit in seconds.
     pub(crate) overran: Option<(ExecutionId, u64)>,
     pub(crate) reactivity: Reactivity,
-    /// The Jupyter kernel that its properties name, the one that the user chose for now, the one that runs.
+    /// The Jupyter kernel named in its properties.
     pub(crate) kernel_stated: Option<String>,
     pub(crate) kernel_once: Option<Option<String>>,
-    /// The print of the kernel that was chosen last.
+    /// Fingerprint of the kernel that was last chosen.
     pub(crate) kernel_print: Option<String>,
     pub(crate) kernel_is: Option<String>,
-    /// What the embedded kernel that runs may reach.
+    /// What the running built-in kernel may reach.
     pub(crate) grant_is: crate::records::kernels::KernelGrant,
     pub(crate) question: Option<crate::records::kernels::StdinRequest>,
     pub(crate) outputs_changed: u64,
-    /// Counts changes of cells, and of their runs: what depends on both is worked out anew.
+    /// A number that rises with changes of cells and runs; derived data is recomputed after it.
     pub(crate) cells_revision: u64,
     pub(crate) runs: u64,
     pub(crate) kept_fresh: KeptStaleness,
-    /// What the kernel holds, by name.
+    /// Names that the kernel holds.
     pub(crate) held: BTreeMap<String, HeldName>,
-    /// The execution that the kernel works on, its cell, and the names that it writes, some of them for sure.
+    /// The execution that's running, its cell, and the names that it assigns (`true` if certainly).
     pub(crate) running: Option<(ExecutionId, BlockId, BTreeMap<String, bool>)>,
-    /// Cells that were asked for again while they ran.
+    /// Cells to run again, because a run was requested while they ran.
     pub(crate) again: BTreeSet<BlockId>,
     pub(crate) clean: Option<CleanRun>,
-    /// Cells that wait for an agent's call, with the hash of the code that was allowed: they run with no other.
+    /// Cells that wait for an agent's call, with the hash of the approved code: they run with no other.
     pub(crate) bound: BTreeMap<BlockId, String>,
     pub(crate) verdict: Option<(u64, CleanRunReport)>,
 }
 
-/// Shifts kept for carets; who has been away longer looks at the text anew.
+/// Number of edits kept to shift carets; older carets read the text again.
 const MAX_CARET_SHIFTS: usize = 1_024;
 
 impl Note {
@@ -273,12 +273,12 @@ impl Note {
         self.blocks.iter().filter(|block| !block.text.is_empty())
     }
 
-    /// A block by its id.
+    /// Returns the block with this id.
     pub fn block(&self, id: BlockId) -> Option<&Block> {
         self.blocks.iter().find(|block| block.id == id)
     }
 
-    /// Where a block starts, in bytes of the whole note.
+    /// Returns where a block starts, in bytes of the whole note.
     pub fn block_start(&self, id: BlockId) -> Option<usize> {
         let mut at = 0;
         for block in &self.blocks {
@@ -290,23 +290,23 @@ impl Note {
         None
     }
 
-    /// Counts the block's changes: a view that drew it at this number need not draw it anew.
+    /// A number that rises with changes of the block, so that views know when to draw it again.
     pub fn block_revision(&self, id: BlockId) -> u64 {
         self.meta.get(&id).map_or(0, |meta| meta.revision)
     }
 
-    /// The parts of a block that is a cell.
+    /// Returns the parts of a block that's a cell.
     pub fn cell_parts(&self, id: BlockId) -> Option<&CellParts> {
         self.meta.get(&id)?.cell.as_ref()
     }
 
-    /// The code of a cell.
+    /// Returns the code of a cell.
     pub fn cell_code(&self, id: BlockId) -> Option<&str> {
         let cell = self.cell_parts(id)?;
         self.block(id)?.text.get(cell.code.clone())
     }
 
-    /// The language of a cell, in lower case.
+    /// Returns the language of a cell in lower case.
     pub fn cell_language(&self, id: BlockId) -> Option<String> {
         let python = || "python".to_owned();
         let is_script = self.kind == FileKind::Script;
@@ -314,39 +314,39 @@ impl Note {
             .and_then(|_| if is_script { Some(python()) } else { markdown::cell_language(&self.block(id)?.text) })
     }
 
-    /// Its cells, in order.
+    /// Returns its cells in order.
     pub fn cells(&self) -> impl Iterator<Item = BlockId> {
         self.blocks().map(|block| block.id).filter(|id| self.cell_parts(*id).is_some())
     }
 
-    /// Counts what happened to runs of its cells.
+    /// A number that rises with each event of a run of its cells.
     pub fn run_revision(&self) -> u64 {
         self.runs
     }
 
-    /// Counts the note's changes.
+    /// A number that rises with each change of the note.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// How many steps of the user's can be taken back now.
+    /// Returns how many steps can be undone.
     pub fn undo_steps(&self) -> usize {
         self.undo.step_count()
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Its whole text: the bytes of its file once that is written.
+    /// Returns its whole text, the bytes that its file gets.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(self.length);
         self.blocks.iter().for_each(|block| text.push_str(&block.text));
         text
     }
 
-    /// The bytes of a range, if it lies inside the note on character boundaries.
+    /// Returns the text of a range, if it's inside the note and on character boundaries.
     pub fn slice(&self, at: usize, length: usize) -> Option<String> {
         let end = at.checked_add(length).filter(|end| *end <= self.length)?;
         let mut out = String::with_capacity(length);
@@ -361,23 +361,23 @@ impl Note {
         Some(out)
     }
 
-    /// Edits since a revision, oldest first; `None` when that is too long ago.
+    /// Returns the edits since a revision, oldest first; `None` if they're no longer kept.
     pub fn shifts_since(&self, revision: u64) -> Option<impl Iterator<Item = &CaretShift>> {
         let known = self.shifts.front().map_or(self.revision, |first| first.revision - 1);
         (revision >= known).then(|| self.shifts.iter().filter(move |shift| shift.revision > revision))
     }
 
-    /// The latest execution of a cell.
+    /// Returns the latest execution of a cell.
     pub fn latest_execution(&self, cell: BlockId) -> Option<&Execution> {
         self.executions.get(&cell)
     }
 
-    /// Whether the cell's result no longer counts.
+    /// Whether the cell's result is out of date.
     pub fn is_stale(&self, cell: BlockId) -> bool {
         self.stale_reason(cell).is_some()
     }
 
-    /// Whether it is read, and what another program wrote into its file while it was closed is part of it.
+    /// Whether it's loaded and contains what other programs wrote into its file while it was closed.
     pub fn is_settled(&self) -> bool {
         self.phase == NotePhase::Ready && self.file.unmerged.is_none()
     }
@@ -387,17 +387,17 @@ impl Note {
         matches!(self.doc, DocPhase::Loading)
     }
 
-    /// Whether all of its text is part of a change in the document.
+    /// Whether all of its text is in the document.
     pub fn is_committed(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Whether its file does not hold its text yet.
+    /// Whether its file lacks some of its text.
     pub fn is_ahead_of_file(&self) -> bool {
         self.file.ahead_stored || !self.pending.is_empty() || self.file.writing.is_some()
     }
 
-    /// Why it cannot be edited, if so.
+    /// Returns why it can't be edited, if so.
     pub fn read_only(&self) -> Option<&str> {
         match &self.doc {
             DocPhase::Failed(why) => Some(why),
@@ -405,7 +405,7 @@ impl Note {
         }
     }
 
-    /// Its document, once loaded.
+    /// Returns its document, once loaded.
     pub fn document(&self) -> Option<&NoteDoc> {
         match &self.doc {
             DocPhase::Loaded(doc) => Some(doc),
@@ -413,18 +413,18 @@ impl Note {
         }
     }
 
-    /// Whether the generated view of this name ([`crate::view::name`]) is drawn: the user has said so.
+    /// Whether the user chose to show the generated view with this id ([`crate::view::name`]).
     pub fn shows_view(&self, view: store::BlobHash) -> bool {
         let kept = || self.outputs.as_ref().and_then(|outputs| outputs.is_view_shown(view));
         self.views.get(&view).copied().or_else(kept).unwrap_or(false)
     }
 
-    /// The blob that keeps the notebook that the note was imported from.
+    /// Returns the blob with the notebook that the note was imported from.
     pub fn source_notebook(&self) -> Option<store::BlobRef> {
         self.outputs.as_ref()?.notebook_blob()
     }
 
-    /// What note and file had in common last, as far as the document and the marks know.
+    /// Returns the text that note and file last had in common, as far as document and marks tell.
     pub(crate) fn common_text(&self, now: Option<&str>) -> String {
         let Some(doc) = self.document() else { return String::new() };
         let at = |heads: &[[u8; 32]]| {
@@ -444,7 +444,7 @@ impl Note {
         last
     }
 
-    /// Whether nothing of it is under way, so that it can be let go.
+    /// Whether nothing is in progress, so that it can be closed.
     pub(crate) fn is_idle(&self) -> bool {
         let loading = matches!(self.doc, DocPhase::Loading) || self.phase == NotePhase::Reading;
         !loading
@@ -457,7 +457,7 @@ impl Note {
             && !matches!(self.kernel, KernelPhase::Busy(_))
     }
 
-    /// Takes new blocks over and recomputes what is derived of them.
+    /// Replaces the blocks and recomputes everything derived from them.
     pub(crate) fn set_blocks(&mut self, blocks: Vec<Block>) {
         self.blocks = blocks;
         self.meta.clear();
@@ -469,7 +469,7 @@ impl Note {
         self.refresh_blocks(ids);
     }
 
-    /// Recomputes what is derived of these blocks after they changed.
+    /// Recomputes what is derived from these blocks after they changed.
     pub(crate) fn refresh_blocks(&mut self, ids: impl IntoIterator<Item = BlockId>) {
         for id in ids {
             let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };
@@ -492,7 +492,7 @@ impl Note {
         }
     }
 
-    /// Notes an edit for carets.
+    /// Records an edit, so that carets can shift.
     pub(crate) fn record_shift(&mut self, at: usize, delete: usize, insert: usize, foreign: bool) {
         self.revision += 1;
         self.length = self.length - delete + insert;
@@ -503,7 +503,7 @@ impl Note {
     }
 }
 
-/// The hash by which an execution remembers its code.
+/// Returns the hash by which an execution identifies its code.
 pub(crate) fn code_hash(code: &str) -> String {
     store::BlobHash::of(code.as_bytes()).to_string()[..16].to_owned()
 }

@@ -7,110 +7,110 @@ use std::collections::VecDeque;
 use store::{DocId, RunEnding};
 use text::time::UnixMillis;
 
-/// So many are kept for who looks late.
+/// Number of notices that are kept for readers who ask later.
 const MAX_NOTICES: usize = 2_000;
 
-/// Something that happened.
+/// An event that the user or another program may want to know about.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Notice {
-    /// A run has begun.
+    /// A run started.
     RunBegan {
-        /// Which.
+        /// The run that started.
         run: DocId,
-        /// Its agent.
+        /// Name of its agent.
         agent: String,
-        /// What it is to do, in a line.
+        /// Its goal on one line.
         goal: String,
     },
-    /// A run is over.
+    /// A run ended.
     RunEnded {
-        /// Which.
+        /// The run that ended.
         run: DocId,
-        /// How.
+        /// How it ended.
         ending: RunEnding,
-        /// Why, where it is not done.
+        /// The reason, unless it's done.
         why: Option<String>,
     },
-    /// A run has come to a phase.
+    /// A run reached a phase.
     Phase {
-        /// Which run.
+        /// The run that reached it.
         run: DocId,
-        /// The phase, from 1.
+        /// Number of the phase, from 1.
         phase: u8,
-        /// What it is called.
+        /// Name of the phase.
         name: String,
     },
-    /// Something waits for the user.
+    /// A tool call needs the user's approval.
     Asked {
-        /// In which run.
+        /// The run that waits.
         run: DocId,
-        /// Which approval.
+        /// Id of the approval.
         approval: String,
-        /// What would be done.
+        /// The call to approve, as a sentence.
         what: String,
     },
-    /// A task of a plan stands otherwise.
+    /// The status of a task in a plan changed.
     Task {
         /// The run that works on the plan.
         run: DocId,
-        /// Which task.
+        /// Id of the task.
         task: String,
-        /// How it stands: `running`, `done`, `failed`, `cancelled`.
+        /// Its new status: `running`, `done`, `failed` or `cancelled`.
         status: String,
     },
-    /// Little is left of a budget.
+    /// A budget is nearly used up.
     BudgetLow {
-        /// Of which.
+        /// What the budget is for.
         of: String,
-        /// US dollars that are left.
+        /// Remaining US dollars.
         left: f64,
-        /// US dollars that there were.
+        /// Limit in US dollars.
         limit: f64,
     },
-    /// Something was brought into memory.
+    /// Something was added to memory.
     Remembered {
-        /// The volume.
+        /// The volume whose memory it is.
         volume: DocId,
-        /// The note, inside it.
+        /// Path of the note in the volume.
         path: String,
     },
     /// Memory was consolidated.
     Consolidated {
-        /// The volume.
+        /// The volume whose memory it is.
         volume: DocId,
-        /// The folder of memory, inside it.
+        /// Folder of memory in the volume.
         folder: String,
-        /// How many patterns there are.
+        /// Number of patterns found.
         patterns: usize,
-        /// How many experiences were over.
+        /// Number of experiences that expired.
         expired: usize,
     },
-    /// A schedule was due and has begun.
+    /// A schedule was due and started.
     Scheduled {
-        /// Which.
+        /// The schedule that started.
         schedule: DocId,
-        /// What the user calls it.
+        /// Name of the schedule.
         name: String,
-        /// When it was due.
+        /// The time it was due.
         due: UnixMillis,
-        /// How many points in time before were missed.
+        /// Number of earlier times that were missed.
         missed: u64,
     },
-    /// A schedule was due and was left out, or could not begin.
+    /// A schedule was due and was skipped, or couldn't start.
     Skipped {
-        /// Which.
+        /// The schedule that was skipped.
         schedule: DocId,
-        /// What the user calls it.
+        /// Name of the schedule.
         name: String,
-        /// Why: a sentence.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// The watchdog has ended something that hung.
+    /// The watchdog stopped something that hung.
     Stopped {
-        /// In which run.
+        /// The run that it belongs to.
         run: DocId,
-        /// What: a sentence.
+        /// What was stopped, as a sentence.
         what: String,
     },
 }
@@ -118,16 +118,16 @@ pub enum Notice {
 /// A notice with its number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NumberedNotice {
-    /// From 1, without gaps, since the program began.
+    /// Number of the notice since the program started, from 1 without gaps.
     pub number: u64,
-    /// When.
+    /// Time of the notice.
     pub at: UnixMillis,
-    /// What.
+    /// The notice.
     #[serde(flatten)]
     pub notice: Notice,
 }
 
-/// The last notices.
+/// The most recent notices.
 #[derive(Debug, Default)]
 pub struct RecentNotices {
     kept: VecDeque<NumberedNotice>,
@@ -143,19 +143,19 @@ impl RecentNotices {
         }
     }
 
-    /// The number of the last one; 0: there is none.
+    /// Returns the number of the last notice, or 0.
     pub fn last_number(&self) -> u64 {
         self.count
     }
 
-    /// Those after a number that are still kept, oldest first.
+    /// Returns the notices after a number that are still kept, oldest first.
     pub fn notices_after(&self, number: u64) -> impl Iterator<Item = &NumberedNotice> {
         self.kept.iter().filter(move |noticed| noticed.number > number)
     }
 }
 
 impl Notice {
-    /// Whether it is news for somebody who sits there: nobody has asked for it there and then.
+    /// Returns whether the user should hear of it: nobody asked for it just now.
     pub fn is_news(&self) -> bool {
         match self {
             Notice::BudgetLow { .. } | Notice::Scheduled { .. } | Notice::Skipped { .. } | Notice::Stopped { .. } => {
@@ -171,7 +171,7 @@ impl Notice {
         }
     }
 
-    /// In words, of one line.
+    /// Describes the notice on one line.
     pub fn describe(&self) -> String {
         text::untrusted_text::escape_line(&self.sentence()).into_owned()
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use store::DocId;
 
-/// Tabs and splits.
+/// An arrangement of tabs and split panes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TabArrangement {

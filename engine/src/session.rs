@@ -76,7 +76,7 @@ use text::time::UnixMillis;
 /// What goes through the door.
 #[derive(Debug)]
 pub enum SessionInput {
-    /// A user's wish.
+    /// A request of the user.
     Command(Command),
     /// A fact from the world.
     Event(Event),
@@ -479,7 +479,7 @@ impl Session {
         self.workspace_doc.is_some()
     }
 
-    /// This device's settings.
+    /// Returns this device's settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -507,17 +507,17 @@ impl Session {
         self.volumes.values()
     }
 
-    /// A volume.
+    /// Returns the volume with this id.
     pub fn volume(&self, id: DocId) -> Option<&Volume> {
         self.volumes.get(&id)
     }
 
-    /// An open note.
+    /// Returns the note if it's open.
     pub fn note(&self, id: DocId) -> Option<&Note> {
         self.notes.get(&id)
     }
 
-    /// All open notes.
+    /// Returns all open notes.
     pub fn notes(&self) -> impl Iterator<Item = &Note> {
         self.notes.values()
     }

@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::DocId;
 
-/// As many searches are kept.
+/// Maximum number of saved searches.
 const MAX_SAVED_SEARCHES: usize = 200;
-/// Bytes of a search that is kept.
+/// Maximum length of a saved search in bytes.
 const MAX_SAVED_SEARCH_BYTES: usize = 1_000;
 
-/// Which colours.
+/// Color theme of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColorTheme {
-    /// As the system has it.
+    /// Follows the system's theme.
     #[default]
     System,
-    /// Light.
+    /// Always light.
     Light,
-    /// Dark.
+    /// Always dark.
     Dark,
 }
 
@@ -28,19 +28,19 @@ pub enum ColorTheme {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// Colours.
+    /// The color theme.
     pub theme: ColorTheme,
     /// Scale of the whole window, 0.5 to 3.
     pub scale: f32,
-    /// Whether colours stand out more.
+    /// Whether high contrast is on.
     pub contrast: bool,
-    /// Whether nothing moves by itself.
+    /// Whether reduced motion is on.
     pub calm: bool,
-    /// Size of a note's text beside that of everything else, 0.7 to 2.
+    /// Size of a note's text relative to the rest, 0.7 to 2.
     pub text: f32,
-    /// Whose keys.
+    /// The set of default keys.
     pub preset: KeymapPreset,
-    /// Keys that the user set, by command.
+    /// Keys set by the user, by command.
     pub keys: BTreeMap<String, Vec<String>>,
     /// Width of the left panel in points, 180 to 400.
     pub left: f32,
@@ -52,53 +52,53 @@ pub struct Settings {
     pub right_open: bool,
     /// Width and height of the window in points.
     pub window: (f32, f32),
-    /// The note that was open last.
+    /// The note that was last open.
     pub last_note: Option<DocId>,
-    /// Notes by when they were opened, newest first; at most 50.
+    /// Recently opened notes, newest first; at most 50.
     pub recent: Vec<DocId>,
-    /// Whether spelling is checked, where the system has a dictionary.
+    /// Whether spelling is checked, if the system has a dictionary.
     pub spelling: bool,
-    /// Whether a script runs by itself while one writes it.
+    /// Whether a script runs automatically while it's edited.
     pub script_runs: bool,
-    /// Words that are right although no dictionary has them.
+    /// Words that count as correct although no dictionary has them.
     pub words: Vec<String>,
-    /// Starred notes, as they are listed.
+    /// Starred notes in the order of the list.
     pub starred: Vec<DocId>,
-    /// Volumes that are folded in the tree.
+    /// Collapsed volumes in the tree.
     pub folded: Vec<DocId>,
-    /// Folders that are unfolded in the tree, with a `/` at their end.
+    /// Expanded folders in the tree, with a trailing `/`.
     pub unfolded: Vec<(DocId, String)>,
     /// Whether the tree lists recent notes.
     pub recent_open: bool,
     /// The folder for daily notes.
     pub daily_folder: String,
-    /// How a daily note is called: a date as `strftime` writes it.
+    /// Name of a daily note, as a date format of `strftime`.
     pub daily_format: String,
-    /// The note that a daily note is made of, if there is one: its path in the volume.
+    /// Path in the volume of the template for daily notes; empty for none.
     pub daily_template: String,
     /// The folder of templates.
     pub templates: String,
-    /// Tabs and splits; `None`: one note alone, the one that was open last.
+    /// Tabs and split panes; `None` for a single tab with the last note.
     pub panes: Option<TabArrangement>,
-    /// Notes whose cells may run in a Jupyter kernel, and in which: it has all rights of the user. Oldest first.
+    /// Notes and the Jupyter kernels that may run them, with all rights of the user. Oldest first.
     pub kernels: Vec<(DocId, String)>,
-    /// What exactly was allowed there: [`crate::KernelSpec::print`]. Oldest first.
+    /// Fingerprints of those kernels as allowed: [`crate::KernelSpec::print`]. Oldest first.
     pub kernel_prints: Vec<(DocId, String)>,
-    /// What cells of notes reach beyond their folder, on this device. Oldest first.
+    /// What cells of notes may reach beyond their folder, on this device. Oldest first.
     pub grants: Vec<(DocId, crate::records::kernels::KernelGrant)>,
-    /// Which of their tabs has the caret, counted in the order of reading.
+    /// Index of the active pane in `panes`, in reading order.
     pub pane: usize,
-    /// Which sentence model finds by meaning: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
+    /// Model for search by meaning: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
     pub embedder: String,
-    /// Where the ONNX Runtime library lies, for models that need one; looked for where it is empty.
+    /// Path of the ONNX Runtime library for models that need it; empty to search for it.
     pub onnx_runtime: String,
-    /// Which model reads the best hits once more; none where it is empty.
+    /// Model that reranks the best hits; empty for none.
     pub reranker: String,
-    /// Whether no passage is made findable by its meaning for now.
+    /// Whether indexing by meaning is paused.
     pub meaning_paused: bool,
-    /// Folders whose notes are never searched: paths inside any volume, without a `/` at their ends.
+    /// Folders that search skips: paths in any volume, without a trailing `/`.
     pub unsearched: Vec<String>,
-    /// Searches that were kept: their names, and what was asked.
+    /// Saved searches: name and query.
     pub searches: Vec<(String, String)>,
 }
 
@@ -146,10 +146,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Keeps a search by a name, in the place of one that had it.
+    /// Saves a search under a name, replacing one with the same name.
     ///
     /// # Errors
-    /// A sentence: nothing is asked, or there are too many.
+    /// A sentence: the query is empty, or there are too many saved searches.
     pub fn save_search(&mut self, name: &str, query: &str) -> Result<(), String> {
         let (name, query) = (name.trim().trim_start_matches('@'), query.trim());
         if name.is_empty() || query.is_empty() {
@@ -166,7 +166,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Puts every number back into its range.
+    /// Puts every number into its range.
     pub fn clamped(mut self) -> Settings {
         let within = |value: f32, low: f32, high: f32, default: f32| {
             if value.is_finite() { value.clamp(low, high) } else { default }

@@ -22,7 +22,7 @@ struct UndoStep {
 
 /// Typing with pauses shorter than this, in milliseconds, is one step.
 const TYPING_PAUSE_MS: i64 = 1_000;
-/// Steps kept.
+/// Maximum number of undo steps per note.
 const MAX_UNDO_STEPS: usize = 10_000;
 
 /// The steps that can be taken back and made again.

@@ -31,9 +31,9 @@ const MAX_BRIDGE_REQUEST_BYTES: u64 = 64 << 20;
 /// Requests of our own: nobody is told of them.
 const BRIDGE_MESSAGE_ID: &str = "tracebook-own";
 
-/// What can happen.
+/// An event that the bridge waits for.
 enum BridgeEvent {
-    /// The host asks.
+    /// The host sent a request.
     Asked(Value),
     /// The host is gone.
     Gone,

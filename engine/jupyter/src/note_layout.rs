@@ -12,7 +12,7 @@ use text::markdown;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CellShape {
-    /// Its source.
+    /// The source as plain Markdown.
     Prose,
     /// Its source in a fence.
     Fence,
@@ -70,7 +70,7 @@ impl NotebookOriginal {
 pub struct ImportedOutputs {
     /// Which execution they become.
     pub execution: ExecutionId,
-    /// The kernel's count.
+    /// The kernel's execution counter.
     pub count: Option<u64>,
     /// The outputs, as the notebook has them, with each text in one piece.
     pub outputs: Vec<Value>,
@@ -81,7 +81,7 @@ pub struct ImportedOutputs {
 /// A notebook as a note.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedNotebook {
-    /// The note's text.
+    /// The note's text, Markdown.
     pub text: String,
     /// What its cells printed.
     pub outputs: Vec<ImportedOutputs>,

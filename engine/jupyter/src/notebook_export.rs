@@ -17,7 +17,7 @@ use text::text_edit;
 pub struct CellRun<'a> {
     /// Where its fence begins in the text.
     pub at: usize,
-    /// Its last execution.
+    /// The cell's latest execution.
     pub execution: Option<&'a Execution>,
 }
 

@@ -3,7 +3,7 @@
 
 use text::markdown;
 
-/// The program.
+/// Converts a note to a Python script.
 pub fn export_script(text: &str) -> String {
     let mut out = String::new();
     let mut at = 0;

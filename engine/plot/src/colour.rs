@@ -2,7 +2,7 @@
 
 use crate::colormaps;
 
-/// Red, green, blue.
+/// A color: red, green, blue, 0 to 255 each.
 pub type Rgb = (u8, u8, u8);
 
 /// The colours that a figure is drawn with.
@@ -10,11 +10,11 @@ pub type Rgb = (u8, u8, u8);
 pub struct PlotTheme {
     /// Behind everything; nothing is painted where there is none.
     pub paper: Option<Rgb>,
-    /// Words.
+    /// Color of text.
     pub ink: Rgb,
-    /// Ticks and frames.
+    /// Color of ticks and frames.
     pub muted: Rgb,
-    /// The grid.
+    /// Color of grid lines.
     pub grid_line: Rgb,
     dark: bool,
 }

@@ -19,7 +19,7 @@ const STROKE_MARKER_WIDTH: f64 = 1.4;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GridPoint {
     pub(crate) at: PlotPoint,
-    /// Its number.
+    /// Index of the point in its mark.
     pub(crate) index: u32,
     pub(crate) count: u32,
 }
@@ -210,7 +210,7 @@ pub(crate) struct MarkerRaster<'m> {
     columns: usize,
     rows: usize,
     marker: &'m str,
-    /// Opacity.
+    /// Opacity of each cell, 0 to 1.
     alpha: Vec<f32>,
     /// Colours times their opacity; none where all markers have the same.
     colours: Vec<[f32; 3]>,

@@ -72,17 +72,17 @@ impl FigureColumn {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Figure {
-    /// Width.
+    /// Width in points.
     pub width: f64,
-    /// Height.
+    /// Height in points.
     pub height: f64,
-    /// Above all axes.
+    /// Title above all axes.
     pub title: String,
     /// The ground, where it is not the paper's.
     pub ground: String,
     /// Words and lines are light, since the ground is dark.
     pub dark: bool,
-    /// The axes.
+    /// The axes in drawing order.
     pub axes: Vec<Axes>,
 }
 
@@ -90,7 +90,7 @@ pub struct Figure {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct RequestedTicks {
-    /// Where.
+    /// Positions of the ticks, in data coordinates.
     pub at: Vec<f64>,
     /// What they say; their number where empty.
     pub labels: Vec<String>,
@@ -104,7 +104,7 @@ pub struct AxisSpec {
     pub label: String,
     /// From and to; the marks decide where there is none.
     pub limits: Option<[f64; 2]>,
-    /// `log`, or linear.
+    /// `log` or `linear`.
     pub scale: String,
     /// Ticks that were asked for.
     pub ticks: Option<RequestedTicks>,
@@ -130,7 +130,7 @@ pub struct AxisSpec {
 pub struct FigureLegend {
     /// `best`, two words such as `upper left`, or `outside`.
     pub place: String,
-    /// Above its entries.
+    /// Title above the entries.
     pub title: String,
     /// How many columns; one where it is 0.
     pub columns: usize,
@@ -158,7 +158,7 @@ pub struct Colorbar {
 pub struct Axes {
     /// Left, top, width, height as shares of the figure.
     pub place: [f64; 4],
-    /// Above.
+    /// Title above the axes.
     pub title: String,
     /// Where the title stands: `center`, `left` or `right`.
     pub title_at: String,
@@ -184,7 +184,7 @@ pub struct Axes {
     pub marks: Vec<FigureMark>,
 }
 
-/// Something drawn.
+/// A mark: line, bars, points or another drawn element.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct FigureMark {
     /// What lies on what: higher on lower. By its kind where there is none.
@@ -193,7 +193,7 @@ pub struct FigureMark {
     /// Marks of one name in a pair of axes belong together: error bars and their points.
     #[serde(default)]
     pub group: Option<u32>,
-    /// What it is.
+    /// The kind of mark, with its data.
     #[serde(flatten)]
     pub kind: MarkKind,
 }
@@ -388,13 +388,13 @@ impl MarkKind {
 /// Numbers that a scale turns into colours.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct MappedValues {
-    /// The numbers.
+    /// The values to map to colors.
     pub values: FigureColumn,
     /// What the scale begins with.
     pub low: f64,
     /// What it ends with.
     pub high: f64,
-    /// Its name.
+    /// Name of the color map.
     pub map: String,
     /// The scale is logarithmic.
     #[serde(default)]

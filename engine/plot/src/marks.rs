@@ -693,7 +693,7 @@ fn draw_marker<B: PlotBackend>(pen: &mut PlotPainter<'_, B>, at: PlotPoint, mark
     }
 }
 
-/// A marker.
+/// Fills a marker at a point.
 pub(crate) fn fill_marker<B: PlotBackend>(
     pen: &mut PlotPainter<'_, B>,
     (x, y): PlotPoint,

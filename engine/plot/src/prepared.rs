@@ -14,7 +14,7 @@ const DEFAULT_MARGIN: f64 = 0.05;
 /// A figure, ready to be drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreparedFigure {
-    /// It.
+    /// The figure to draw.
     pub figure: Figure,
     pub(crate) axes: Vec<PreparedAxes>,
 }

@@ -25,7 +25,7 @@ impl SvgBackend {
         SvgBackend { size: (width, height), steps, text: String::new() }
     }
 
-    /// The whole file.
+    /// Returns the complete SVG file.
     pub(crate) fn finish(self) -> String {
         let (width, height) = self.size;
         format!(

@@ -20,7 +20,7 @@ pub struct PlotView {
 /// Where a pair of axes was drawn, in points from the figure's left top.
 #[derive(Clone, Debug)]
 pub struct PlacedAxes {
-    /// Which.
+    /// Index of the axes in the figure.
     pub axes: usize,
     pub(crate) frame: PlotRect,
     pub(crate) scales: [AxisScale; 2],
@@ -31,7 +31,7 @@ pub struct PlacedAxes {
 /// An entry of a legend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LegendEntry {
-    /// What it says.
+    /// Label of the entry.
     pub label: String,
     /// Left, top, right, bottom.
     pub rect: [f64; 4],
@@ -44,7 +44,7 @@ pub struct LegendEntry {
 /// A point that is near another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearestPoint {
-    /// Where it stands.
+    /// Its place in data coordinates.
     pub at: [f64; 2],
     /// What it is: its series, its numbers, a line each.
     pub description: String,

@@ -22,7 +22,7 @@ use crate::{KernelTask, interruptible_wait, reply_to_shutdown};
 
 /// A kernel that is asked nothing for so long has time.
 const WARM_UP_IDLE_TIME: Duration = Duration::from_millis(100);
-/// Python's usual limit.
+/// The recursion limit, CPython's default.
 const RECURSION_LIMIT: usize = 1000;
 
 /// The functions through which `_tracebook.py` reaches the outbox.

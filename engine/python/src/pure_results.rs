@@ -25,7 +25,7 @@ pub(crate) fn deliver_reply(content: Value) {
     PURE_REPLY_ARRIVED.notify_all();
 }
 
-/// Asks and waits.
+/// Sends a question to the host and waits for the answer.
 pub(crate) fn ask_host(kind: &str, content: Value, vm: &VirtualMachine) -> PyResult<Value> {
     let none = |why: &str| Ok(json!({"entry": null, "why": why}));
     let Some(outbox) = KernelOutbox::get() else { return none("there is nobody to keep it") };

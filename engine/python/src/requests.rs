@@ -12,7 +12,7 @@ use crate::cell::{CellRequest, PureCellBindings};
 /// A longer line is skipped unread: far above any cell a person writes, far below what exhausts memory.
 pub(crate) const MAX_KERNEL_REQUEST_BYTES: usize = 64 << 20;
 
-/// What came in.
+/// A message from the host.
 #[derive(Debug, PartialEq)]
 pub(crate) enum IncomingRequest {
     /// A request and its header, which every answer repeats.

@@ -21,7 +21,7 @@ const MAX_OPEN_FILES: u64 = 256;
 /// What cells reach beside the working folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxGrants {
-    /// Whether the network.
+    /// Whether the network may be used.
     pub network: bool,
     /// A folder that stays shut unless they are started below it: the workspace.
     pub shut: Option<PathBuf>,
@@ -51,7 +51,7 @@ impl SandboxGrants {
     }
 }
 
-/// What is enforced.
+/// The restrictions that are in force.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CellSandbox {
     files: bool,

@@ -19,7 +19,7 @@ mod supervisor;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who is confined.
+/// The kind of process that's confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfinedKind {
     /// The process of a kernel, which runs cells itself: no other program is started.
@@ -31,7 +31,7 @@ pub enum ConfinedKind {
 /// What the confined may do.
 #[derive(Clone, Debug)]
 pub struct SandboxPolicy {
-    /// Who they are.
+    /// The kind of process that's confined.
     pub kind: ConfinedKind,
     /// What they may read, beyond what the system's programs need.
     pub read: Vec<PathBuf>,

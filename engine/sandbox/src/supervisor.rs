@@ -421,7 +421,7 @@ fn bare_repository(root: &Path, below: &Path) -> Option<&'static str> {
     found.then_some("git runs programs that are named there")
 }
 
-/// What is done.
+/// Handling of one supervised system call.
 impl CallingThread<'_> {
     fn open(
         &self,

@@ -2,7 +2,7 @@
 
 use super::{ArgumentForm, CommandArgument, NOTE_ARGUMENT, command_argument};
 
-/// `search`.
+/// Arguments of `tracebook search`.
 pub(super) const SEARCH: &[CommandArgument] = &[
     command_argument(
         "QUERY",
@@ -15,7 +15,7 @@ pub(super) const SEARCH: &[CommandArgument] = &[
     command_argument("nearest", ArgumentForm::Flag, "also what is nearest where nothing fits"),
 ];
 
-/// `run`.
+/// Arguments of `tracebook run`.
 pub(super) const RUN: &[CommandArgument] = &[
     NOTE_ARGUMENT,
     command_argument("cell", ArgumentForm::Value, "only this cell, counted from 1; all in order when left out"),
@@ -33,7 +33,7 @@ pub(super) const RUN: &[CommandArgument] = &[
     command_argument("clean", ArgumentForm::Flag, "in a fresh kernel, and say whether the results are the same"),
 ];
 
-/// `export`.
+/// Arguments of `tracebook export`.
 pub(super) const EXPORT: &[CommandArgument] = &[
     command_argument("NOTE_OR_VOLUME", ArgumentForm::Needed, "what to export"),
     command_argument(
@@ -54,7 +54,7 @@ pub(super) const EXPORT: &[CommandArgument] = &[
     command_argument("paper", ArgumentForm::Value, "for pdf: a4, as without it, or letter"),
 ];
 
-/// `index`.
+/// Arguments of `tracebook index`.
 pub(super) const INDEX: &[CommandArgument] = &[
     command_argument(
         "WHAT",

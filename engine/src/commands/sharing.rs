@@ -2,7 +2,7 @@
 
 use super::{ArgumentForm, CommandArgument, command_argument};
 
-/// `sync`.
+/// Arguments of `tracebook sync`.
 pub(super) const SYNC: &[CommandArgument] = &[
     command_argument(
         "WHAT",
@@ -27,7 +27,7 @@ pub(super) const SYNC: &[CommandArgument] = &[
     ),
 ];
 
-/// `devices`.
+/// Arguments of `tracebook devices`.
 pub(super) const DEVICES: &[CommandArgument] = &[
     command_argument("WHAT", ArgumentForm::Optional, "list (when left out), revoke, name or access"),
     command_argument(
@@ -39,7 +39,7 @@ pub(super) const DEVICES: &[CommandArgument] = &[
     command_argument("hub", ArgumentForm::Value, "the list of the hub over this folder instead of this machine's own"),
 ];
 
-/// `pair`.
+/// Arguments of `tracebook pair`.
 pub(super) const PAIR: &[CommandArgument] = &[
     command_argument(
         "WHERE",
@@ -59,7 +59,7 @@ pub(super) const PAIR: &[CommandArgument] = &[
     ),
 ];
 
-/// `hub`.
+/// Arguments of `tracebook hub`.
 pub(super) const HUB: &[CommandArgument] = &[
     command_argument("WHAT", ArgumentForm::Optional, "run (when left out), invite or share"),
     command_argument(

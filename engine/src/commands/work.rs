@@ -2,7 +2,7 @@
 
 use super::{ArgumentForm, CommandArgument, command_argument};
 
-/// `tasks`.
+/// Arguments of `tracebook tasks`.
 pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
     command_argument("ACTION", ArgumentForm::Optional, "list, add, plan, show, run, cancel, reopen or agents"),
     command_argument(
@@ -37,7 +37,7 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
     command_argument("no-wait", ArgumentForm::Flag, "with run: end when something waits for a decision"),
 ];
 
-/// `schedule`.
+/// Arguments of `tracebook schedule`.
 pub(super) const SCHEDULE_ARGUMENTS: &[CommandArgument] = &[
     command_argument("ACTION", ArgumentForm::Optional, "list, add, show, remove, pause, resume, run, due or watch"),
     command_argument(
@@ -78,7 +78,7 @@ pub(super) const SCHEDULE_ARGUMENTS: &[CommandArgument] = &[
     ),
 ];
 
-/// `bench`.
+/// Arguments of `tracebook bench`.
 pub(super) const BENCH: &[CommandArgument] = &[
     command_argument(
         "WHAT",

@@ -141,12 +141,12 @@ pub(super) fn escape_markdown(text: &str) -> String {
     out
 }
 
-/// Rows of words.
+/// A table of texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordGrid {
     /// The names of the columns; may be empty.
     pub columns: Vec<String>,
-    /// The rows.
+    /// Rows of the table, each with one text per column.
     pub rows: Vec<Vec<String>>,
     /// For each column, whether it holds numbers alone.
     pub numbers: Vec<bool>,
@@ -247,7 +247,7 @@ impl WordGrid {
 /// Numbers to be drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlotCurves {
-    /// Along x.
+    /// Values along x.
     pub x: Vec<f64>,
     /// What stands along x where that is words; as many as numbers.
     pub labels: Vec<String>,

@@ -8,13 +8,13 @@ use crate::session::state::Session;
 use std::path::{Component, PathBuf};
 use store::DocId;
 
-/// Notes of which grants are remembered.
+/// Maximum number of notes whose grants are kept.
 const MAX_REMEMBERED_GRANTS: usize = 1_000;
-/// Folders that one note may be granted.
+/// Maximum number of folders granted to one note.
 const MAX_GRANTED_FOLDERS: usize = 32;
 
 impl Session {
-    /// What the cells of a note reach beyond its folder.
+    /// Returns what the cells of a note may reach beyond its folder.
     pub fn kernel_grant(&self, note: DocId) -> KernelGrant {
         let kept = self.settings.grants.iter().find(|(of, _)| *of == note);
         kept.map(|(_, grant)| grant.clone()).unwrap_or_default()
@@ -72,7 +72,7 @@ impl Session {
 }
 
 impl Note {
-    /// What its running embedded kernel reaches.
+    /// Returns the grant of its running built-in kernel.
     pub fn running_grant(&self) -> Option<&KernelGrant> {
         (self.kernel != KernelPhase::Off && self.kernel_is.is_none()).then_some(&self.grant_is)
     }

@@ -14,7 +14,7 @@ const MAX_SVG_ELEMENTS: u64 = 100_000;
 /// No picture has more pixels.
 const MAX_RASTER_PIXELS: u64 = 24 << 20;
 
-/// A drawing.
+/// A vector drawing: shapes and text.
 pub struct VectorDrawing {
     pub(crate) tree: Tree,
     /// Its own width, in points.
@@ -27,9 +27,9 @@ pub struct VectorDrawing {
 pub struct DrawingPixels {
     /// Pixels in a row.
     pub width: u32,
-    /// Rows.
+    /// Height in pixels.
     pub height: u32,
-    /// The bytes.
+    /// RGBA with premultiplied alpha, row by row.
     pub bytes: Vec<u8>,
 }
 

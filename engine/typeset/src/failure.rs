@@ -13,7 +13,7 @@ pub enum DrawFailure {
 }
 
 impl DrawFailure {
-    /// The sentence.
+    /// Returns the error as a sentence.
     pub fn message(&self) -> &str {
         match self {
             DrawFailure::Wrong(why) | DrawFailure::Limit(why) => why,

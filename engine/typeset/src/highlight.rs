@@ -10,7 +10,7 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 pub enum CodeHue {
     /// A word of the language.
     Keyword,
-    /// A string.
+    /// A string literal.
     Text,
     /// A comment.
     Comment,

@@ -77,7 +77,7 @@ pub trait PageContext {
 pub struct HtmlNote<'a> {
     /// What the browser shows as its name.
     pub title: &'a str,
-    /// Its Markdown.
+    /// The note's Markdown.
     pub text: &'a str,
     /// The latest execution of each cell, in order.
     pub outputs: &'a [Option<Execution>],
@@ -89,7 +89,7 @@ pub struct HtmlNote<'a> {
     pub around: &'a dyn PageContext,
 }
 
-/// The whole file.
+/// Renders a complete HTML file.
 pub fn render_page(page: &HtmlNote<'_>) -> String {
     let mut out = page_head(page.title, page.light, page.dark);
     out.push_str(&render_body(page.text, page.outputs, page.around));

@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use store::Execution;
 
-/// The paper.
+/// Paper size of a PDF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum PaperSize {
     /// 210 by 297 millimetres.
@@ -47,7 +47,7 @@ pub struct PdfNote<'a> {
     pub title: String,
     /// What links inside the document call it: `PageContext::link` answers with `#` and this.
     pub place: String,
-    /// Its Markdown.
+    /// The note's Markdown.
     pub text: String,
     /// The latest execution of each cell, in order.
     pub outputs: Vec<Option<Execution>>,
@@ -62,19 +62,19 @@ const MAX_SOURCE_BYTES: usize = 100_000;
 
 /// How a document is asked for.
 pub struct PdfRequest<'a> {
-    /// Its title.
+    /// Title in the document's metadata.
     pub title: &'a str,
-    /// The paper.
+    /// The paper size.
     pub paper: PaperSize,
     /// The colours of a light theme; the page itself stays white.
     pub tints: ThemeTints,
-    /// The fonts.
+    /// The fonts to embed.
     pub fonts: &'a FontSet,
 }
 
 /// A document that was made.
 pub struct PdfDocument {
-    /// The file.
+    /// Bytes of the PDF file.
     pub bytes: Vec<u8>,
     /// How many pages it has.
     pub pages: usize,

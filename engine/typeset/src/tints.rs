@@ -1,6 +1,6 @@
 //! The colours in which diagrams and pages are drawn, and those of the two themes.
 
-/// Red, green, blue.
+/// A color: red, green, blue, 0 to 255 each.
 pub type Rgb = [u8; 3];
 
 /// The colours of a theme, by what they are for.
@@ -16,7 +16,7 @@ pub struct ThemeTints {
     pub accent_ground: Rgb,
     /// Behind notes and what was found.
     pub mark: Rgb,
-    /// Behind highlighted words.
+    /// Background of highlighted text.
     pub lit: Rgb,
     pub ok: Rgb,
     pub warn: Rgb,
@@ -52,7 +52,7 @@ impl ThemeTints {
     }
 }
 
-/// The light theme.
+/// Colors of the light theme.
 pub const LIGHT_TINTS: ThemeTints = ThemeTints {
     paper: [0xfc, 0xfb, 0xf8],
     sunken: [0xf4, 0xf2, 0xec],
@@ -70,7 +70,7 @@ pub const LIGHT_TINTS: ThemeTints = ThemeTints {
     tool: [0x0b, 0x72, 0x85],
 };
 
-/// The dark theme.
+/// Colors of the dark theme.
 pub const DARK_TINTS: ThemeTints = ThemeTints {
     paper: [0x16, 0x18, 0x1d],
     sunken: [0x10, 0x12, 0x16],

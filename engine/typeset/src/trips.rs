@@ -1,6 +1,6 @@
 //! Texts that nobody would write, for tests: pieces of what means something, in any order.
 
-/// Pieces of notes.
+/// Fragments that test notes are made of.
 pub(crate) const NOTE: [&str; 15] =
     ["==", "%%", "#a", "> ", "[!x]-", "[^a]", "\n", "\n\n", "- ", "*", "<b>", "</i>", "|a|\n|-|\n", "![[B]]", "$x$"];
 

@@ -178,7 +178,7 @@ fn standard_error_says_as_much_as_the_configuration_wants() {
 #[test]
 fn wrong_words_and_wrong_files_are_said() {
     let house = House::with(&[("a.md", "# A\n")]);
-    house.run(&["ask", " "]).refused(2, "the goal is missing");
+    house.run(&["ask", " "]).refused(2, "enter a goal");
     house.run(&["ask", "x", "--session", "abc"]).refused(2, "no session abc");
     house.run(&["ask", "x", "--project", "else"]).refused(2, "no project else");
     house.run(&["ask", "x", "--budget", "much"]).refused(2, "US dollars");
@@ -389,7 +389,7 @@ fn a_tool_of_ones_own_is_read_approved_and_used() {
     let other = self::house(&address, &[("b.md", "# B\n")]);
     other.fed(&["tools", "--import", "-"], &file).good();
     assert!(other.run(&["tools"]).good().text().contains("double (version 1) waits"));
-    other.fed(&["tools", "--import", "-"], b"{}").refused(2, "no file of tools");
+    other.fed(&["tools", "--import", "-"], b"{}").refused(2, "not a tool file");
     let third = self::house(&address, &[("c.md", "# C\n")]);
     third.write("W/plugins/double.json", &file);
     third.run(&["tools"]).good();

@@ -248,7 +248,7 @@ fn a_replay_whose_trace_is_gone_or_changed_says_so_before_a_model_is_called() {
         twin.rest();
         allow(&mut twin, id);
         let over = one(&twin, id);
-        assert!(says(over, "The replay stopped") && says(over, "A model goes on from here"), "{:?}", over.steps);
+        assert!(says(over, "The replay stopped") && says(over, "A model continues from here"), "{:?}", over.steps);
         assert!(!twin.models.is_empty(), "it's said, and then a model is asked");
     }
 }

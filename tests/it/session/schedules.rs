@@ -345,7 +345,7 @@ fn wrong_schedules_are_refused() {
         (known.clone(), "called s3 already"),
         (Schedule { name: "b".to_owned(), when: "whenever".to_owned(), ..known.clone() }, "no cron expression"),
         (Schedule { name: "b".to_owned(), when: "0 0 31 2 *".to_owned(), ..known.clone() }, "never comes"),
-        (Schedule { name: "b".to_owned(), work: goal(" "), ..known.clone() }, "what is to be done"),
+        (Schedule { name: "b".to_owned(), work: goal(" "), ..known.clone() }, "enter a goal"),
         (Schedule { name: "b".to_owned(), volume: DocId([9; 16]), ..known.clone() }, "no volume"),
     ];
     for (what, why) in wrong {

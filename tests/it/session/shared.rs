@@ -102,7 +102,7 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     };
     let allow = Command::Decide { run: RUN, approval: "c1".to_owned(), decision };
     let why = pair.two.command(allow).expect_err("allowed there only").0;
-    assert!(why.contains("denied here"), "{why}");
+    assert!(why.contains("deny it here"), "{why}");
     // Todos are ticked wherever somebody sits.
     let mut todos: Vec<TodoItem> = run(&pair.two).todos.clone();
     todos[0].status = TodoStatus::Completed;

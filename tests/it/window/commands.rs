@@ -484,7 +484,7 @@ fn exports() -> Drive {
     press(&mut drive.window, CTRL, Key::A);
     type_text(&mut drive.window, &out.join("one.pdf").display().to_string());
     press(&mut drive.window, NONE, Key::Enter);
-    assert!(drive.window.query_by_label_contains("nothing is overwritten").is_some());
+    assert!(drive.window.query_by_label_contains("with that name already exists").is_some());
     // All of the volume instead.
     drive.window.get_by_label("All of notes").click();
     drive.window.run();

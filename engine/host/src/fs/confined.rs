@@ -112,7 +112,7 @@ impl ConfinedPath {
         let (file, _) = self.open()?;
         let mut text = String::new();
         let read = file.take(most + 1).read_to_string(&mut text);
-        read.map_err(|error| format!("the file cannot be read ({error}): {}", self.display()))?;
+        read.map_err(|error| format!("the file can't be read ({error}): {}", self.display()))?;
         if text.len() as u64 > most {
             return Err(format!("the file has more than {} MiB: {}", most >> 20, self.display()));
         }
@@ -324,7 +324,7 @@ impl ConfinedFolder {
     pub fn file(&self, path: impl AsRef<Path>) -> Result<File, OpenRefusal> {
         let path = path.as_ref();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = self.reach(&parts(path)?, flags).map_err(|error| why(error, "the file cannot be read", path))?;
+        let file = self.reach(&parts(path)?, flags).map_err(|error| why(error, "the file can't be read", path))?;
         Ok(File::from(file))
     }
 
@@ -575,7 +575,7 @@ impl ConfinedFolder {
         let path = path.as_ref();
         File::open(self.reach(path)?).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => refused_by(&error, path),
-            _ => OpenRefusal::other(format!("the file cannot be read ({error}): {}", path.display())),
+            _ => OpenRefusal::other(format!("the file can't be read ({error}): {}", path.display())),
         })
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn mtime(meta: &Metadata) -> i64 {
 /// # Errors
 /// A sentence for the user: no permission, not a regular file, a symlink that leads out of the volume, a failing disk.
 pub(crate) fn read(path: &ConfinedPath) -> Result<FoundFile, String> {
-    let fail = |error: std::io::Error| format!("the file cannot be read ({error}): {}", path.display());
+    let fail = |error: std::io::Error| format!("the file can't be read ({error}): {}", path.display());
     let (file, meta) = match path.open() {
         Ok(opened) => opened,
         Err(refused) if refused.is_missing() => return Ok(FoundFile::Missing),

@@ -70,7 +70,7 @@ impl Pcg64 {
         self.state = self.state.wrapping_mul(PCG_MULTIPLIER).wrapping_add(self.step);
     }
 
-    /// 64 bits.
+    /// Returns the next 64 random bits.
     #[allow(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.advance();

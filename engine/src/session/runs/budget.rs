@@ -90,7 +90,7 @@ pub enum BudgetScope {
     Task,
     /// A session, with what its runs have handed on.
     Session,
-    /// A project.
+    /// The budget of one project.
     Project,
     /// A calendar month, UTC.
     Month,

@@ -12,7 +12,7 @@ use store::{
 };
 
 impl Session {
-    /// Ends a run.
+    /// Ends a run and records how.
     pub(super) fn end_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, ending: RunEnding, mut record: RunRecord) {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         run.about.ending = Some(ending);

@@ -59,7 +59,7 @@ const PROJECT_FOLDERS: [&str; 6] = [
 
 /// What a phase comes to.
 pub(super) enum PhaseOutcome {
-    /// It is over.
+    /// The phase has ended.
     Finished,
     /// It waits for what it has begun.
     Waiting,

@@ -12,7 +12,7 @@ pub enum PhaseStatus {
     Upcoming,
     /// It is under way.
     Current,
-    /// It is over.
+    /// The phase is completed.
     Finished,
     /// The run ended in it.
     Stopped,

@@ -28,13 +28,13 @@ pub struct ImportedContext {
 /// A run that was read from `execution-state.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedRun {
-    /// Milliseconds since 1970.
+    /// When the file was saved, in milliseconds since 1970.
     pub saved_at: i64,
     /// The file that it is about.
     pub file_uri: String,
-    /// What was asked.
+    /// The user's message.
     pub prompt: String,
-    /// Milliseconds since 1970.
+    /// When the run started, in milliseconds since 1970.
     pub start_time: i64,
     /// How often a model was called.
     pub iteration: u64,
@@ -42,7 +42,7 @@ pub struct ImportedRun {
     pub agent_state: AgentState,
     /// What it was to do.
     pub todos: Vec<TodoItem>,
-    /// What it did.
+    /// The steps of the run.
     pub steps: Vec<ExecutionStep>,
     /// What else stands in the file, for [`run_to_json`].
     pub imported: Option<Box<Value>>,

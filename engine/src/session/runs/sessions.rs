@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use store::disk::RowWrite;
 use store::{DocId, ListedDocumentKind, MessageId, MessageRole, MessageTree, SessionAbout, SessionDoc, SessionMessage};
 
-/// A title has at most so many letters.
+/// Maximum length of a title in characters.
 const MAX_SESSION_TITLE_CHARS: usize = 80;
 
 /// The beginning of what was asked, as a title.
@@ -65,7 +65,7 @@ impl Session {
         self.resume_stalled_runs(turn);
     }
 
-    /// The session of this name, made if there is none.
+    /// Returns the session with this id, and creates it if there's none.
     pub(super) fn make_session(
         &mut self,
         id: DocId,
@@ -89,7 +89,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds messages to a session. Who looks at the branch that they continue goes along.
+    /// Adds messages to a session. If they continue the current branch, the head moves along.
     pub(super) fn append_messages(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -142,7 +142,7 @@ impl Session {
         self.agents.sessions.get_mut(&id).ok_or_else(why)
     }
 
-    /// Looks at another branch.
+    /// Switches to another branch.
     pub(in crate::session) fn switch_branch(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -159,7 +159,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives a session another title, or puts it away and back.
+    /// Renames, archives or unarchives a session.
     pub(in crate::session) fn update_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -181,7 +181,7 @@ impl Session {
         Ok(())
     }
 
-    /// A new session that begins with all that was said up to a message.
+    /// Creates a session with a copy of all messages up to one.
     pub(in crate::session) fn fork_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -209,7 +209,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes over a session that was exported.
+    /// Imports a session from an exported file.
     pub(in crate::session) fn import_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -235,7 +235,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells one branch what came of another.
+    /// Brings the result of one branch into another.
     pub(in crate::session) fn merge_branch(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -275,7 +275,7 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes a session for good, with its runs. `told`: other devices are to do the same.
+    /// Deletes a session and its runs permanently. `told`: other devices should do the same.
     pub(in crate::session) fn delete_session(
         &mut self,
         turn: &mut ApplyContext<'_>,

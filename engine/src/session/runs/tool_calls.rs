@@ -276,7 +276,7 @@ impl Session {
         self.notes.get(&note).filter(|note| note.phase == NotePhase::Ready).map(crate::Note::text)
     }
 
-    /// A new note.
+    /// Creates a note for a tool call.
     fn create_note_for_call(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -9,7 +9,7 @@ use text::time::UnixMillis;
 /// How sync stands as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyncStatus {
-    /// Nothing is shared.
+    /// No volume is shared.
     NotShared,
     /// The user has paused it.
     Paused,
@@ -27,7 +27,7 @@ pub enum SyncStatus {
 }
 
 impl SyncStatus {
-    /// In few words.
+    /// Describes the status in a few words.
     pub fn describe(&self) -> String {
         match self {
             SyncStatus::NotShared => "Nothing is shared".to_owned(),
@@ -61,7 +61,7 @@ impl SyncStatus {
 /// How far a volume or a note has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncProgress {
-    /// How far.
+    /// How far the changes got.
     pub delivery: DeliveryState,
     /// Documents that are shared: of a volume its own, those of its notes and of their outputs.
     pub documents: usize,
@@ -85,7 +85,7 @@ impl SyncProgress {
         Some((if self.lan { "others" } else { "hub" }, self.hub_last_seen?))
     }
 
-    /// In words.
+    /// Describes the progress in words.
     pub fn describe(&self) -> String {
         match (self.delivery, self.coming, self.behind) {
             (DeliveryState::NotShared, ..) => "On this device only".to_owned(),
@@ -100,7 +100,7 @@ impl SyncProgress {
 }
 
 impl Session {
-    /// How sync stands.
+    /// Returns the status of sync.
     pub fn sync_status(&self) -> SyncStatus {
         let shares = &self.sync.shares;
         if shares.hubs.is_empty() {

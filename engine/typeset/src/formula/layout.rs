@@ -25,7 +25,7 @@ pub struct SetFormula {
     list: DisplayList,
     /// It as a line of letters and signs, where that can be.
     pub words: Option<String>,
-    /// How wide.
+    /// Width in em.
     pub width: f32,
     /// How far above the line on which letters stand.
     pub height: f32,

@@ -36,13 +36,13 @@ pub(super) fn write_note(
 /// What the paragraph is that comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ParagraphHead {
-    /// An ordinary one.
+    /// A paragraph without a mark in front.
     None,
     /// The title of a callout, which folds or not.
     Title { folds: bool },
 }
 
-/// Code under way.
+/// A code block that's being read.
 struct OpenCode {
     text: String,
     language: String,

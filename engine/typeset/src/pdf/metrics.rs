@@ -10,13 +10,13 @@ pub(super) const BOTTOM_MARGIN_PT: f32 = 76.0;
 pub(super) const LINE_HEIGHT_PT: f32 = 15.2;
 pub(super) const SMALL_LINE_HEIGHT_PT: f32 = 12.8;
 pub(super) const CODE_LINE_HEIGHT_PT: f32 = 12.4;
-/// Between two paragraphs.
+/// Space between two paragraphs.
 pub(super) const PARAGRAPH_GAP_PT: f32 = 7.5;
 /// How far items of lists stand in.
 pub(super) const LIST_INDENT_PT: f32 = 17.0;
 /// Around what stands on a ground.
 pub(super) const GROUND_PAD_PT: f32 = 9.0;
-/// Code beside text.
+/// Size of inline code relative to text.
 pub(super) const CODE_SIZE_RATIO: f32 = 0.9;
 /// Letters of formulas beside text.
 pub(super) const FORMULA_SIZE_RATIO: f32 = 1.15;

@@ -18,13 +18,13 @@ const MAX_KEPT_GLYPHS: usize = 400_000;
 /// A longer word is shaped in pieces of so many letters.
 const MAX_WORD_CLUSTERS: usize = 200;
 
-/// How words look.
+/// Style of a word: font, size and color.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WordStyle {
     pub(super) code: bool,
     pub(super) weight: u16,
     pub(super) italic: bool,
-    /// Points.
+    /// Size in points.
     pub(super) size: f32,
     pub(super) colour: Rgb,
     pub(super) ground: Option<Rgb>,
