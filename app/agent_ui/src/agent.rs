@@ -50,7 +50,6 @@ pub enum AgentCommand {
     Tools,
 }
 
-/// The panel.
 #[derive(Default)]
 pub struct AgentPanel {
     /// Whether this is seen, and not the outline, the links or the variables.
@@ -259,7 +258,6 @@ impl AgentPanel {
         wanted
     }
 
-    /// Title and buttons.
     fn head(
         &mut self,
         ui: &mut Ui,

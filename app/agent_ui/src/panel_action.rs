@@ -12,7 +12,6 @@ pub enum PanelAction {
     Do(Command),
     /// A command of the table, by its id.
     Run(CommandId),
-    /// Show this note.
     Open(DocId),
     /// Show this note from a byte on.
     OpenAt(DocId, usize),
@@ -20,7 +19,7 @@ pub enum PanelAction {
     Delete(DocId),
     /// Follow a link in the open note.
     Follow(String),
-    /// Say something.
+    /// Show a toast.
     Say(String),
     /// Something is done with what is remembered.
     Memory(Box<MemoryAction>),

@@ -50,7 +50,7 @@ use text::untrusted_text;
 pub use parse::build_grammar;
 pub(crate) use sample_workspace::make_sample;
 
-/// Done.
+/// Exit code for success.
 pub const EXIT_DONE: u8 = 0;
 /// A cell or a check failed.
 pub const EXIT_FAILED: u8 = 1;
@@ -95,7 +95,7 @@ const READING_COMMANDS: &[&str] = &[
 #[derive(Debug)]
 pub struct CliError {
     pub code: u8,
-    /// The sentence.
+    /// The error as a sentence.
     pub why: String,
 }
 
@@ -189,7 +189,7 @@ pub type WindowCommand = fn(host::Driver, Box<dyn FnOnce()>) -> Result<(), Strin
 /// A subcommand that measures or takes screenshots: its name, its arguments, and whether it prints JSON.
 pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, CliError>;
 
-/// The whole program.
+/// Runs the command line; `hooks` opens the window.
 pub fn main(hooks: ProgramHooks) -> ExitCode {
     let words: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
         Ok(words) => words,

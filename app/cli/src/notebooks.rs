@@ -12,9 +12,9 @@ use store::{BlockId, DocId, FileKind};
 /// What a note becomes for Jupyter and Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotebookFormat {
-    /// A notebook.
+    /// A Jupyter notebook.
     Notebook,
-    /// A Python program.
+    /// A Python script.
     Script,
 }
 

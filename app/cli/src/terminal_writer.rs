@@ -8,12 +8,12 @@ const MAX_PENDING_SEQUENCE_BYTES: usize = 64;
 /// Commands whose output is data when another program reads it: then it is byte for byte what was stored or printed.
 const DATA_COMMANDS: [&str; 7] = ["cat", "export", "run", "outputs", "history", "completions", "man"];
 
-/// What is done with what is written.
+/// How output is escaped for the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScreenForm {
-    /// Nothing.
+    /// Writes text unchanged.
     Exact,
-    /// Control characters become visible.
+    /// Escapes control characters.
     Text,
     /// They do, but for colours.
     Colours,

@@ -57,9 +57,9 @@ pub enum Asset {
 /// Bytes of an output: here, or in a blob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AssetBytes {
-    /// As they are.
+    /// Shared bytes already in memory.
     Here(Arc<str>),
-    /// Of so many bytes.
+    /// A stored blob.
     Blob(BlobHash),
 }
 

@@ -15,7 +15,7 @@ use text::markdown::dialect;
 /// What of a row belongs to a comment that began before it or goes on behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CommentSpan {
-    /// Nothing.
+    /// Outside comments.
     #[default]
     None,
     /// These bytes of its content, which are not shown.

@@ -57,7 +57,7 @@ impl CaretRange {
 }
 
 impl Editor {
-    /// Answers a key.
+    /// Handles a key press in the focused note.
     pub fn key(&mut self, key: Key, modifiers: Modifiers, world: &mut EditContext<'_>) -> KeyOutcome {
         let Some(caret) = self.caret else { return KeyOutcome::Not };
         let Some(target) = self.edit_target(world) else { return KeyOutcome::Not };

@@ -40,12 +40,12 @@ pub struct Caret {
 }
 
 impl Caret {
-    /// Without a selection.
+    /// Makes a caret without a selection.
     pub(crate) fn at(at: usize) -> Caret {
         Caret { at, anchor: at }
     }
 
-    /// What is selected.
+    /// Returns the selected bytes.
     pub fn range(self) -> Range<usize> {
         self.at.min(self.anchor)..self.at.max(self.anchor)
     }
@@ -122,7 +122,7 @@ impl EditContext<'_> {
 pub struct EditTarget {
     /// The row; `None`: the line behind the last one, which is not there yet.
     pub spot: Option<RowIndex>,
-    /// Its block.
+    /// The block that's clicked.
     pub block: Option<BlockId>,
     pub kind: RowKind,
     /// Whether it lies in a comment.
@@ -202,7 +202,7 @@ pub struct Editor {
     pub caret: Option<Caret>,
     /// Where it stands on the screen, as drawn last.
     pub stands: Option<egui::Rect>,
-    /// Carets besides it.
+    /// Additional carets.
     pub more: Vec<Caret>,
     /// The caret stands on the line behind the last row.
     pub behind: bool,
@@ -264,7 +264,7 @@ impl Editor {
         self.carets().map(Caret::range).filter(|range| !range.is_empty()).collect()
     }
 
-    /// Ends editing.
+    /// Ends editing and removes the caret.
     pub fn end_editing(&mut self) {
         *self = Editor { revision: self.revision, ..Editor::default() };
     }

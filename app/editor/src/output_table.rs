@@ -24,7 +24,7 @@ const MAX_VISIBLE_TABLE_ROWS: usize = 14;
 const MAX_ROWS_WITHOUT_FILTER: usize = 8;
 /// The bars at the edges.
 const TABLE_SCROLL_BAR_WIDTH: f32 = 10.0;
-/// Widths of columns.
+/// Minimum width of a column in points.
 const MIN_DATA_COLUMN_WIDTH: f32 = 56.0;
 const MAX_DATA_COLUMN_WIDTH: f32 = 360.0;
 

@@ -235,7 +235,7 @@ struct CalloutTitle {
 struct InlineImage {
     target: String,
     wiki: bool,
-    /// Its words.
+    /// Alternative text.
     alt: String,
     range: Range<usize>,
 }

@@ -136,7 +136,7 @@ pub enum RowPart {
 }
 
 impl RowPart {
-    /// The same, elsewhere.
+    /// Returns the part moved by an offset.
     pub(crate) fn translated(mut self, by: Vec2) -> RowPart {
         match &mut self {
             RowPart::Text { at, .. } => *at += by,

@@ -13,7 +13,6 @@ use std::rc::Rc;
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowKind {
-    /// A paragraph.
     Paragraph,
     /// A heading and its level, 1 to 6.
     Heading(u8),
@@ -26,9 +25,8 @@ pub enum RowKind {
         /// Whether it only goes on with an item after a list inside it, and has no mark of its own.
         tail: bool,
     },
-    /// A quote.
+    /// A block quote.
     Quote,
-    /// A table.
     Table,
     /// Fenced code; `closed` says whether its end is there.
     Fence {
@@ -42,15 +40,14 @@ pub enum RowKind {
         /// Whether the closing fence is its last line.
         last: bool,
     },
-    /// Code by indentation.
+    /// An indented code block.
     Indented,
-    /// Raw HTML.
     Html,
-    /// Front matter.
+    /// Front matter, YAML.
     Meta,
-    /// A rule.
+    /// A horizontal rule.
     Rule,
-    /// A footnote.
+    /// A footnote definition.
     Footnote,
     /// What Markdown does not show: the target of a link.
     Definition,
@@ -58,7 +55,6 @@ pub enum RowKind {
     Plain,
     /// A line that is empty, beyond the one that parts paragraphs.
     Blank,
-    /// A Python cell.
     Cell,
 }
 
@@ -113,7 +109,6 @@ pub struct MarkdownRow {
     pub code: Option<Range<usize>>,
     /// Of a part of long code: all of the code, as far as it stands in this block, and its language.
     pub whole: Option<long_rows::WholeCode>,
-    /// What it is.
     pub kind: RowKind,
     /// What of it lies in a comment of several rows.
     pub comment: CommentSpan,
@@ -152,9 +147,8 @@ pub enum PrecedingContext {
     Start,
     /// A text in whose last line it goes on.
     Line,
-    /// A line end.
+    /// The end of a line.
     LineEnd,
-    /// An empty line.
     Gap,
     /// Fenced code that was cut since it is long, and goes on.
     Code(Rc<OpenFence>),

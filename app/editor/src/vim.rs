@@ -57,7 +57,7 @@ enum PendingKey {
     Play,
 }
 
-/// The machine.
+/// State of Vim mode: mode, pending keys, registers, marks.
 #[derive(Debug, Default)]
 pub struct VimMachine {
     mode: VimMode,

@@ -28,27 +28,26 @@ use typeset::html;
 use typeset::pdf::PaperSize;
 use typeset::tints::{DARK_TINTS, LIGHT_TINTS, ThemeTints};
 
-/// What notes become.
+/// Output format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// Themselves, byte for byte.
+    /// The original files, byte for byte.
     Files,
-    /// Pages for a browser.
+    /// HTML pages.
     Html,
-    /// One document.
+    /// A single PDF document.
     Pdf(PaperSize),
 }
 
-/// What is exported.
+/// The notes to export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportScope {
-    /// A note.
     Note(DocId),
-    /// The files of a volume whose path begins so; all of them with an empty path.
+    /// All files of a volume below this path; an empty path means the whole volume.
     Folder(DocId, String),
 }
 
-/// How far an export is, and whether it is still wanted. Shared between two threads.
+/// Progress and cancellation of an export, shared between two threads.
 #[derive(Default)]
 pub struct ExportProgress {
     share: AtomicU32,
@@ -56,33 +55,33 @@ pub struct ExportProgress {
 }
 
 impl ExportProgress {
-    /// How much is done, 0 to 1.
+    /// Returns the finished share, 0 to 1.
     pub fn fraction(&self) -> f32 {
         f32::from_bits(self.share.load(Ordering::Relaxed))
     }
 
-    /// It is no longer wanted.
+    /// Cancels the export.
     pub fn cancel(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Says how much is done. Whether to go on.
+    /// Reports the finished share and returns whether to continue.
     fn report_fraction(&self, share: f32) -> bool {
         self.share.store(share.to_bits(), Ordering::Relaxed);
         !self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// What was written.
+/// Files written and notes skipped.
 #[derive(Debug, Default)]
 pub struct ExportReport {
-    /// The paths of the volume that were.
+    /// Paths in the volume of the exported files.
     pub files: Vec<String>,
-    /// Those that could not be.
+    /// Files that couldn't be exported, with the reasons.
     pub skipped: Vec<SkippedFile>,
-    /// Those that are shown as their source, and why.
+    /// Files with parts shown as source, with the reasons.
     pub limited: Vec<SkippedFile>,
-    /// Letters that no font of this system has.
+    /// Characters that no font on this system has.
     pub missing: Vec<char>,
     /// The new file or folder.
     pub dest: PathBuf,

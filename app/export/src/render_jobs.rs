@@ -217,9 +217,9 @@ pub(crate) fn render_page(
 
 /// The colours of a page.
 pub(crate) struct PageTheme<'a> {
-    /// As CSS.
+    /// CSS of the light theme.
     pub(crate) light: &'a str,
-    /// As CSS.
+    /// CSS of the dark theme.
     pub(crate) dark: &'a str,
     /// Those in which drawings are made.
     pub(crate) drawn: ThemeTints,

@@ -19,17 +19,17 @@ const fn rgb([red, green, blue]: Rgb) -> Color32 {
 /// The colours of one theme.
 #[derive(Debug)]
 pub struct ThemeColors {
-    /// The page.
+    /// Background of pages.
     pub paper: Color32,
-    /// What floats.
+    /// Background of menus, popups and dialogs.
     pub raised: Color32,
-    /// Code and inputs.
+    /// Background of code and inputs.
     pub sunken: Color32,
-    /// Text.
+    /// Primary text.
     pub ink: Color32,
     /// Secondary text.
     pub muted: Color32,
-    /// Hairlines.
+    /// Separators and borders.
     pub line: Color32,
     /// Links, focus, the caret.
     pub accent: Color32,
@@ -39,17 +39,17 @@ pub struct ThemeColors {
     pub mark: Color32,
     /// Behind the one that was gone to, which has a line around it, too.
     pub mark_strong: Color32,
-    /// Done.
+    /// Success.
     pub ok: Color32,
-    /// Stale or waiting.
+    /// Stale or waiting state.
     pub warn: Color32,
-    /// Failed.
+    /// Errors.
     pub bad: Color32,
     /// A step of thought; keywords in code.
     pub thought: Color32,
     /// A step of a tool; numbers in code.
     pub tool: Color32,
-    /// Behind highlighted text.
+    /// Background of highlighted text.
     pub lit: Color32,
     /// Behind a line that is gone.
     pub gone: Color32,
@@ -61,7 +61,7 @@ pub struct ThemeColors {
     pub come_strong: Color32,
 }
 
-/// Light.
+/// Colors of the light theme.
 pub const LIGHT: ThemeColors = ThemeColors {
     paper: rgb(tints::LIGHT_TINTS.paper),
     raised: Color32::from_rgb(0xff, 0xff, 0xff),
@@ -85,7 +85,7 @@ pub const LIGHT: ThemeColors = ThemeColors {
     come_strong: Color32::from_rgb(0xc3, 0xe6, 0xca),
 };
 
-/// Dark.
+/// Colors of the dark theme.
 pub const DARK: ThemeColors = ThemeColors {
     paper: rgb(tints::DARK_TINTS.paper),
     raised: Color32::from_rgb(0x1d, 0x20, 0x26),
@@ -242,19 +242,12 @@ impl ThemeColors {
 
 /// Distances in points; no other is used.
 pub mod space {
-    /// 4.
     pub const XS: f32 = 4.0;
-    /// 8.
     pub const S: f32 = 8.0;
-    /// 12.
     pub const M: f32 = 12.0;
-    /// 16.
     pub const L: f32 = 16.0;
-    /// 24.
     pub const XL: f32 = 24.0;
-    /// 32.
     pub const XXL: f32 = 32.0;
-    /// 48.
     pub const XXXL: f32 = 48.0;
 }
 
@@ -266,11 +259,11 @@ pub mod size {
     pub const WIDE_BLOCK_WIDTH: f32 = 1040.0;
     /// The strip above the note.
     pub const TOOLBAR_HEIGHT: f32 = 36.0;
-    /// The status line.
+    /// Height of the status bar.
     pub const STATUS_BAR_HEIGHT: f32 = 24.0;
-    /// The palette.
+    /// Width of the command palette.
     pub const PALETTE_WIDTH: f32 = 640.0;
-    /// A dialog.
+    /// Width of a dialog.
     pub const DIALOG_WIDTH: f32 = 480.0;
     /// What can be clicked is at least this high.
     pub const MIN_CLICK_HEIGHT: f32 = 28.0;
@@ -282,7 +275,7 @@ pub mod size {
     pub const ICON_SIZE: f32 = 16.0;
 }
 
-/// Corners of controls.
+/// Corner radius of controls.
 pub const CONTROL_CORNER: CornerRadius = CornerRadius::same(6);
 /// Corners of cards and what floats.
 pub const CARD_CORNER: CornerRadius = CornerRadius::same(10);
@@ -293,7 +286,6 @@ pub const MAX_UNFOLDED_OUTPUT_LINES: usize = 24;
 /// One step of the type scale: a font and the height of its line.
 #[derive(Clone, Debug)]
 pub struct TypeStyle {
-    /// The font.
     pub font: FontId,
     /// The height of a line.
     pub line: f32,
@@ -302,15 +294,15 @@ pub struct TypeStyle {
 /// Which cut of Inter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InterCut {
-    /// Upright, 400.
+    /// Upright, weight 400.
     Regular,
-    /// Upright, 600.
+    /// Upright, weight 600.
     SemiBold,
-    /// Upright, 700.
+    /// Upright, weight 700.
     Bold,
-    /// Slanted, 400.
+    /// Italic, weight 400.
     Italic,
-    /// Slanted, 700.
+    /// Italic, weight 700.
     BoldItalic,
 }
 
@@ -345,7 +337,7 @@ pub fn small() -> TypeStyle {
     TypeStyle { font: inter_font(InterCut::Regular, 13.0), line: 20.0 }
 }
 
-/// Captions, 12/16.
+/// Style of captions: 12 points, line height 16.
 pub fn caption() -> TypeStyle {
     TypeStyle { font: inter_font(InterCut::Regular, 12.0), line: 16.0 }
 }
@@ -549,7 +541,7 @@ fn egui_visuals(colours: &ThemeColors, dark: bool) -> egui::Visuals {
     visuals
 }
 
-/// Under what floats.
+/// Shadow of menus, popups and dialogs.
 pub fn floating_shadow(dark: bool) -> Shadow {
     Shadow { offset: [0, 8], blur: 24, spread: 0, color: Color32::from_black_alpha(if dark { 110 } else { 36 }) }
 }

@@ -33,7 +33,6 @@ struct BranchRow {
     on: bool,
 }
 
-/// The page.
 pub struct BranchesPage {
     session: DocId,
     made: Option<(u64, Option<MessageId>)>,
@@ -92,7 +91,6 @@ impl BranchesPage {
         }
     }
 
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(conversation) = session.agents().session(self.session) else {
             empty_state::show_message(ui, "Reading the session…", None, "");

@@ -30,7 +30,6 @@ struct ChangedFileView {
     pieces: Vec<ChangeHunk>,
 }
 
-/// The page.
 pub struct ChangesPage {
     run: DocId,
     made: Option<(u64, u32)>,
@@ -109,7 +108,6 @@ impl ChangesPage {
         self.made = Some(key);
     }
 
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(run) = session.agents().run(self.run) else {
             empty_state::show_message(ui, "Reading the run…", None, "");

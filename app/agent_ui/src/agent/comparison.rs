@@ -13,7 +13,6 @@ use ui::widgets::{set_accessible_name, text_button};
 const MAX_COMPARED_MESSAGES: usize = 100;
 const MAX_COMPARED_MESSAGE_CHARS: usize = 2_000;
 
-/// Two branches.
 pub(super) struct BranchComparison {
     other: MessageId,
     made: Option<(u64, Option<MessageId>)>,

@@ -67,7 +67,6 @@ fn mention(name: &str) -> String {
 }
 
 impl MessageComposer {
-    /// Draws it.
     pub(super) fn show(
         &mut self,
         ui: &mut Ui,

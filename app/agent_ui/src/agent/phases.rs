@@ -33,7 +33,6 @@ fn steps(count: usize) -> String {
 }
 
 impl RunPhasesView {
-    /// Draws them.
     pub(super) fn show(&mut self, ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
         let key = (run.id, run.revision);
         if self.made != Some(key) {

@@ -116,7 +116,6 @@ impl RecallPreview {
         self.found = memory.relevant_items(&goal.text, goal.note.as_deref(), &goal.agent, &schemas, clock::today());
     }
 
-    /// Begins anew.
     pub fn clear(&mut self) {
         let folded = self.folded;
         *self = RecallPreview { folded, ..RecallPreview::default() };

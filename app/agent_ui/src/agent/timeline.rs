@@ -39,7 +39,6 @@ struct StepPosition {
     lane: usize,
 }
 
-/// The page.
 pub struct TimelinePage {
     run: DocId,
     /// For which revision, and of how many steps, the layout is.
@@ -150,7 +149,6 @@ impl TimelinePage {
         self.made = Some(key);
     }
 
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(run) = session.agents().run(self.run) else {
             empty_state::show_message(ui, "Reading the run…", None, "");

@@ -26,7 +26,6 @@ enum ToolFileResult {
     Written(Result<PathBuf, String>),
 }
 
-/// The page.
 #[derive(Default)]
 pub struct ToolsPage {
     asked: bool,
@@ -36,7 +35,6 @@ pub struct ToolsPage {
 }
 
 impl ToolsPage {
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
             actions.push(PanelAction::Do(Command::ReadSetup));

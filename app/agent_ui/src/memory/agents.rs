@@ -57,7 +57,6 @@ struct AgentRow {
     off: Option<String>,
 }
 
-/// The page.
 #[derive(Default)]
 pub struct AgentsPage {
     shelf: MemoryCache<AgentRegistry>,
@@ -168,7 +167,6 @@ impl AgentsPage {
         self.rows.retain(|row| row.fits(&query, self.whose));
     }
 
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session);
         if self.shelf.revision == 0 {

@@ -16,7 +16,7 @@ pub(super) enum MemoryItem<'a> {
     /// A task of a log.
     Task(&'a task_log::TaskLogEntry),
     Trace(&'a StoredTrace),
-    /// Of the context.
+    /// A message of the context.
     Message(&'a SessionMessage),
 }
 

@@ -119,7 +119,6 @@ enum MemoryItemKind {
     Message,
 }
 
-/// The page.
 #[derive(Default)]
 pub struct ExperiencesPage {
     shelf: MemoryCache<ProjectMemory>,
@@ -244,7 +243,6 @@ impl ExperiencesPage {
         self.projects = projects.into_iter().collect();
     }
 
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session, actions);
         if self.shelf.revision == 0 {

@@ -75,7 +75,6 @@ enum PlanRow {
 /// For what the rows were made: what was read, the state of agents, filter, and how often something was folded.
 type PlanRowsKey = (u64, u64, String, usize, usize);
 
-/// The page.
 #[derive(Default)]
 pub struct PlansPage {
     shelf: MemoryCache<VolumePlans>,
@@ -159,7 +158,6 @@ impl PlansPage {
         (self.plans, self.rows) = (plans, rows);
     }
 
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session);
         if self.shelf.revision == 0 {

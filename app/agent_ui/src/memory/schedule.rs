@@ -21,7 +21,6 @@ const SCHEDULE_ROW_HEIGHT: f32 = 52.0;
 
 const SCHEDULED_WORK_KINDS: [&str; 3] = ["Ask an agent", "Run the open note", "Consolidate memory"];
 
-/// The page.
 pub struct SchedulesPage {
     when: String,
     goal: String,
@@ -54,7 +53,6 @@ fn minute(at: UnixMillis) -> String {
 }
 
 impl SchedulesPage {
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         ui.add_space(space::XL);
         self.form(ui, session, note, actions);

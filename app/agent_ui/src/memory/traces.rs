@@ -30,7 +30,6 @@ enum TraceFileResult {
     Written(Result<PathBuf, String>),
 }
 
-/// The page.
 #[derive(Default)]
 pub struct TracesPage {
     shelf: MemoryCache<ProjectMemory>,
@@ -92,7 +91,6 @@ impl TracesPage {
         Some((kept.volume, &kept.name, kept.holds.traces.get(place)?))
     }
 
-    /// Draws it.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
             let home = std::env::home_dir().unwrap_or_default();

@@ -69,7 +69,6 @@ pub(super) fn show_row_background(ui: &mut Ui, rect: Rect, id: Id, name: &str, o
 
 /// Where the lines of a list stand, one of which may be unfolded, and below them what could not be read.
 pub(super) struct UnfoldedList {
-    /// The whole list.
     pub(super) page: Rect,
     viewport: Rect,
     margin: f32,

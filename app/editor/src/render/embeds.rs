@@ -56,7 +56,7 @@ fn icon(kind: CalloutKind) -> &'static str {
 }
 
 impl RowRenderer<'_> {
-    /// A callout begins.
+    /// Starts the rows of a callout.
     pub(super) fn callout(&mut self, callout: CalloutHead<'_>, range: &Range<usize>) {
         self.flush();
         self.space();

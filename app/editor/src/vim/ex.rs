@@ -14,7 +14,7 @@ pub enum ExCommand {
     /// The caret goes to a line.
     Line(LineAddress),
     Substitute(SubstituteCommand),
-    /// Lines go.
+    /// Deletes lines.
     Delete((LineAddress, LineAddress)),
     Global(GlobalCommand),
     /// What was found is no longer marked.
@@ -56,7 +56,7 @@ pub struct SubstituteCommand {
     with: Vec<ReplacementPart>,
     /// Whether more than the first place of each line is meant.
     pub all: bool,
-    /// Whether capitals count.
+    /// Whether matching is case-sensitive.
     pub case: bool,
 }
 
@@ -200,7 +200,7 @@ fn range(line: &str) -> (Option<(LineAddress, LineAddress)>, &str) {
     }
 }
 
-/// One line's place.
+/// Parses the address of one line.
 fn place(text: &str) -> (Option<LineAddress>, &str) {
     let digits = |text: &str| text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let (at, mut rest) = match text.chars().next() {
@@ -233,7 +233,7 @@ fn place(text: &str) -> (Option<LineAddress>, &str) {
     (Some(at), rest)
 }
 
-/// `old/new/flags`.
+/// Parses `old/new/flags`.
 fn substitute(text: &str, mark: char, lines: (LineAddress, LineAddress)) -> Result<SubstituteCommand, String> {
     let (old, rest) = until(text, mark);
     let (new, flags) = until(rest, mark);

@@ -35,7 +35,7 @@ impl VimMarks {
         }
     }
 
-    /// The last change.
+    /// Returns the position of the last change.
     pub fn last_change(&self) -> Option<usize> {
         self.changes.last().copied()
     }

@@ -21,15 +21,15 @@ pub struct BufferView<'a> {
 /// How far a motion reaches when something is done with what it passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MotionSpan {
-    /// Up to it.
+    /// Excludes the target character.
     Open,
-    /// With the letter there.
+    /// Includes the target character.
     Closed,
-    /// Whole lines.
+    /// Covers whole lines.
     Lines,
 }
 
-/// A motion.
+/// A motion of the caret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VimMotion {
     Left,

@@ -48,7 +48,6 @@ impl VimRegister {
     }
 }
 
-/// All registers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VimRegisters {
     /// `a` to `z`; `0`: what was copied last; `1` to `9`: what was deleted, the newest first; `-`: less than a line;

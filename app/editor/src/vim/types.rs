@@ -124,7 +124,7 @@ pub enum VimAction {
         down: bool,
         times: usize,
     },
-    /// Pages.
+    /// Scrolls by pages.
     Page {
         pages: f32,
     },

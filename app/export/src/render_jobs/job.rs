@@ -12,9 +12,9 @@ use typeset::tints::{Rgb, ThemeTints};
 /// Something to draw or to lay out.
 #[derive(Serialize, Deserialize)]
 pub(super) enum DrawingJob {
-    /// A formula, set.
+    /// Lay out a formula.
     Formula { source: String, display: bool },
-    /// A formula that was set, as pixels: so many across.
+    /// Rasterize a formula at this width in pixels.
     FormulaPixels { formula: SetFormula, ink: Rgb, width: f32 },
     /// A formula as MathML.
     Mathml { source: String, display: bool },
@@ -48,7 +48,6 @@ pub(super) enum DrawingJob {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct LayoutNote {
     pub(crate) title: String,
-    /// Its path.
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) outputs: Vec<Option<Execution>>,
@@ -100,7 +99,6 @@ pub(crate) enum LayoutQuestion {
     Note(usize, String),
     /// The text of the note of a path.
     Text(usize, String),
-    /// A diagram.
     Diagram(usize, String),
     /// The figure in the body.
     Figure(usize),
@@ -108,10 +106,15 @@ pub(crate) enum LayoutQuestion {
     Svg(usize),
     /// The picture of pixels in the body.
     Image(usize),
-    /// A formula, set.
-    Formula { source: String, display: bool },
+    Formula {
+        source: String,
+        display: bool,
+    },
     /// A formula as MathML.
-    Mathml { source: String, display: bool },
+    Mathml {
+        source: String,
+        display: bool,
+    },
 }
 
 /// The answer to a question.

@@ -21,7 +21,7 @@ pub(super) fn encode_message(head: &impl serde::Serialize, body: Vec<u8>) -> Ren
     RenderMessage { head: serde_json::to_vec(head).unwrap_or_default(), body }
 }
 
-/// Does a job.
+/// Performs a job and returns its result.
 pub(super) fn perform_job(job: RenderMessage, asker: Option<&mut JobAsker>) -> RenderMessage {
     let RenderMessage { head, body } = job;
     let way: ParentLink<'_> = Rc::new(RefCell::new(asker));

@@ -14,7 +14,6 @@ use engine::{AgentRun, Command};
 use store::{DocId, MessageId, StepId};
 
 impl AppWindow {
-    /// Draws the panel.
     pub(crate) fn show_agent(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let AppWindow { driver, agent, active_pane: here, .. } = self;
         let Some(driver) = driver.as_ref() else { return };

@@ -37,7 +37,7 @@ impl AppWindow {
         }
     }
 
-    /// Asks where to.
+    /// Opens the dialog that asks for the target path.
     pub(crate) fn ask_export(&mut self, kind: ExportCommand, what: ExportScope) {
         let Some(session) = self.session() else { return };
         let mut choices: Vec<(ExportScope, String)> =

@@ -51,7 +51,6 @@ impl AppWindow {
         self.overlay = WindowOverlay::Dialog(Dialog::Grant { note, wish, trouble: None });
     }
 
-    /// Grants it.
     pub(crate) fn grant(&mut self, note: DocId, grant: KernelGrant) -> Result<(), String> {
         let says = format!("The cells of this note reach {} from now on.", grant.describe());
         let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };

@@ -32,11 +32,10 @@ pub(crate) fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> 
 
 /// A cell as it is drawn now.
 pub(crate) struct CellFrame<'a> {
-    /// Which.
     pub(crate) cell: BlockId,
-    /// Counted from 1.
+    /// Number of the cell in its note, from 1.
     pub(crate) number: usize,
-    /// Its box.
+    /// The cell's rectangle on the screen.
     pub(crate) area: Rect,
     /// The code's first line, where that is laid out already.
     pub(crate) first: Option<&'a Galley>,

@@ -73,7 +73,6 @@ impl<'a> CollectionSource<'a> {
     }
 }
 
-/// A collection's page.
 #[derive(Default)]
 pub(crate) struct CollectionPage {
     /// What was read: of which note at which revision, from where on, and the hash of its text.
@@ -214,7 +213,6 @@ impl CollectionPage {
         }
     }
 
-    /// Draws it.
     pub(crate) fn show(
         &mut self,
         ui: &mut Ui,

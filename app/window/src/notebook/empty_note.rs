@@ -14,7 +14,7 @@ pub(crate) fn no_volume(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     }
 }
 
-/// No note chosen.
+/// Draws the placeholder for a pane without a note.
 pub(crate) fn no_note(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     if show_message(ui, "Choose a note at the left, or find one by its name.", Some("Go to note"), "Ctrl+P") {
         actions.push(PageAction::Run(CommandId::SwitcherOpen));

@@ -21,7 +21,7 @@ const FIGURE_EVICTION_FRAMES: u64 = 900;
 /// What a figure is before it is read, in points.
 const PLACEHOLDER_FIGURE_SIZE: Vec2 = vec2(640.0, 400.0);
 
-/// An execution's output.
+/// An execution and the index of its output.
 pub(crate) type FigureId = (ExecutionId, usize);
 
 /// Where a figure's data are.

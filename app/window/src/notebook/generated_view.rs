@@ -27,7 +27,6 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, tex
 const MAX_VISIBLE_VIEW_ROWS: usize = 12;
 /// A row of a table.
 const VIEW_TABLE_ROW_HEIGHT: f32 = 26.0;
-/// A plot.
 const VIEW_PLOT_HEIGHT: f32 = 240.0;
 /// Columns beside each other have at least so much room each; else they stand below each other.
 const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;

@@ -49,7 +49,7 @@ pub(crate) struct OutputLayout {
     pub(crate) text: String,
 }
 
-/// Printed text.
+/// Text printed by a cell.
 pub(crate) struct OutputText {
     pub(crate) y: f32,
     pub(crate) galley: Arc<Galley>,

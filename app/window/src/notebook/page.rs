@@ -73,7 +73,6 @@ struct CachedRow {
     spelt: Option<(u64, Vec<Rect>)>,
 }
 
-/// The page.
 #[derive(Default)]
 pub(crate) struct NotePage {
     pub(crate) note: Option<DocId>,
@@ -175,7 +174,7 @@ impl NotePage {
         }
     }
 
-    /// Scrolls by screens.
+    /// Scrolls by this many screens.
     pub(crate) fn turn_by(&mut self, screens: f32) {
         self.nudge += screens * (self.view - space::XXXL).max(space::XXXL);
     }

@@ -77,7 +77,7 @@ impl SpellChecker {
         self.version += 1;
     }
 
-    /// [`SpellChecker::accepts`], remembered.
+    /// Caches [`SpellChecker::accepts`].
     fn is_right(&mut self, word: &str) -> bool {
         if let Some(right) = self.words.get(word) {
             return *right;

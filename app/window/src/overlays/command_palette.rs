@@ -19,11 +19,10 @@ use ui::widgets::set_accessible_name;
 
 /// Hits that are shown; the rest is found by typing on.
 const MAX_PALETTE_RESULTS: usize = 100;
-/// Lines in sight.
+/// Number of visible rows.
 const VISIBLE_PALETTE_ROWS: f32 = 9.0;
 const PALETTE_ROW_HEIGHT: f32 = 40.0;
 
-/// What was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PaletteChoice {
     Command(CommandId),
@@ -57,7 +56,6 @@ struct PaletteEntry {
     about_hay: FuzzyCandidate,
 }
 
-/// An open palette.
 pub(crate) struct CommandPalette {
     name: &'static str,
     hint: &'static str,
@@ -256,7 +254,6 @@ impl CommandPalette {
         }
     }
 
-    /// What was typed.
     pub(crate) fn typed_query(&self) -> &str {
         self.query.trim()
     }
@@ -271,7 +268,7 @@ impl CommandPalette {
         self.pick.key(key, self.count(), VISIBLE_PALETTE_ROWS as usize)
     }
 
-    /// What Enter chooses.
+    /// Takes the choice that Enter made.
     pub(crate) fn take_choice(&mut self) -> Option<PaletteChoice> {
         self.find();
         if self.line.is_some() && self.pick.line == 0 {

@@ -15,7 +15,6 @@ use typeset::pdf::PaperSize;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
-/// What is open.
 pub(crate) enum Dialog {
     /// The name of a new note: the volumes to choose from, and which.
     NewNote { volumes: Vec<(DocId, String)>, chosen: usize, name: String, trouble: Option<String> },
@@ -43,7 +42,6 @@ pub(crate) enum Dialog {
     Closing { why: String },
 }
 
-/// What was decided.
 #[derive(Debug)]
 pub(crate) enum DialogDecision {
     NewNote {
@@ -92,7 +90,7 @@ pub(crate) enum DialogDecision {
         folder: String,
     },
     CloseAnyway,
-    /// The dialog goes.
+    /// The dialog is closed without asking again.
     Never,
 }
 
@@ -159,7 +157,7 @@ impl Dialog {
         decision
     }
 
-    /// What Enter means.
+    /// Returns the decision that Enter stands for.
     pub(crate) fn decision_on_enter(&self) -> Option<DialogDecision> {
         match self {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),

@@ -27,7 +27,6 @@ pub(crate) struct FindQuery {
     pub(crate) regex: bool,
 }
 
-/// The bar.
 #[derive(Default)]
 pub(crate) struct FindBar {
     pub(crate) query: FindQuery,

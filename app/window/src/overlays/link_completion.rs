@@ -16,7 +16,6 @@ const MAX_LINK_SUGGESTIONS: usize = 8;
 /// What is typed stands at most this many bytes behind the brackets.
 pub(crate) const MAX_LINK_QUERY_BYTES: usize = 200;
 
-/// Something to choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkSuggestion {
     name: String,

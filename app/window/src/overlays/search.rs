@@ -19,7 +19,7 @@ use ui::widgets::{self, format, paint_clipped_text, set_accessible_name};
 
 /// Notes that are shown; the rest is found by typing on.
 const MAX_SEARCH_RESULTS: usize = 30;
-/// Lines in sight.
+/// Number of visible rows.
 const VISIBLE_SEARCH_ROWS: f32 = 6.0;
 const SEARCH_ROW_HEIGHT: f32 = 56.0;
 /// The height of a kept search in its list.
@@ -41,7 +41,6 @@ const SEARCH_FILTERS: [(&str, &str); 7] = [
     ("Memory", "in:memory "),
 ];
 
-/// An open search.
 pub(crate) struct SearchOverlay {
     pub(crate) search: SearchService,
     pub(crate) query: String,

@@ -108,7 +108,6 @@ pub(crate) enum SettingsChange {
 }
 
 impl SettingsChange {
-    /// Makes it so.
     pub(crate) fn apply_to(self, settings: &mut Settings) {
         match self {
             SettingsChange::Theme(theme) => settings.theme = theme,
@@ -158,7 +157,6 @@ struct ShortcutCapture {
     trouble: Option<&'static str>,
 }
 
-/// The open settings.
 pub(crate) struct SettingsPage {
     section: SettingsSection,
     /// What is looked for in all sections.

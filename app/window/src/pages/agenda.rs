@@ -60,7 +60,6 @@ impl AgendaPage {
         }
     }
 
-    /// Draws it.
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         let today = clock::today();
         let colours = ThemeColors::of(ui);

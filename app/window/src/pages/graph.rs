@@ -130,7 +130,6 @@ impl GraphPage {
         }
     }
 
-    /// Draws it.
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PageAction>) {
         self.gather(ui, session);
         let area = ui.available_rect_before_wrap();

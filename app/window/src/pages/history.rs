@@ -56,7 +56,6 @@ enum HistoryRequest {
     Written(usize),
 }
 
-/// The page.
 pub(crate) struct HistoryPage {
     pub(crate) note: DocId,
     look: HistoryThread,
@@ -193,7 +192,6 @@ impl HistoryPage {
         }
     }
 
-    /// Draws the page.
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session) {
         let now = ui.input(|input| input.time);
         if let Some(why) = self.trouble.clone() {

@@ -48,7 +48,6 @@ struct DeviceRow {
     state: String,
 }
 
-/// The page.
 pub(crate) struct SyncPage {
     pub(crate) tab: SyncTab,
     /// Of which state of sync the rows were made, and of how many volumes.
@@ -90,7 +89,6 @@ impl SyncPage {
         self.merges.refresh(sync.merges.iter().rev());
     }
 
-    /// Draws it.
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.refresh(session);
         self.head(ui, actions);

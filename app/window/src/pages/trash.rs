@@ -24,7 +24,6 @@ struct TrashRow {
     pub(crate) note: bool,
 }
 
-/// The page.
 #[derive(Default)]
 pub(crate) struct TrashPage {
     rows: Vec<TrashRow>,
@@ -60,7 +59,6 @@ impl TrashPage {
         self.rows = all.into_iter().map(|(_, row)| row).collect();
     }
 
-    /// Draws it.
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.refresh(session);
         if self.rows.is_empty() {

@@ -141,7 +141,6 @@ impl BacklinksPanel {
         }
     }
 
-    /// Draws the list.
     pub(crate) fn show(&mut self, ui: &mut Ui, driver: &Driver, note: Option<DocId>, actions: &mut Vec<PageAction>) {
         let session = driver.session();
         let Some(note) = note else {
@@ -390,7 +389,6 @@ impl BrokenLinksPage {
         }
     }
 
-    /// Draws it.
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.gather(ui, session);
         let rows = &self.rows;

@@ -33,7 +33,7 @@ pub(crate) struct RelatedNotes {
     pub(crate) found: Vec<RelatedNote>,
     /// Why there are none, if that has a reason.
     pub(crate) trouble: Option<String>,
-    /// Counts what came.
+    /// Rises with each result that arrives.
     pub(crate) revision: u64,
 }
 

@@ -96,7 +96,6 @@ impl FileTree {
         settings.unfolded.sort_unstable();
     }
 
-    /// Draws the tree.
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PageAction>) {
         self.head(ui, actions);
         if self.marked != note {

@@ -6,9 +6,7 @@ use std::sync::mpsc::Receiver;
 
 /// What the clipboard holds.
 pub struct ClipboardContent {
-    /// As plain text.
     pub text: String,
-    /// As HTML.
     pub html: String,
 }
 
@@ -24,7 +22,7 @@ pub(crate) struct PasteState {
 pub(crate) struct PendingPaste {
     pub(crate) answer: Receiver<Option<String>>,
     pub(crate) plain: String,
-    /// Keys that wait.
+    /// Keys received while the paste is pending.
     pub(crate) held: Vec<Raw>,
 }
 

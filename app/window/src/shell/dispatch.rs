@@ -157,7 +157,7 @@ impl AppWindow {
         self.active_pane.editor.place_caret(caret);
     }
 
-    /// Shows a note.
+    /// Opens a note in the active pane.
     pub(crate) fn open(&mut self, note: DocId) {
         self.has_chosen_note = true;
         self.view = None;
@@ -575,7 +575,7 @@ impl AppWindow {
         self.active_pane.editor.focus = self.active_pane.editor.caret.is_some();
     }
 
-    /// Draws what floats.
+    /// Draws dialogs, palette, menus and toasts.
     pub(crate) fn show_overlays(&mut self, ctx: &egui::Context) {
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = ui::theme::ThemeColors::for_dark_mode(dark);

@@ -14,7 +14,6 @@ use store::{Block, DocId, FileKind};
 use ui::text::shown_name;
 use ui::theme::{self, size, space};
 
-/// A pane.
 pub(crate) struct EditorPane {
     pub(crate) id: PaneId,
     pub(crate) note: Option<DocId>,

@@ -3,12 +3,12 @@
 /// How far closing has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ShutdownState {
-    /// Nobody wants to close.
+    /// The window isn't closing.
     No,
-    /// Waiting until all is saved, since then.
+    /// Saving since this time, in seconds.
     Saving(f64),
-    /// The question is open.
+    /// The user was asked whether to close anyway.
     Asked,
-    /// It closes.
+    /// The window may close.
     Yes,
 }

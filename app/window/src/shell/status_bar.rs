@@ -82,7 +82,6 @@ impl StatusBar {
         self.since = self.since.map(|since| since - SLOW_EDIT_SECONDS);
     }
 
-    /// Draws the line.
     pub(crate) fn show(
         &mut self,
         ui: &mut Ui,

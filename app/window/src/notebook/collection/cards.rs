@@ -17,7 +17,6 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 const DEFAULT_CARD_WIDTH: f32 = 220.0;
 /// The line of a column.
 const CARD_LINE_HEIGHT: f32 = 24.0;
-/// A group's name.
 const CARD_GROUP_HEIGHT: f32 = 40.0;
 
 enum CardBand {
@@ -26,7 +25,6 @@ enum CardBand {
 }
 
 impl CollectionPage {
-    /// Draws the cards.
     pub(super) fn show_cards(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<CollectionTable>) {
         let area = ui.available_rect_before_wrap();
         let view = scene.base.views.get(self.view);

@@ -127,11 +127,11 @@ pub(super) fn text_of(value: &Value) -> String {
     }
 }
 
-/// What became of a cell that is edited.
+/// Outcome of editing a cell.
 pub(super) enum CellEditOutcome {
-    /// It goes on.
+    /// Editing continues.
     Not,
-    /// It is left as it was.
+    /// Editing was canceled.
     Left,
     /// It has this value, and the keyboard goes so far to the right and down.
     Is(Option<Value>, (isize, isize)),

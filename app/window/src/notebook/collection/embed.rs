@@ -53,7 +53,6 @@ struct CollectionEmbed {
 pub(crate) struct CollectionEmbeds {
     kept: HashMap<EmbedKey, CollectionEmbed>,
     frame: u64,
-    /// Whom searches ask.
     pub(crate) search: Option<SearchService>,
 }
 
@@ -63,7 +62,7 @@ impl CollectionEmbeds {
         self.kept.clear();
     }
 
-    /// A frame begins.
+    /// Prepares for a new frame.
     pub(crate) fn begin_frame(&mut self) {
         self.frame += 1;
         let frame = self.frame;
@@ -86,7 +85,6 @@ impl CollectionEmbeds {
         first.map(|inset| &mut inset.collection)
     }
 
-    /// The generated views.
     pub(crate) fn generated_views(&mut self) -> impl Iterator<Item = &mut GeneratedView> {
         self.kept.values_mut().filter_map(|inset| inset.view.as_deref_mut())
     }

@@ -17,7 +17,6 @@ const LIST_ROW_HEIGHT: f32 = 28.0;
 const LIST_TEXT_INDENT: f32 = space::XL;
 
 impl CollectionPage {
-    /// Draws the list.
     pub(super) fn show_list(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<CollectionTable>) {
         let area = ui.available_rect_before_wrap();
         let Some(view) = scene.base.views.get(self.view).cloned() else { return };

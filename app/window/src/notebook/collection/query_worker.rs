@@ -108,7 +108,7 @@ struct TableRequest {
 
 type TableResult = (egui::Id, TableStamp, Option<CollectionTable>);
 
-/// The desk.
+/// Evaluates collections on a thread of its own.
 #[derive(Default)]
 pub(crate) struct QueryWorker {
     way: Option<(Sender<QueryJob>, Mutex<Receiver<TableResult>>)>,

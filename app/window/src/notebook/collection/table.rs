@@ -50,7 +50,6 @@ fn step(key: Key, page: isize) -> Option<(isize, isize)> {
 }
 
 impl CollectionPage {
-    /// Draws the table.
     pub(super) fn show_table(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, table: &Arc<CollectionTable>) {
         let colours = ThemeColors::of(ui);
         let area = ui.available_rect_before_wrap();
@@ -299,7 +298,7 @@ impl CollectionPage {
         }
     }
 
-    /// Chooses another cell.
+    /// Moves the selected cell.
     fn go(&mut self, table: &CollectionTable, right: isize, down: isize) {
         let Some((line, column)) = self.chosen else { return };
         let last = table.columns.len().saturating_sub(1);

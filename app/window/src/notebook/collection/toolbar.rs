@@ -70,7 +70,6 @@ fn quoted(text: &str) -> String {
 }
 
 impl CollectionPage {
-    /// Draws the bar.
     pub(super) fn show_toolbar(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, answer: &CollectionAnswer) {
         let colours = ThemeColors::of(ui);
         let (rect, _) =

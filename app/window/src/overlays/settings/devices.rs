@@ -21,7 +21,6 @@ use ui::widgets::{set_accessible_name, text_button};
 /// A field of the QR code, in points.
 const QR_MODULE_SIZE: f32 = 4.0;
 
-/// What is known.
 #[derive(Clone, Default)]
 struct KnownDevices {
     /// This device, once it has a key: who it is, and who keeps the key.

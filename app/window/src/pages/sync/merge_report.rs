@@ -29,7 +29,6 @@ const MERGE_HEADER_HEIGHT: f32 = 44.0;
 
 type MergeTexts = Result<Option<Arc<TextComparison>>, String>;
 
-/// The report.
 #[derive(Default)]
 pub(crate) struct MergesReport {
     entries: Vec<MergeRecord>,
