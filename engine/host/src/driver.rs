@@ -192,7 +192,7 @@ impl Driver {
         }
     }
 
-    /// Search.
+    /// Returns the search service.
     pub fn search(&self) -> &SearchService {
         &self.search
     }
@@ -206,7 +206,7 @@ impl Driver {
         self.reads_only.as_deref()
     }
 
-    /// The workspace's folder.
+    /// Returns the workspace's folder.
     pub fn folder(&self) -> &std::path::Path {
         &self.folder
     }

@@ -56,12 +56,12 @@ impl Handle {
         self.refused.load(Ordering::Acquire)
     }
 
-    /// The workspace's folder.
+    /// Returns the workspace's folder.
     pub fn workspace_folder(&self) -> &std::path::Path {
         &self.folder
     }
 
-    /// Search.
+    /// Returns the search service.
     pub fn search(&self) -> &crate::search::SearchService {
         &self.search
     }

@@ -32,9 +32,9 @@ pub enum HistoryQuestion {
     Again,
     /// How the note after the first `then` changes differs from another.
     Compare {
-        /// How many changes.
+        /// Number of changes that make up the older version.
         then: usize,
-        /// The other side.
+        /// The version to compare with.
         with: ComparisonSide,
     },
     /// Who wrote what of the note after so many changes.
@@ -44,24 +44,24 @@ pub enum HistoryQuestion {
 /// Two texts and what differs between them.
 #[derive(Debug)]
 pub struct TextComparison {
-    /// The older text.
+    /// Text of the older version.
     pub old: Arc<str>,
-    /// The newer one.
+    /// Text of the newer version.
     pub new: Arc<str>,
-    /// What differs.
+    /// Differences between the two.
     pub comparison: TextDiff,
 }
 
 /// A text and who wrote what of it.
 #[derive(Debug)]
 pub struct AuthoredText {
-    /// The text.
+    /// Text of the version.
     pub text: Arc<str>,
     /// Its stretches, in order.
     pub written: Vec<AuthoredSpan>,
 }
 
-/// An answer.
+/// The answer to a [`HistoryQuestion`].
 #[derive(Debug)]
 pub enum HistoryAnswer {
     /// The document was looked at; `None`: the note has none, since nobody has edited it yet.
@@ -90,7 +90,7 @@ impl HistoryThread {
         HistoryThread { asks, told }
     }
 
-    /// Asks something.
+    /// Sends a question to the thread.
     pub fn ask(&self, ask: HistoryQuestion) {
         let _ = self.asks.send(ask);
     }

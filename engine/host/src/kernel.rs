@@ -99,7 +99,7 @@ pub(crate) struct QueuedCell {
     pub(crate) pure: Option<(Vec<String>, Vec<String>)>,
 }
 
-/// The running kernels.
+/// All running kernels of this process.
 pub(crate) struct RunningKernels {
     program: PathBuf,
     /// Cells have no business in it.

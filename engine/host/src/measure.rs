@@ -151,7 +151,7 @@ impl ScratchFolder {
         Ok(ScratchFolder { folder })
     }
 
-    /// Where it is.
+    /// Returns the folder's path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

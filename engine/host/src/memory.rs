@@ -26,10 +26,10 @@ pub(crate) fn give_back() {
     }
 }
 
-/// Nothing.
+/// Does nothing on this system.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn part() {}
 
-/// Nothing.
+/// Does nothing on this system.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn give_back() {}

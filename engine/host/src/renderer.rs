@@ -62,7 +62,7 @@ pub struct RenderBudget {
 /// Which jobs wait for one another: a note that is laid out asks for drawings meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderQueue {
-    /// A single drawing.
+    /// One drawing of a note.
     Drawing,
     /// A whole note or document.
     Note,
@@ -71,7 +71,7 @@ pub enum RenderQueue {
 /// Bytes for a worker, or from it: a head that says what they are, and a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RenderMessage {
-    /// What it is.
+    /// The JSON header.
     pub head: Vec<u8>,
     /// What belongs to it.
     pub body: Vec<u8>,
@@ -80,7 +80,7 @@ pub struct RenderMessage {
 /// An answer to a worker's question.
 #[derive(Debug, Default)]
 pub struct RenderAnswer {
-    /// What it says.
+    /// The message of the worker.
     pub message: RenderMessage,
     /// Whether the budget of time begins anew: the worker starts on something else.
     pub renew: Option<Duration>,
@@ -300,7 +300,7 @@ impl RenderWorker {
         sent.map_err(|_| self.ended(memory))
     }
 
-    /// Why it ended.
+    /// Returns why the worker ended.
     fn ended(&mut self, memory: u64) -> RenderFailure {
         let status = self.wait();
         let errors = self.errors.lock().map(|errors| String::from_utf8_lossy(&errors).into_owned()).unwrap_or_default();

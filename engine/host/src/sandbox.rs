@@ -21,7 +21,7 @@ pub const MAX_FILE_BYTES: u64 = 1 << 30;
 /// What is to be run, as one line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SandboxOrder {
-    /// For `sh -c`.
+    /// The command for `sh -c`.
     pub(crate) command: String,
     /// What may be read, run and written, except what other programs execute.
     pub(crate) write: Vec<PathBuf>,
@@ -45,7 +45,7 @@ pub(crate) struct SandboxOrder {
 pub(crate) enum SandboxVerdict {
     /// By itself, with this code.
     Exited(i32),
-    /// By a signal.
+    /// Killed by this signal.
     Signal(i32),
     /// It was not begun: there are no walls here, or no shell.
     Refused(String),
@@ -60,7 +60,7 @@ pub(crate) struct SandboxReport {
     pub(crate) refused: Vec<String>,
 }
 
-/// The whole process.
+/// Runs the sandboxed process to its end.
 pub fn run() -> ExitCode {
     ::sandbox::close_inherited();
     #[cfg(target_os = "linux")]

@@ -46,7 +46,7 @@ pub struct IndexFreshness {
     pub complete: bool,
     /// Notes that wait to be indexed.
     pub waiting: usize,
-    /// Notes in it.
+    /// Number of indexed notes.
     pub notes: usize,
     /// Counts its changes: who asked before one may ask again.
     pub revision: u64,
@@ -247,7 +247,7 @@ impl SearchService {
         self.ask(ask, || {}).recv().unwrap_or_else(|_| Err(closing()))
     }
 
-    /// How it stands.
+    /// Returns how current the index is.
     pub fn freshness(&self) -> IndexFreshness {
         self.common.freshness.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -48,7 +48,7 @@ pub struct ToolWorkspace {
     pub program: PathBuf,
     /// Folders that sandboxed programs may read, beyond the system's own: a user's tool chains.
     pub readable: Vec<PathBuf>,
-    /// What finds passages.
+    /// Service that searches passages.
     pub search: Option<SearchService>,
     /// What tools of MCP servers are called by.
     pub servers: Option<::mcp::McpServerPool>,
@@ -143,7 +143,7 @@ impl ToolRunner {
         running.get(&id).inspect(|stop| stop.0.store(true, Ordering::Release)).is_some()
     }
 
-    /// Ends all jobs.
+    /// Cancels all jobs.
     pub fn cancel_all(&self) {
         self.running().values().for_each(|stop| stop.0.store(true, Ordering::Release));
     }

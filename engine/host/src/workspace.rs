@@ -27,7 +27,7 @@ pub struct WorkspaceOptions {
 pub enum OpenError {
     /// Another process has it; further commands go through its socket, if it has told of one.
     Owned {
-        /// The socket's name.
+        /// Name of the owner's socket.
         socket: Option<String>,
         /// The owner's process id, if it has told.
         pid: Option<u32>,
@@ -127,7 +127,7 @@ impl WorkspaceLock {
         )
     }
 
-    /// The workspace.
+    /// Returns the workspace's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

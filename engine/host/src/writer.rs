@@ -20,7 +20,7 @@ pub(crate) enum WriterTask {
     Then(Box<DiskJob>),
     /// Commit this too; nobody waits for it, and where it fails it is left out.
     Keep { writes: Vec<RowWrite> },
-    /// Store a blob.
+    /// Stores a blob and answers with its hash.
     Blob { bytes: Vec<u8>, answer: Sender<Result<BlobHash, String>> },
     /// Commit what waits, trying `patience` long, then end.
     Close { patience: Duration },

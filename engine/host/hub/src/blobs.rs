@@ -33,7 +33,7 @@ const MAX_QUEUED_PIECE_BYTES: usize = 64 << 10;
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// While anything else is under way, this often.
 const BLOB_TICK_INTERVAL: Duration = Duration::from_secs(1);
-/// For the log.
+/// Log line for attachments that can't be stored.
 const KEPT_NOT: &str = "what a device brings cannot be kept now";
 
 enum BlobWork {

@@ -32,7 +32,7 @@ const RESERVED_FILES: usize = 100;
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionLimits {
-    /// All of them.
+    /// Number of all connections.
     pub(crate) all: usize,
     /// Those that have proven no key, and have had [`ConnectionLimits::grace`] for it.
     pub(crate) unproven: usize,
@@ -56,7 +56,7 @@ impl ConnectionLimits {
     }
 }
 
-/// One connection.
+/// An open connection.
 #[derive(Debug)]
 pub(crate) struct HubPeer {
     number: u64,
@@ -102,14 +102,14 @@ impl HubPeer {
 struct ConnectionTable {
     last: u64,
     by_address: HashMap<SocketAddr, Arc<HubPeer>>,
-    /// By age.
+    /// Connections without a proven key, oldest first.
     unproven: BTreeMap<u64, Arc<HubPeer>>,
     proven: BTreeMap<u64, (Arc<HubPeer>, Option<DeviceId>)>,
     /// Those that were closed before they proved a key, since it was asked last.
     closed: u64,
 }
 
-/// All connections.
+/// All open connections.
 pub(crate) struct OpenConnections {
     limits: ConnectionLimits,
     table: Mutex<ConnectionTable>,

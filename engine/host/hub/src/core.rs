@@ -153,7 +153,7 @@ struct CoreClient {
 struct VolumeScope {
     /// `None`: they are being read.
     docs: Option<VolumeDocs>,
-    /// Named since.
+    /// Documents added since the scope was made.
     new: BTreeSet<DocId>,
 }
 

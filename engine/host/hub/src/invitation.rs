@@ -33,7 +33,7 @@ pub(crate) fn say_reached(folder: &Path, at: Option<(&str, DeviceId)>) -> Result
 /// What a device is to get that uses the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvitationGrant {
-    /// The code.
+    /// The one-time code.
     pub offer: OneTimeCode,
     /// The most that the device may do.
     pub access: DeviceAccess,

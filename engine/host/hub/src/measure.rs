@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::{ActorId, DocId, PlainText};
 
-/// What clients do.
+/// What simulated clients do to load the hub.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLoad {
     /// So many pairs of them.

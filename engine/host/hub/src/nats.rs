@@ -26,7 +26,7 @@ use store::DocId;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// The stream.
+/// Name of the stream of documents.
 const DOCUMENTS_STREAM: &str = "TRACEBOOK";
 /// Subjects of documents, with the document's id behind.
 const DOC: &str = "tracebook.doc.";
@@ -42,9 +42,9 @@ const PART: &str = "Tracebook-Part";
 const LARGEST_PART: usize = 512 << 10;
 /// What cannot be stored within this time is refused.
 const APPEND_TIMEOUT: Duration = Duration::from_secs(60);
-/// One try.
+/// Time limit of one attempt.
 const TRY: Duration = Duration::from_secs(5);
-/// Between tries.
+/// Wait between two attempts.
 const NATS_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// A document of more messages than this is folded into one.
 const MAX_MESSAGES_UNFOLDED: usize = 512;

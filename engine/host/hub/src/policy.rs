@@ -18,7 +18,7 @@ pub struct HubPolicy {
     /// Of what no other line is about.
     #[serde(default)]
     pub default: DeviceAccess,
-    /// Of single volumes.
+    /// Rules for single volumes.
     #[serde(default)]
     pub volumes: BTreeMap<DocId, VolumePolicy>,
 }
@@ -30,7 +30,7 @@ pub struct VolumePolicy {
     /// With those who are not named.
     #[serde(default)]
     pub default: DeviceAccess,
-    /// With single devices.
+    /// Access of single devices.
     #[serde(default)]
     pub devices: BTreeMap<DeviceId, DeviceAccess>,
 }

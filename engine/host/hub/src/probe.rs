@@ -16,11 +16,11 @@ use store::sync::{DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, Syn
 
 const HUB: LinkId = 1;
 
-/// The device.
+/// A device that tests use to probe a hub.
 pub(crate) struct HubProbe {
     pub(crate) way: HubSocket,
     pub(crate) peers: SyncPeers,
-    /// What it keeps.
+    /// Chunks received so far, by document.
     pub(crate) chunks: HashMap<DocId, Vec<Vec<u8>>>,
     /// Why the connection ended.
     pub(crate) ended: Option<String>,
@@ -50,7 +50,7 @@ impl HubProbe {
         self.perform().await;
     }
 
-    /// Has written something.
+    /// Announces a chunk that it has written.
     pub(crate) async fn wrote(&mut self, doc: DocId, chunk: Vec<u8>) {
         self.chunks.entry(doc).or_default().push(chunk.clone());
         self.peers.on_changed(doc, &chunk);

@@ -65,7 +65,7 @@ const SAY_CLOSED: Duration = Duration::from_secs(10);
 /// What ends gets so much time to end well.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
-/// Makes hubs.
+/// Starts hubs.
 #[derive(Debug)]
 pub struct HubServer;
 
@@ -254,7 +254,7 @@ impl HubServer {
 }
 
 impl RunningHub {
-    /// Where it listens.
+    /// Returns the address that the hub listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -14,7 +14,7 @@ pub enum TlsMode {
     Files {
         /// The certificate and those that lead to it.
         certificate: PathBuf,
-        /// Its key.
+        /// Path of the private key.
         key: PathBuf,
     },
 }
@@ -22,7 +22,7 @@ pub enum TlsMode {
 /// Whether programs without a device's key are let in, such as those with npm's automerge-repo.
 #[derive(Clone, PartialEq, Eq)]
 pub enum OpenAccess {
-    /// Nobody.
+    /// No access without pairing.
     Closed,
     /// Those on this machine.
     Loopback,
@@ -40,14 +40,14 @@ impl std::fmt::Debug for OpenAccess {
     }
 }
 
-/// All of it.
+/// All settings of a hub.
 #[derive(Clone, Debug)]
 pub struct HubSettings {
     /// The hub's folder: its store, its list of devices, its certificate.
     pub folder: PathBuf,
     /// How it calls itself.
     pub name: String,
-    /// Where it listens.
+    /// The address to listen on.
     pub listen: SocketAddr,
     /// How others reach it, as `wss://host:port`; worked out of `listen` when left out.
     pub address: Option<String>,

@@ -92,21 +92,21 @@ pub(crate) type HubStorage = (Arc<dyn HubStore>, Arc<dyn HubFiles>, Arc<dyn HubB
 pub enum ReplicaNews {
     /// Changes of a document that another replica has stored. Known ones may come again.
     Changed {
-        /// Which.
+        /// The document that changed.
         doc: DocId,
-        /// A chunk.
+        /// The new chunk.
         bytes: SharedBytes,
     },
     /// Another replica has taken a file, whole.
     Brought {
-        /// Which.
+        /// The attachment that arrived.
         item: VolumeBlob,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
     /// A file that was whole is not any more: the store has lost of it.
     Lost {
-        /// Which.
+        /// The attachment that was lost.
         item: VolumeBlob,
     },
     /// An ephemeral message, as it came off the wire at another replica.

@@ -37,7 +37,7 @@ const INHERITED_ENV_VARS: [&str; 12] =
 
 type McpClient = RunningService<RoleClient, ClientConfig>;
 
-/// A configured server.
+/// A configured server, and the connection to it.
 pub(crate) struct McpConnection {
     server: McpServer,
     state: tokio::sync::Mutex<McpConnectionState>,
@@ -61,7 +61,7 @@ impl McpConnection {
         &self.server
     }
 
-    /// Ends it.
+    /// Closes the connection and ends the server.
     pub(crate) async fn close(&self) {
         let running = self.state.lock().await.client.take();
         // Whoever still waits for an answer holds it, too: then it ends with that.

@@ -45,10 +45,10 @@ pub enum McpTransport {
     Program {
         /// Its path, or its name on the `PATH`.
         command: String,
-        /// Its arguments.
+        /// Arguments of the program.
         #[serde(default)]
         args: Vec<String>,
-        /// Set for it.
+        /// Environment variables set for it.
         #[serde(default)]
         env: BTreeMap<String, String>,
         /// Where it is started.
@@ -57,7 +57,7 @@ pub enum McpTransport {
     },
     /// An address (`http` or `https`) that speaks streamable HTTP.
     Http {
-        /// The address.
+        /// URL of the server.
         url: String,
         /// Sent with every request.
         #[serde(default)]
@@ -68,7 +68,7 @@ pub enum McpTransport {
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpTool {
-    /// Its name there.
+    /// Name of the tool on its server.
     pub name: String,
     /// What it does, by its server's words.
     pub description: String,
@@ -92,7 +92,7 @@ pub struct McpToolList {
 /// What a tool said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct McpToolResult {
-    /// Its text.
+    /// Text of the result.
     pub text: String,
     /// Whether the server calls it an error.
     pub failed: bool,
@@ -109,7 +109,7 @@ pub enum McpError {
     /// It could not be started or reached.
     #[error("the MCP server {server} could not be started ({why})")]
     Start {
-        /// Which.
+        /// Name of the server.
         server: String,
         /// What happened, with its last words.
         why: String,
@@ -117,33 +117,33 @@ pub enum McpError {
     /// It ended, and was started again, and ended.
     #[error("the MCP server {server} has ended twice and is not started again ({why}); look at its configuration")]
     ExitedTwice {
-        /// Which.
+        /// Name of the server.
         server: String,
-        /// Its last words.
+        /// Last lines of its standard error.
         why: String,
     },
     /// It ended while it worked on this. Whether it did what was asked is not known.
     #[error("the MCP server {server} ended while it worked on this ({why}); the next call starts it again")]
     Exited {
-        /// Which.
+        /// Name of the server.
         server: String,
-        /// Its last words.
+        /// Last lines of its standard error.
         why: String,
     },
-    /// It refused.
+    /// The server refused the call.
     #[error("the MCP server {server} refused ({why})")]
     Refused {
-        /// Which.
+        /// Name of the server.
         server: String,
-        /// Its words.
+        /// The server's message.
         why: String,
     },
     /// It took too long.
     #[error("the MCP server {server} has not answered within {seconds} s")]
     TimedOut {
-        /// Which.
+        /// Name of the server.
         server: String,
-        /// What was waited.
+        /// Seconds that were waited.
         seconds: u64,
     },
     /// Its answer is larger than [`MAX_RESULT_BYTES`].

@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 /// A file of a model on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DownloadProgress {
-    /// Its name.
+    /// Name of the file.
     pub file: String,
     /// Bytes that are here.
     pub received_bytes: u64,
@@ -63,7 +63,7 @@ pub struct ModelLoadOptions {
     pub onnx_library: Option<PathBuf>,
     /// Whether what is not here yet may be downloaded.
     pub allow_download: bool,
-    /// Told of downloads.
+    /// Called with the progress of downloads.
     pub on_progress: Arc<dyn Fn(DownloadProgress) + Send + Sync>,
     /// Set to give a download up; what came of it stays, and the next one goes on from there.
     pub stop: Arc<AtomicBool>,

@@ -23,7 +23,7 @@ const MAX_MODEL_FILE_BYTES: u64 = 4 << 30;
 /// A model that `fastembed` knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownModel {
-    /// Its name there.
+    /// Name in fastembed's list.
     pub name: String,
     /// Where its files are, as Hugging Face names it.
     pub repository: String,

@@ -12,7 +12,7 @@ pub const ORT_LIBRARY_VAR: &str = "ORT_DYLIB_PATH";
 /// A library that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnnxRuntime {
-    /// Where it lies.
+    /// Path of the library.
     pub path: PathBuf,
     /// Who named it or brought it.
     pub origin: &'static str,

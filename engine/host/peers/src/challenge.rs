@@ -24,7 +24,7 @@ impl ChannelBinding {
 /// First word, of who listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceChallenge {
-    /// Who listens.
+    /// Id of the listening device.
     pub hub: DeviceId,
     /// 32 bytes of chance, in hexadecimal.
     pub nonce: String,
@@ -33,7 +33,7 @@ pub struct DeviceChallenge {
 /// Second word, of who calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChallengeResponse {
-    /// Who calls.
+    /// Id of the calling device.
     pub device: DeviceId,
     /// 32 bytes of chance, in hexadecimal.
     pub nonce: String,
@@ -48,7 +48,7 @@ pub struct ListenerProof {
     pub signature: String,
 }
 
-/// What is signed.
+/// Computes the digest that both sides sign.
 fn challenge_digest(
     role: &[u8],
     hub: DeviceId,
@@ -87,7 +87,7 @@ impl ListenerHandshake {
         Ok(ListenerHandshake { nonce: random_bytes()?, binding })
     }
 
-    /// The first word.
+    /// Returns the first message of the handshake.
     pub fn challenge(&self, key: &DeviceKey) -> DeviceChallenge {
         DeviceChallenge { hub: key.id(), nonce: crate::key::hex(&self.nonce) }
     }

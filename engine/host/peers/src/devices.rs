@@ -10,14 +10,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use store::{ActorId, DevicesDoc};
 pub use store::{DeviceAccess, PairedDevice};
 
-/// The file.
+/// Name of the file with the list of devices.
 const DEVICES_FILE: &str = "devices.automerge";
 /// One writer at a time.
 const DEVICES_LOCK_FILE: &str = "devices.lock";
 /// A longer file is not ours, in bytes.
 const MAX_DEVICES_FILE_BYTES: u64 = 4 << 20;
 
-/// Milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 pub fn now_millis() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -25,15 +25,15 @@ pub const HANDSHAKE_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// What goes over a way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerFrame {
-    /// Ours, as JSON.
+    /// A control message of ours, as JSON.
     Text(String),
-    /// automerge-repo's.
+    /// A message of automerge-repo's protocol.
     Binary(Vec<u8>),
 }
 
 /// A way to another device: frames arrive whole and in order.
 pub trait FrameTransport: Send {
-    /// Sends a frame.
+    /// Sends one frame.
     fn send_frame(&mut self, frame: PeerFrame) -> impl Future<Output = Result<(), String>> + Send;
     /// The next frame; `None` at the end.
     fn next_frame(&mut self) -> impl Future<Output = Option<PeerFrame>> + Send;
@@ -57,7 +57,7 @@ impl ControlMessage {
         ControlMessage::Devices(crate::key::hex(bytes)).to_frame()
     }
 
-    /// As a frame.
+    /// Encodes the message as a frame.
     pub fn to_frame(&self) -> PeerFrame {
         PeerFrame::Text(serde_json::to_string(self).unwrap_or_default())
     }

@@ -23,7 +23,7 @@ const HUB_SILENCE_TIMEOUT: Duration = Duration::from_secs(9);
 /// What becomes of a connection.
 #[derive(Debug)]
 pub enum HubEvent {
-    /// It is there.
+    /// The connection is open.
     Open,
     /// A message has come.
     Message(Vec<u8>),

@@ -60,7 +60,7 @@ impl TryFrom<String> for DeviceId {
     }
 }
 
-/// Bytes in hexadecimal.
+/// Formats bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -119,7 +119,7 @@ impl DeviceKey {
         DeviceId(self.0.verifying_key().to_bytes())
     }
 
-    /// Signs.
+    /// Signs bytes with the device's key.
     pub(crate) fn sign(&self, bytes: &[u8]) -> [u8; 64] {
         self.0.sign(bytes).to_bytes()
     }

@@ -125,7 +125,7 @@ impl LanEndpoint {
         self.endpoint.accept().await.map(IncomingCall)
     }
 
-    /// Closes the door.
+    /// Stops listening and closes all connections.
     pub async fn close(&self) {
         self.endpoint.close().await;
     }
@@ -178,10 +178,10 @@ fn max_frame_bytes(protocol: &[u8]) -> u32 {
     if protocol == PAIRING_ALPN { MAX_PAIRING_FRAME_BYTES } else { MAX_FRAME_BYTES }
 }
 
-/// Somebody calls.
+/// An incoming connection.
 #[derive(Debug)]
 pub struct AcceptedCall {
-    /// Who, proved.
+    /// The caller's device id, proved by its key.
     pub from: DeviceId,
     /// Whether it is to be paired.
     pub is_pairing: bool,

@@ -29,7 +29,7 @@ const FIRST_LINK_ID: u64 = 1 << 40;
 /// What becomes of a connection.
 #[derive(Debug)]
 pub enum LanPeerEvent {
-    /// It is there.
+    /// A connection was opened.
     Open {
         /// How the device is called.
         name: String,
@@ -60,7 +60,7 @@ enum LanConnectionEvent {
 /// Where this device listens, and where it looks for others beside those that it finds.
 #[derive(Clone, Debug)]
 pub struct LanConfig {
-    /// Where it listens.
+    /// Whether and how the device is visible.
     pub visibility: LanVisibility,
     /// Where others may be.
     pub known_addresses: Vec<SocketAddr>,
@@ -134,7 +134,7 @@ impl LanPeers {
         self.send_command(LanPeerCommand::Send { link, bytes });
     }
 
-    /// Ends a connection.
+    /// Closes a connection.
     pub fn close(&self, link: u64) {
         self.send_command(LanPeerCommand::Close { link });
     }

@@ -62,7 +62,7 @@ impl DeviceRights {
 /// How one side introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCard {
-    /// Its key.
+    /// The device's id.
     pub device: DeviceId,
     /// The name that its user gave it.
     pub name: String,
@@ -390,9 +390,9 @@ impl OfferAttempt {
 pub struct Invitation {
     /// Where to call: `wss://host:port`, or `lan` for the local network.
     pub at: String,
-    /// The code.
+    /// The one-time code.
     pub code: String,
-    /// Who answers there.
+    /// Id of the device that answers.
     pub key: DeviceId,
     /// What who uses it may do there, if that is said.
     pub rights: Option<DeviceRights>,

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 type ModelUpdateCallback = Box<dyn Fn(ModelUpdate) + Send>;
 
-/// A line.
+/// Sends events of a model call to the session.
 pub(crate) struct ModelEventSender {
     state: Mutex<EventSenderState>,
     cancelled: Notify,

@@ -42,7 +42,7 @@ pub enum ModelUpdate {
 /// What a test of a provider found: it is there, and takes the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderTestReport {
-    /// Host and port.
+    /// Host and port of the provider.
     pub host: String,
     /// How long that took.
     pub milliseconds: u64,
@@ -71,7 +71,7 @@ pub struct ProviderTimeouts {
     pub first_response_local: Duration,
     /// Silence in the middle of an answer.
     pub stream_idle: Duration,
-    /// A whole answer.
+    /// Time limit for a complete answer.
     pub whole_response: Duration,
     /// A test of a provider.
     pub provider_test: Duration,

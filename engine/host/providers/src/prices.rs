@@ -13,7 +13,7 @@ pub(crate) struct TokenCounts {
     pub(crate) cache_read: u64,
     /// Of these, written into a cache.
     pub(crate) cache_written: u64,
-    /// Written.
+    /// Price of output tokens.
     pub(crate) output: u64,
 }
 

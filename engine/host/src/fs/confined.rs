@@ -71,7 +71,7 @@ impl From<OpenRefusal> for String {
 /// A file inside a folder that access to it never leaves: a volume's, or the workspace's for its trash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConfinedPath {
-    /// The folder.
+    /// The folder that the path stays in.
     pub root: PathBuf,
     /// The path inside it, `/` between its parts.
     pub path: String,

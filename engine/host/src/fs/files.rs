@@ -14,11 +14,11 @@ pub(crate) const TEMPORARY: &str = ".tracebook-";
 
 /// A file as it was found.
 pub(crate) enum FoundFile {
-    /// Text.
+    /// A text file.
     Text(FileText),
     /// Bytes that are not a note's, with the reason.
     Other { stamp: FileStamp, why: String },
-    /// Nothing.
+    /// No file.
     Missing,
 }
 

@@ -24,7 +24,7 @@ pub enum ReplaceOutcome {
     },
     /// Another program wrote to the file. It has that program's bytes; merge ours into them and try again.
     Raced {
-        /// Its bytes.
+        /// The bytes that the file has now.
         theirs: Vec<u8>,
     },
     /// Another program removed the file. It was not made again.

@@ -17,23 +17,23 @@ const MAX_DESCRIPTION_CHARS: usize = 10_000;
 pub enum KernelInquiry {
     /// What could stand at a place.
     Complete {
-        /// The cell's code.
+        /// Code of the cell.
         code: String,
-        /// The place.
+        /// Offset of the caret in the code, in bytes.
         at: usize,
     },
     /// What stands at a place.
     Describe {
-        /// The cell's code.
+        /// Code of the cell.
         code: String,
-        /// The place.
+        /// Offset of the name in the code, in bytes.
         at: usize,
     },
-    /// The variables.
+    /// Lists the kernel's variables.
     Variables,
     /// The values of some variables.
     Values {
-        /// Their names.
+        /// Names of the variables.
         names: Vec<String>,
     },
 }
@@ -41,18 +41,18 @@ pub enum KernelInquiry {
 /// Something that could stand at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionChoice {
-    /// What is written.
+    /// The text to insert.
     pub text: String,
     /// What it is: a word like `function`, or nothing.
     pub kind: String,
 }
 
-/// A variable.
+/// A variable of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelVariable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Its type's name.
+    /// Name of its type.
     pub kind: String,
     /// Its shape or length, in words; empty where it has none.
     pub size: String,
@@ -65,11 +65,11 @@ pub struct KernelVariable {
 pub enum InquiryAnswer {
     /// What could stand there, and the bytes of the code that one of them replaces.
     Choices {
-        /// Where they begin.
+        /// Where the replaced text starts, in bytes.
         from: usize,
-        /// Where they end.
+        /// Where the replaced text ends, in bytes.
         to: usize,
-        /// They.
+        /// The completions, best first.
         choices: Vec<CompletionChoice>,
     },
     /// A description; `None`: nothing is known.

@@ -103,7 +103,7 @@ struct KernelSearch<'a> {
 }
 
 impl KernelSearch<'_> {
-    /// A kernel's folder.
+    /// Reads the kernel spec in a folder.
     fn read(&self, folder: &Path) -> Option<FoundKernel> {
         let name = folder.file_name()?.to_str().filter(|name| is_name(name))?.to_owned();
         let path = folder.join("kernel.json");

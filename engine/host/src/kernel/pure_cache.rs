@@ -23,7 +23,7 @@ pub(crate) const MAX_ENTRY_BYTES: usize = 24 << 20;
 const MAX_TOTAL_BYTES: u64 = 256 << 20;
 /// Entries at once: a folder with very many names is slow.
 const MAX_ENTRIES: usize = 4_096;
-/// The key's file.
+/// Name of the file with the key.
 const KEY_FILE: &str = "key";
 /// A key of a result: a hash in hexadecimal digits.
 const KEY_DIGITS: usize = 64;

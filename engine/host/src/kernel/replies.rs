@@ -34,7 +34,7 @@ struct ExecutionProgress {
     clears: bool,
     failed: bool,
     interrupted: bool,
-    /// When it began.
+    /// When the execution started.
     since: Option<Instant>,
 }
 

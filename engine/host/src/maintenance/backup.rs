@@ -33,15 +33,15 @@ const BACKUP_FORMAT: i64 = 1;
 /// Why there is no backup, or why it was not restored.
 #[derive(Debug)]
 pub enum BackupError {
-    /// The disk.
+    /// An error of the workspace's disk.
     Disk(DiskError),
     /// It would do harm, or cannot be done.
     Refused(String),
     /// A file that belongs to it cannot be read.
     Unreadable {
-        /// The system's words.
+        /// The message of the operating system.
         why: String,
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// It was wished for no longer. Nothing of it is left.
@@ -70,18 +70,18 @@ impl From<DiskError> for BackupError {
 /// How far it is, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupProgress {
-    /// Copied or checked.
+    /// Bytes copied or checked so far.
     pub done: u64,
-    /// Of how many.
+    /// Bytes in total.
     pub total: u64,
 }
 
 /// What a backup holds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BackupSummary {
-    /// How many files.
+    /// Number of files.
     pub files: usize,
-    /// Their bytes.
+    /// Total size in bytes.
     pub bytes: u64,
     /// What could not be copied, or is damaged already.
     pub problems: Vec<String>,
@@ -90,7 +90,7 @@ pub struct BackupSummary {
 #[derive(Debug, Serialize, Deserialize)]
 struct BackupManifest {
     format: i64,
-    /// Milliseconds since 1970.
+    /// When the backup was made, in milliseconds since 1970.
     made: i64,
     mounts: Vec<VolumeMount>,
     problems: Vec<String>,
@@ -99,7 +99,7 @@ struct BackupManifest {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct BackupEntry {
-    /// Inside the backup.
+    /// Path relative to the backup's folder.
     #[serde(with = "path_form")]
     path: PathBuf,
     #[serde(flatten)]

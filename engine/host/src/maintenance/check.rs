@@ -21,7 +21,7 @@ use store::{ActorId, BlobHash, DocId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
-    /// Worth knowing.
+    /// Information that needs no action.
     Note,
     /// Something is not as it should be, and nothing is lost.
     Warning,
@@ -34,7 +34,7 @@ pub enum FindingSeverity {
 pub struct CheckFinding {
     /// How bad it is.
     pub severity: FindingSeverity,
-    /// What is wrong.
+    /// The problem, as a sentence.
     pub what: String,
     /// With what: a path, a document.
     pub place: String,

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct MachineCapability {
     /// `display`, `sandbox`, `kernel`, `model server` or `disk`.
     pub area: &'static str,
-    /// What it is.
+    /// Name of the capability.
     pub name: String,
     /// Whether it is there.
     pub there: bool,

@@ -29,7 +29,7 @@ pub const MAX_SECRET_BYTES: usize = 16 * 1024;
 const LONGEST_FILE: u64 = 4 << 20;
 /// Which names there are.
 const SECRET_NAMES_FILE: &str = "secrets.json";
-/// The encrypted file.
+/// Name of the encrypted file.
 const VAULT: &str = "secrets.sealed";
 /// What opens it where there is no passphrase.
 const SECRETS_KEY_FILE: &str = "secrets.key";
@@ -77,7 +77,7 @@ impl std::fmt::Debug for SecretValue {
 pub enum SecretStore {
     /// A variable of the environment.
     Environment,
-    /// The system's keyring.
+    /// The system's keyring, such as GNOME Keyring.
     Keyring,
     /// The encrypted file, opened by a passphrase.
     Passphrase,
@@ -87,7 +87,7 @@ pub enum SecretStore {
 }
 
 impl SecretStore {
-    /// In words.
+    /// Describes the store for the user.
     pub fn words(self) -> &'static str {
         match self {
             SecretStore::Environment => "the environment",

@@ -18,9 +18,9 @@ const MENTION_CONTEXT_CHARS: usize = 60;
 /// A mention of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlinkedMention {
-    /// In which note.
+    /// The note that contains the mention.
     pub note: DocId,
-    /// Where, in bytes.
+    /// Where the mention starts, in bytes.
     pub at: usize,
     /// As it is written there.
     pub text: String,

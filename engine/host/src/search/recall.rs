@@ -74,9 +74,9 @@ pub struct RecalledPassage {
     pub address: String,
     /// The volume in which that path is.
     pub volume: String,
-    /// The document.
+    /// Document id of the note, session or run.
     pub document: DocId,
-    /// Its title.
+    /// Title of the document.
     pub title: String,
     /// The headings above the passage.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The session answers within a frame; a program that is closing never.
 const SPEND_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks the session.
+/// Asks the session before search spends money.
 pub(super) struct SpendGuard {
     folder: PathBuf,
     inbox: Mailbox,

@@ -308,7 +308,7 @@ impl BlobExchange {
         let _ = self.shelf.chores.send(BlobTask::Place(Box::new(placing)));
     }
 
-    /// It is here.
+    /// Handles an attachment that arrived completely.
     fn came(&mut self, item: VolumeBlob, size: u64) {
         self.is_kept(item, size);
         self.whole.insert(item);

@@ -38,9 +38,9 @@ const NEVER: [&str; 16] = [
     "input", "select", "button", "textarea",
 ];
 
-/// Why nothing came.
+/// Why a page couldn't be fetched.
 enum FetchError {
-    /// A sentence.
+    /// The reason, as a sentence.
     Failed(String),
     /// The user has to be asked first.
     Asks(AccessRequest),
@@ -115,13 +115,13 @@ struct WebRequest {
     sent: WebRequestBody,
 }
 
-/// What is sent.
+/// The request that's sent.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WebRequestBody {
     method: String,
     headers: BTreeMap<String, String>,
-    /// In base64.
+    /// The body in Base64.
     body: Option<String>,
 }
 
@@ -161,7 +161,7 @@ pub(super) fn answer(request: &str, web: &WebAccess) -> Value {
     }
 }
 
-/// What came.
+/// The page that was received.
 struct FetchedPage {
     /// From where, after redirects.
     url: String,

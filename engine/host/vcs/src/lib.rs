@@ -30,7 +30,7 @@ pub enum VcsError {
     /// It would not be right.
     #[error("{0}")]
     Refused(String),
-    /// What libgit2 says.
+    /// An error of libgit2.
     #[error("git failed ({0})")]
     Git(String),
 }
@@ -48,7 +48,7 @@ pub struct Commit {
     pub id: String,
     /// When, in seconds since 1970.
     pub time: i64,
-    /// By whom.
+    /// Name of the author.
     pub author: String,
     /// The first line of its message.
     pub summary: String,
@@ -59,7 +59,7 @@ pub struct Part {
     repository: Repository,
     /// The folder inside the repository's own, `/` between parts; empty if they are the same.
     prefix: String,
-    /// The repository's folder.
+    /// Root folder of the repository.
     top: PathBuf,
 }
 

@@ -20,7 +20,7 @@ use store::sync::blobs::{BlobExtent, PIECE_BYTES, VolumeBlob};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// The stream.
+/// Name of the stream of files.
 const FILES_STREAM: &str = "TRACEBOOK-FILES";
 /// Subjects of pieces, with the volume and the hash behind.
 const PIECES: &str = "tracebook.file.";

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// What is done with one connection once its request was read.
 pub(super) type Reply = Box<dyn Fn(&mut TcpStream) + Send + Sync>;
 
-/// One request.
+/// A request that the test server received.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) line: String,

@@ -28,7 +28,7 @@ const ASIDE: &str = "config.yaml.from-backup";
 /// Where the settings are kept.
 const SETTINGS: &str = "settings";
 
-/// What was restored.
+/// Counts of what was restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreSummary {
     /// The volumes and where they lie now.
