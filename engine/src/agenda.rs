@@ -1,4 +1,4 @@
-//! The tasks of all notes in the order of an agenda: what is late, what is for today, what comes, what has no day.
+//! The agenda: tasks of all notes, grouped into overdue, today, upcoming, and without a day.
 
 use crate::session::Session;
 use store::DocId;
@@ -54,8 +54,8 @@ impl AgendaSlot {
     }
 }
 
-/// The tasks of all volumes that have all of these words (in their text, path or tags), by day, then by priority, then
-/// by place; `all`: also what is done.
+/// Returns the tasks of all volumes that contain all words (in text, path or tags), sorted by day, priority and place.
+/// With `all`, also completed tasks.
 pub fn agenda_tasks(session: &Session, words: &str, all: bool) -> Vec<AgendaEntry> {
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let mut found = Vec::new();

@@ -11,11 +11,11 @@ use text::text_edit::TextEdit;
 
 /// A block that has grown past this many bytes is cut: each change of another device costs time by its block's length.
 pub(crate) const MAX_BLOCK_BYTES: usize = 8_192;
-/// The same where others may be typing in it. What they type into a part that is cut off here, before they know of it,
-/// stays with the block that the part was cut from: it is kept, but stands in another place. So it is done rarely.
+/// The limit while others may be typing in the block. Text that they type into a part before they learn that it was
+/// split off stays in the original block: it's kept, but ends up in another place. So such splits are rare.
 pub(crate) const MAX_SHARED_BLOCK_BYTES: usize = 32_768;
 
-/// Operations under way on a list of blocks: each is performed as soon as it is decided.
+/// Operations on a list of blocks, each applied as soon as it's decided.
 pub(crate) struct BlockEdits<'a> {
     blocks: &'a mut Vec<Block>,
     /// Whether all of it is one cell: a script.
@@ -41,9 +41,8 @@ impl<'a> BlockEdits<'a> {
         self.ops
     }
 
-    /// Edits that are made together: in order, at offsets of the text as it is, none touching another. A whole cell
-    /// that is gone from where it was and stands elsewhere has moved: it stays the block that it is, and its outputs go
-    /// along.
+    /// Applies several edits at once: in ascending order, at offsets of the current text, not touching each other. A
+    /// whole cell that disappears in one place and appears in another has moved: it keeps its block and its outputs.
     pub(crate) fn apply_edits(&mut self, splices: &[TextEdit]) {
         let leaving = self.leaving_cells(splices);
         let before = self.ops.len();
@@ -55,7 +54,7 @@ impl<'a> BlockEdits<'a> {
         }
     }
 
-    /// The cells of which something goes, where lines come in the same edits or there are several: block and source.
+    /// Returns cells that lose text, if the same edits insert lines or there are several cells: block and source.
     fn leaving_cells(&self, splices: &[TextEdit]) -> Vec<(BlockId, String)> {
         let deletes = splices.iter().any(|splice| splice.delete > 0);
         if !deletes || (splices.len() < 2 && !splices.iter().any(|splice| splice.insert.contains('\n'))) {
@@ -80,7 +79,7 @@ impl<'a> BlockEdits<'a> {
             |id: BlockId, plan: &Self| plan.block_index(id).map_or("", |at| plan.blocks[at].text.as_str()).to_owned();
         let free: BTreeSet<BlockId> = self.ops[from..].iter().map(NoteOp::block_id).collect();
         let mut free: Vec<BlockId> = free.into_iter().collect();
-        // Who has its source still, or a source that was its own before, is no moved one.
+        // A cell that keeps its source, or gets back an earlier one, hasn't moved.
         let (stay, mut moved): (Vec<_>, Vec<_>) =
             leaving.into_iter().partition(|(id, source)| text(*id, self).trim_end() == source);
         free.retain(|id| stay.iter().all(|(other, _)| other != id));
@@ -115,7 +114,7 @@ impl<'a> BlockEdits<'a> {
         let touched: BTreeSet<BlockId> = self.ops.iter().map(NoteOp::block_id).collect();
         let is_empty =
             |id: BlockId, plan: &Self| plan.block_index(id).is_some_and(|at| plan.blocks[at].text.is_empty());
-        // What was deleted may have come before it went.
+        // Deleted text may have been inserted by an earlier splice.
         let cells: Vec<BlockId> = if touched.iter().any(|id| is_empty(*id, self)) {
             self.blocks.iter().map(|block| block.id).collect()
         } else if self.ops.iter().any(|op| matches!(op, NoteOp::Insert { .. })) {
@@ -135,7 +134,7 @@ impl<'a> BlockEdits<'a> {
         }
     }
 
-    /// Replaces `delete` bytes at `at` by `insert`. The range must lie inside the note, on character boundaries.
+    /// Replaces `delete` bytes at `at` with `insert`. The range must be inside the note, on character boundaries.
     pub(crate) fn replace_range(&mut self, at: usize, delete: usize, insert: &str) {
         let mut touched: Vec<BlockId> = Vec::new();
         let mut rest = delete;
@@ -171,17 +170,17 @@ impl<'a> BlockEdits<'a> {
         }
     }
 
-    /// Whether a text that is put right before a block is no part of it: the block is a cell, and stays the same one.
-    /// Its id, and with it its outputs, must not go to a cell that came before it.
+    /// Whether text inserted right before a block stays outside of it: the block is a cell and remains the same one.
+    /// Its id and outputs must not go to a cell inserted before it.
     fn stays_outside_cell(&self, index: usize, insert: &str) -> bool {
         let Some(block) = self.blocks.get(index).filter(|_| insert.ends_with('\n')) else { return false };
         markdown::parse_cell(&block.text).is_some()
             && markdown::cell_ranges(&format!("{insert}{}", block.text)).iter().any(|cell| cell.start == insert.len())
     }
 
-    /// After edits from outside, where a fence can have come to stand around several blocks: makes every cell of the
-    /// whole text one block. A block that looks like a cell but stands inside something larger is made part of that,
-    /// unless `restore_moved_cells` says that it has outputs to lose.
+    /// After outside edits, when a fence may surround several blocks: makes every cell of the whole text one block. A
+    /// block that looks like a cell but is inside a larger one becomes part of it, unless `restore_moved_cells` reports
+    /// outputs that would be lost.
     pub(crate) fn normalize_cells(&mut self, keep: impl Fn(BlockId) -> bool) {
         let text: String = self.blocks.iter().map(|block| block.text.as_str()).collect();
         for range in markdown::cell_ranges(&text) {
@@ -244,7 +243,7 @@ impl<'a> BlockEdits<'a> {
                 continue;
             }
             let (last, _) = self.locate(around.end - 1, true);
-            // From where a block and a piece begin together: then it reads by itself as it does in the whole.
+            // Start where block and segment start together, so that the block parses alone as it does in the whole.
             let (mut first, mut offset) = self.locate(around.start, true);
             while offset > 0 {
                 let begins = around.start - offset;
@@ -289,7 +288,8 @@ impl<'a> BlockEdits<'a> {
             }
             start = end;
         }
-        // At the very end: behind a cell's closing fence a new block begins, anything else goes on.
+        // At the end of the note, text after a cell's closing fence starts a new block; other text extends the last
+        // block.
         let length = self.blocks.get(last).map_or(0, |block| block.text.len());
         (last, length)
     }

@@ -1,7 +1,7 @@
 //! The one table of commands: menu, palette, key map, command line, completions and manual are made from it.
 //!
-//! An entry says what a command is called and where it can be reached, never what it does: that is the session's
-//! ([`crate::Command`]) or, for what only concerns the view, the window's.
+//! An entry says what a command is called and how to reach it. Its behavior is in the session ([`crate::Command`]) or,
+//! if it concerns only the view, in the window.
 
 mod command_id;
 mod notes;
@@ -18,7 +18,7 @@ pub struct CommandInfo {
     pub id: CommandId,
     /// What menu and palette show.
     pub title: &'static str,
-    /// What it does, in one sentence.
+    /// Help text: one sentence.
     pub help: &'static str,
     /// Its keys in the window, first the one that is shown. `Ctrl` is the command key on macOS.
     pub keys: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! Facts from the world: the other half of [`crate::Input`]. They enter by the same door as the user's wishes.
+//! Events: what happened outside the session, the other half of [`crate::Input`].
 
 pub use crate::records::files::FileStamp;
 
@@ -232,7 +232,7 @@ pub enum Event {
     },
     /// The context of a message was read.
     Gathered {
-        /// The run that asked for it.
+        /// The run that requested it.
         run: DocId,
         /// Passages: where each is from, and its text.
         found: Vec<(String, String)>,
@@ -394,7 +394,7 @@ pub struct WorkspaceStart {
     pub shares: crate::records::sync::SyncShares,
     /// The sync log: milliseconds since 1970, and a line.
     pub sync_log: Vec<(i64, String)>,
-    /// What is known about other devices.
+    /// Saved state of other devices.
     pub sync_kept: crate::records::sync::SavedSyncState,
     /// Rules made by the user's decisions.
     pub rules: Vec<agent::policy::PolicyRule>,
@@ -533,7 +533,7 @@ pub struct NoteContent {
     pub adopted: bool,
     /// Journal records that aren't part of a change yet.
     pub records: Vec<JournalRecord>,
-    /// What is known of its file.
+    /// The stored row of its file.
     pub row: Option<FileRow>,
     /// The file's content now; `None` if it doesn't exist; `Err` if it can't be read or isn't text.
     pub file: Result<Option<FileText>, String>,

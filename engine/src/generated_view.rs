@@ -37,7 +37,7 @@ pub struct AgentView {
 pub enum ViewNode {
     /// Nodes below each other.
     Column(Vec<ViewNode>),
-    /// Nodes beside each other.
+    /// Nodes side by side.
     Row(Vec<ViewNode>),
     /// Text with values in it.
     Text {
@@ -168,14 +168,14 @@ pub enum FieldInput {
     Choice(Vec<String>),
 }
 
-/// What a button asks for. The policy decides of it as of what an agent asks.
+/// The action of a button. The policy checks it like an agent's call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ButtonAction {
     /// Calls a tool; the policy decides about it.
     Tool {
         /// Name of the tool.
         name: String,
-        /// What it is given.
+        /// Arguments of the call.
         arguments: Map<String, Value>,
     },
     /// Runs one of [`BUTTON_COMMANDS`].
@@ -203,7 +203,7 @@ pub fn find_view(text: &str, wanted: BlobHash) -> Option<&str> {
     sources.find(|source| source_hash(source) == wanted)
 }
 
-/// A note's text with each view as what it says: words, tables, and what its controls are set to.
+/// Returns a note's text with each view replaced by its content: text, tables, and the values of controls.
 pub fn text_with_views(text: &str) -> String {
     if !text.contains(VIEW_LANGUAGE) {
         return text.to_owned();
@@ -329,7 +329,7 @@ impl AgentView {
         said
     }
 
-    /// The same as Markdown: what it says, and what its controls are set to.
+    /// Converts the view to Markdown: its text, and the values of its controls.
     pub fn to_markdown(&self, values: &ViewValues) -> String {
         let mut out = String::new();
         if !self.title.is_empty() {
@@ -377,7 +377,7 @@ impl AgentView {
 }
 
 impl ButtonAction {
-    /// What is asked for, in words.
+    /// Describes the action for the user.
     pub fn describe(&self) -> String {
         match self {
             ButtonAction::Command(id) => {

@@ -60,7 +60,7 @@ impl KeymapPreset {
         KeymapPreset::Jupyter,
     ];
 
-    /// What it is called.
+    /// Returns the preset's name.
     pub fn name(self) -> &'static str {
         match self {
             KeymapPreset::Tracebook => "Tracebook",
@@ -104,7 +104,7 @@ pub fn effective_keymap(settings: &Settings) -> BTreeMap<CommandId, Vec<String>>
     map
 }
 
-/// Commands that have lost a key to one to which the user gave it: which, the key, and the command that has it now.
+/// Returns commands whose key was assigned to another command: command, key, and the command that has it now.
 pub fn overridden_keys(settings: &Settings) -> Vec<(CommandId, String, CommandId)> {
     let now = effective_keymap(settings);
     let before = effective_keymap(&Settings { keys: BTreeMap::new(), ..settings.clone() });

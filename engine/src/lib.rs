@@ -1,8 +1,9 @@
 //! What runs: the session, decided purely.
 //!
-//! This crate does not know that files, threads, processes, clocks or windows exist. [`Session::apply`] is the only way
-//! state changes: a [`Command`] (a user's wish) or an [`Event`] (a fact from the world) goes in, [`Effect`]s (work for
-//! the host) or a [`CommandError`] come out. Time and randomness are arguments, so every run can be replayed.
+//! This crate doesn't know that files, threads, processes, clocks or windows exist. [`Session::apply`] is the only way
+//! state changes: a [`Command`] (a request of the user) or an [`Event`] (something that happened outside) goes in,
+//! [`Effect`]s (work for the host) or a [`CommandError`] come out. Time and randomness are arguments, so every run can
+//! be replayed.
 
 pub mod agenda;
 mod block_edits;

@@ -1,6 +1,6 @@
-//! Notices: what happened that others may want to know of, as typed events with numbers. The session publishes them
-//! in one place ([`crate::Session::notices`]); whoever looks (the window, `--json` streams) remembers the last number
-//! and reads on. They are no state: what is to last stands in documents.
+//! Notices: events that others may want to know about, typed and numbered. The session publishes them in one place
+//! ([`crate::Session::notices`]). A reader (the window, `--json` streams) remembers the last number it read. Notices
+//! aren't state: what must last is in documents.
 
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -155,7 +155,7 @@ impl RecentNotices {
 }
 
 impl Notice {
-    /// Returns whether the user should hear of it: nobody asked for it just now.
+    /// Returns whether the user should hear of it, because it isn't the direct result of a request.
     pub fn is_news(&self) -> bool {
         match self {
             Notice::BudgetLow { .. } | Notice::Scheduled { .. } | Notice::Skipped { .. } | Notice::Stopped { .. } => {

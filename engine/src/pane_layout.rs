@@ -1,4 +1,4 @@
-//! Which notes are open beside and behind one another: what a window keeps of its tabs and splits.
+//! Arrangement of open notes: the tabs and splits that a window saves.
 
 use serde::{Deserialize, Serialize};
 use store::DocId;

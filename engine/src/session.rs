@@ -1,4 +1,4 @@
-//! The one door: all state, and [`Session::apply`], the only way it changes.
+//! The session: all state, and [`Session::apply`], the only way it changes.
 
 mod apply_context;
 mod cells;
@@ -73,7 +73,7 @@ use store::disk::RowWrite;
 use store::{ActorId, DocId, RunDevice};
 use text::time::UnixMillis;
 
-/// What goes through the door.
+/// An input of [`Session::apply`].
 #[derive(Debug)]
 pub enum SessionInput {
     /// A request of the user.
@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// The one door. `now` and `rng` are all that this needs of the world.
+    /// The only entry point. `now` and `rng` are the only inputs besides `input`.
     ///
     /// # Errors
     /// [`CommandError`] when the wish cannot be fulfilled; the state is as before then. Facts are never rejected.
@@ -433,7 +433,7 @@ impl Session {
         }
     }
 
-    /// Sends writes on their way to the disk. `mirror`: once they are there, the note's file may follow.
+    /// Sends writes to the disk. `mirror`: once they're there, the note's file may be written.
     pub(in crate::session) fn append_writes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -495,8 +495,7 @@ impl Session {
             && self.notes.values().all(|note| !note.is_ahead_of_file() && note.unsaved_outputs.is_empty())
     }
 
-    /// Whether it is known of all notes what they hold that others refer to, but of those whose file cannot be written:
-    /// nobody knows when that ends.
+    /// Whether all notes are indexed, except those whose file can't be written: nobody knows when that ends.
     pub fn is_indexed(&self) -> bool {
         let stuck = |note: &DocId| self.notes.get(note).is_some_and(|note| note.file.trouble.is_some());
         self.volumes.values().all(|volume| volume.known && volume.is_linked() && volume.unindexed.iter().all(stuck))
@@ -522,7 +521,7 @@ impl Session {
         self.notes.values()
     }
 
-    /// Where a file lies: its volume and the path inside.
+    /// Returns a file's volume and its path in the volume.
     pub fn locate_file(&self, file: DocId) -> Option<(DocId, &str)> {
         self.file_locations.get(&file).map(|(volume, path)| (*volume, path.as_str()))
     }

@@ -13,7 +13,7 @@ use text::python_scope::CellNames;
 /// What happens to the cells that depend on one that runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Reactivity {
-    /// Nothing; only a change of a cell's own code is told.
+    /// Nothing runs automatically; only changes of a cell's own code are shown.
     Manual,
     /// They are marked as stale.
     #[default]
@@ -55,7 +55,7 @@ impl Reactivity {
 pub enum StaleReason {
     /// Its code has changed since it ran.
     Code,
-    /// A cell that this name comes from has changed, run anew or failed since.
+    /// A cell that this name comes from has changed, run again or failed since.
     Input(String),
     /// This name came from a cell below.
     Below(String),
@@ -82,7 +82,7 @@ pub(crate) struct HeldName {
     pub(crate) cell: BlockId,
 }
 
-/// The cells of a note and what is known of their results.
+/// The cells of a note and the state of their results.
 #[derive(Debug, Default)]
 pub(crate) struct CellStaleness {
     pub(crate) cells: Vec<BlockId>,
@@ -161,8 +161,8 @@ impl Note {
         self.kind == store::FileKind::Note && self.block(cell).is_some_and(|block| markdown::is_pure_cell(&block.text))
     }
 
-    /// Of a cell that says that it is pure: the names that it is made of, and those that it binds. `None`: it does not,
-    /// or they cannot be known.
+    /// For a cell marked as pure: the names that it reads and those that it assigns. `None` if it isn't pure, or if
+    /// they can't be determined.
     pub(crate) fn pure_names(&self, cell: BlockId) -> Option<(Vec<String>, Vec<String>)> {
         let block = self.block(cell).filter(|_| self.is_declared_pure(cell))?;
         let fresh = self.cell_staleness();
@@ -274,7 +274,7 @@ impl Note {
         uses.filter_map(|name| Some((name.clone(), self.held.get(name)?.by.clone()))).collect()
     }
 
-    /// The cells that are to run when these are asked for, in the note's order.
+    /// Returns the cells to run for a request for these, in the note's order.
     pub(crate) fn plan_cells(&self, asked: &[BlockId]) -> Vec<BlockId> {
         let fresh = self.cell_staleness();
         let place = |cell: &BlockId| fresh.cells.iter().position(|other| other == cell);
@@ -286,7 +286,7 @@ impl Note {
             self.held.get(name).map(|held| held.by.as_slice()).unwrap_or_default() == ids.unwrap_or_default()
         };
         let ran = |cell: usize| self.executions.contains_key(&fresh.cells[cell]);
-        // What is stale already comes along, where nothing must run for it that somebody may still be writing.
+        // Stale cells run too, unless that would run a cell that the user may still be writing.
         let open = |cell: &usize| {
             let run = self.executions.contains_key(&fresh.cells[*cell]);
             !run || fresh.stale.get(&fresh.cells[*cell]) == Some(&StaleReason::Code)
@@ -301,8 +301,8 @@ impl Note {
         plan.into_iter().map(|cell| fresh.cells[cell]).collect()
     }
 
-    /// Names that the kernel holds and a cell must not see: of cells that are gone, of code that no longer binds them,
-    /// and where a note runs by itself those that only a cell below binds.
+    /// Names that the kernel holds and a cell must not see: of deleted cells, of code that no longer assigns them, and
+    /// in notes that run automatically those that only a later cell assigns.
     pub(crate) fn outdated_names(&self, fresh: &CellStaleness, at: usize) -> Vec<String> {
         let strict = self.reactivity == Reactivity::Automatic;
         let cell = fresh.cells[at];

@@ -57,8 +57,8 @@ impl UndoHistory {
         }
     }
 
-    /// Notes edits that were made at once, from the last place in the note to the first. Typing on in all of these
-    /// places goes on with the same step.
+    /// Records simultaneous edits, from the last place in the note to the first. Further typing in all of these places
+    /// extends the same step.
     pub(crate) fn record_all(&mut self, now: UnixMillis, changes: Vec<UndoChange>) {
         let count = changes.len();
         if count == 1 {
@@ -137,8 +137,8 @@ impl UndoHistory {
         }
     }
 
-    /// Carries all steps through an edit that somebody else made. A step that the edit cuts into cannot be taken back
-    /// exactly and is dropped, with all that lies behind it.
+    /// Adjusts all steps to an edit of another author. A step that the edit cuts into can't be undone exactly and is
+    /// dropped, with all older ones.
     pub(crate) fn rebase_steps(&mut self, at: usize, delete: usize, insert: usize) {
         for (list, redo) in [(&mut self.done, false), (&mut self.undone, true)] {
             // From the newest to the oldest, the foreign edit is carried to the text as it was before each step.
@@ -168,7 +168,7 @@ fn inverse(change: &UndoChange) -> UndoChange {
     UndoChange { at: change.at, removed: change.inserted.clone(), inserted: change.removed.clone() }
 }
 
-/// Whether `next_change` goes on with `last`: typing on without a new line, or deleting on.
+/// Whether `next_change` extends `last`: typing without a new line, or deleting in sequence.
 fn is_continuation(last: &UndoChange, next: &UndoChange) -> bool {
     if next.removed.is_empty() {
         last.removed.is_empty()

@@ -31,7 +31,7 @@ macro_rules! command_table {
         }
 
         impl CommandId {
-            /// The text that stands for the command in settings and files: `area.verb`.
+            /// Returns the id used in settings and files: `area.verb`.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(CommandId::$id => command_text!($row),)*

@@ -5,17 +5,17 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use text::properties::{self, Property, PropertyKind};
 
-/// A table shows so many rows, columns, and letters of a cell.
+/// Limits of a table: rows, columns, and characters of a cell.
 const MAX_GRID_ROWS: usize = 500;
 const MAX_GRID_COLUMNS: usize = 30;
 const MAX_GRID_CELL_CHARS: usize = 200;
-/// A plot shows so many curves of so many points.
+/// Limits of a plot: curves, and points of a curve.
 const MAX_PLOT_CURVES: usize = 12;
 const MAX_CURVE_POINTS: usize = 10_000;
 /// Points that are written where nothing can be drawn.
 const MAX_MARKDOWN_POINTS: usize = 50;
 
-/// What is known of a note and its kernel.
+/// The values that a view can use, of a note and its kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewValues {
     /// Properties of the note.
@@ -55,7 +55,7 @@ impl ViewValues {
         pieces.iter().map(piece).collect()
     }
 
-    /// What a property is set to, in words.
+    /// Returns a property's value as text.
     pub(super) fn property_text(&self, property: &str) -> String {
         self.properties.get(property).map_or_else(|| "\u{2013}".to_owned(), |value| escape_markdown(&value_text(value)))
     }
@@ -87,7 +87,7 @@ pub(super) fn note_properties(text: &str) -> BTreeMap<String, Value> {
     read.iter().map(|one| (one.key.clone(), property_value(one))).collect()
 }
 
-/// A number in words, with no more places than it needs.
+/// Formats a number without trailing zeros.
 fn format_number(number: f64) -> String {
     let size = number.abs();
     if number.fract() == 0.0 && size < 1e15 {
@@ -99,7 +99,7 @@ fn format_number(number: f64) -> String {
     format!("{number:.6}").trim_end_matches('0').to_owned()
 }
 
-/// A value in words, in one line.
+/// Formats a value on one line.
 pub fn value_text(value: &Value) -> String {
     let text = match value {
         Value::Null => "\u{2013}".to_owned(),
@@ -125,7 +125,7 @@ pub fn value_text(value: &Value) -> String {
     short
 }
 
-/// Words as they stand, also where Markdown would make more of them.
+/// Escapes characters that Markdown would interpret.
 pub(super) fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -249,7 +249,7 @@ impl WordGrid {
 pub struct PlotCurves {
     /// Values along x.
     pub x: Vec<f64>,
-    /// What stands along x where that is words; as many as numbers.
+    /// Labels along x if the values are text; one for each number.
     pub labels: Vec<String>,
     /// Along y: a name and its numbers.
     pub y: Vec<(String, Vec<f64>)>,

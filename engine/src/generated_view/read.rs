@@ -1,4 +1,4 @@
-//! Views read: JSON that claims to be one. What is not known is refused, in a sentence that says where it stands.
+//! Parses views from JSON. Unknown keys and values are rejected with a sentence that names the place.
 
 use super::{
     AgentView, BUTTON_COMMANDS, ButtonAction, FieldInput, FormField, MAX_VIEW_BYTES, MAX_VIEW_DEPTH, MAX_VIEW_NODES,
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 const MAX_VIEW_TEXT_BYTES: usize = 4_000;
 /// A name of a property or a variable, in bytes.
 const MAX_VIEW_NAME_BYTES: usize = 100;
-/// Values that stand in a view itself.
+/// Limits of values written in a view itself.
 const MAX_VIEW_ROWS: usize = 500;
 /// Fields of a form, columns of a table, choices of a field.
 const MAX_VIEW_PARTS: usize = 50;
 
-/// What is read of an object: each key once, and none that nobody asked for.
+/// Reads the fields of a JSON object and rejects unknown ones.
 struct ViewObject<'a> {
     at: &'a str,
     what: &'a str,
@@ -30,7 +30,7 @@ impl<'a> ViewObject<'a> {
         Ok(ViewObject { at, what, fields })
     }
 
-    /// Nothing else may stand in it.
+    /// Rejects all other keys.
     fn reject_unknown_keys(&self, known: &[&str]) -> ReadResult<()> {
         match self.fields.keys().find(|key| !known.contains(&key.as_str())) {
             Some(other) => {

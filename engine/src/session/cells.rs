@@ -1,4 +1,4 @@
-//! Cells: what is asked of a note's kernel, what it answers, and how it is kept.
+//! Cells: requests to a note's kernel, its answers, and how they're stored.
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase, code_hash};
@@ -16,7 +16,7 @@ const INTERRUPT_GRACE_MS: i64 = 700;
 /// A kernel of the user's own may hold what took hours to make: it has longer, and is killed at once when it is asked
 /// to stop a second time.
 const JUPYTER_INTERRUPT_GRACE_MS: i64 = 5_000;
-/// A cell that says nothing else is stopped after so many seconds.
+/// Default time limit of a cell, in seconds.
 const DEFAULT_CELL_TIMEOUT_SECS: u64 = 30;
 /// Outputs of a running cell are kept at most this often, in milliseconds.
 pub(super) const OUTPUT_SAVE_INTERVAL_MS: i64 = 1_000;
@@ -198,7 +198,7 @@ impl Session {
             if let Some(allowed) = note.bound.remove(&cell)
                 && allowed != BlobHash::of(code.as_bytes()).to_string()
             {
-                // What an agent was allowed to run is not what stands there now; nothing behind it runs either.
+                // The agent's approval was for other code; later cells don't run either.
                 note.queue.push_front(cell);
                 cancel_queue(note);
                 return;

@@ -57,8 +57,8 @@ impl Session {
         Ok(())
     }
 
-    /// Ends a kernel whose walls are not those that are granted now. Whether it does: then what waits goes on once it
-    /// is gone.
+    /// Ends a kernel whose sandbox doesn't match the current grant. Returns whether it does; then waiting cells run
+    /// once it has ended.
     pub(super) fn end_kernel_with_stale_grant(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let granted = self.kernel_grant(id);
         let Some(note) = self.notes.get_mut(&id) else { return false };

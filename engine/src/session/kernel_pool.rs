@@ -1,14 +1,14 @@
-//! The kernel in reserve: a process that has started before it is needed, so that the first cell of the note that is
-//! looked at does not wait. It runs in the note's folder, which its sandbox is built around, and holds nothing yet.
+//! The spare kernel: a process started in advance, so that the first cell of the open note doesn't wait. It runs in the
+//! note's folder, which its sandbox is built for, and holds no state yet.
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::Session;
 
-/// Who leafs through notes starts none: milliseconds that one is looked at.
+/// How long a note must be open before a spare kernel is started, so that browsing starts none.
 const WARM_KERNEL_DELAY_MS: i64 = 300;
-/// One that nobody has needed for so long, in milliseconds, is given back.
+/// How long an unused spare kernel is kept, in milliseconds.
 const WARM_KERNEL_LIFETIME_MS: i64 = 600_000;
 
 impl Session {

@@ -37,7 +37,7 @@ impl Session {
         &self.kernels
     }
 
-    /// How often they have been looked for.
+    /// Returns how often kernels were searched.
     pub fn kernel_searches(&self) -> u64 {
         self.kernel_searches
     }
@@ -47,7 +47,7 @@ impl Session {
         self.kernel_searches += 1;
     }
 
-    /// Where a note names a kernel of the user's it is looked for: its language says which cells it runs.
+    /// Searches for the Jupyter kernel that a note names, because its language decides which cells it runs.
     pub(super) fn find_named_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let named = self.notes.get(&id).is_some_and(|note| note.kernel_name().is_some());
         if named && self.kernel_searches == 0 {
@@ -127,7 +127,8 @@ impl Session {
         Ok(())
     }
 
-    /// Ends a kernel that is not the one that the note names. Whether it does: then what waits goes on once it is gone.
+    /// Ends a kernel that isn't the one the note names. Returns whether it does; then waiting cells run once it has
+    /// ended.
     pub(super) fn change_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let Some(note) = self.notes.get_mut(&id) else { return false };
         let other = note.kernel == KernelPhase::Idle && note.kernel_is.as_deref() != note.kernel_name();
@@ -166,7 +167,7 @@ impl Session {
         Ok(())
     }
 
-    /// A cell takes back what it has shown so far.
+    /// Clears the outputs of a running cell.
     pub(super) fn clear_outputs(&mut self, id: DocId, execution: ExecutionId) {
         if let Some(current) = self.current_execution(id, execution) {
             current.outputs.clear();

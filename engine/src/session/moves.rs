@@ -38,8 +38,8 @@ impl Session {
         }
     }
 
-    /// The same because of what others did. Links are left alone: whoever renamed a file has written them anew, and if
-    /// two devices did that, what they wrote would stand there twice.
+    /// Moves files because another device did. Links are left alone: the other device has updated them already, and a
+    /// second update would duplicate the text.
     pub(super) fn move_for_remote(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -164,7 +164,7 @@ impl Session {
             Some((stem, ending)) if !ending.contains('/') => (stem, format!(".{ending}")),
             _ => (wanted.as_str(), String::new()),
         };
-        // What came into its place meanwhile stays.
+        // A file that took its place meanwhile stays.
         let numbered = (2_u32..).map(|number| format!("{stem} {number}{ending}"));
         let free = std::iter::once(wanted.clone()).chain(numbered).find(|path| !volume.files.contains_key(path));
         let to = FileLocation::Path(free.unwrap_or(wanted));
@@ -230,7 +230,7 @@ impl Session {
         volume.files.get(path).cloned().ok_or_else(|| CommandError(format!("there is no file {path}")))
     }
 
-    /// Says on disk what is to be done. `relinks`: what is to be written beyond what the links need; `None`: nothing.
+    /// Records the move on disk. `relinks`: text changes besides those that the links need; `None`: none.
     fn begin_move(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -284,7 +284,7 @@ impl Session {
         self.append_writes(turn, writes, None);
         for file in &files {
             self.end_burst(turn, file.row.id);
-            // It is moved once it is there, and deleted once all of it is.
+            // A note is moved once its file is written, and deleted once all its changes are.
             let now = |note: &&mut Note| file.to == FileLocation::Trash || note.file.is_new_file();
             if let Some(note) = self.notes.get_mut(&file.row.id).filter(now) {
                 note.file.due = note.file.due.map(|_| turn.now);
@@ -358,7 +358,7 @@ impl Session {
         self.pending_move = Some(moving);
     }
 
-    /// Where a file lies on this device.
+    /// Returns the path of a location on this device.
     pub(super) fn resolve_location(&self, row: &FileRow, spot: &FileLocation) -> Option<PathBuf> {
         match spot {
             FileLocation::Path(path) => Some(self.volumes.get(&row.volume)?.root.as_ref()?.join(path)),
@@ -447,7 +447,7 @@ impl Session {
                     };
                     self.sync_files_changed(row.volume, &[(row.id, entry)]);
                 }
-                // In one commit: what the disk knows of the files, and what others are told.
+                // One commit: the rows of the files, and the volume's document for other devices.
                 writes.extend(volume.map(|volume| self.volume_doc_writes(turn, volume)).unwrap_or_default());
                 self.append_writes(turn, writes, None);
                 self.pending_move = (!moving.relinks.is_empty()).then_some(moving);
@@ -476,7 +476,7 @@ impl Session {
         }
     }
 
-    /// Notes what can be taken back now; `None`: what was done last has been.
+    /// Records the move that can be undone next; `None` if the last one was undone.
     fn remember_move(&mut self, done: Option<CompletedMove>) -> RowWrite {
         match done {
             Some(done) => self.undoable_moves.push(done),
@@ -498,7 +498,7 @@ impl Session {
         json_write(UNDO_MOVES_KEY.to_owned(), &kept)
     }
 
-    /// Links are written anew, and no file moves.
+    /// Updates links without moving a file.
     pub(super) fn begin_relinks(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -536,7 +536,7 @@ impl Session {
         self.cancel_relinks(volume, relinks);
     }
 
-    /// Notes of a volume are not written anew: what they hold is as it was.
+    /// Cancels link updates in a volume; its notes stay unchanged.
     pub(super) fn cancel_relinks(&mut self, volume: DocId, relinks: &BTreeMap<DocId, Vec<LinkRewrite>>) {
         let Some(volume) = self.volumes.get_mut(&volume) else { return };
         for (note, relinks) in relinks {
@@ -556,7 +556,7 @@ impl Session {
         let made = *made == Some(true);
         let (id, volume_id) = (row.id, row.volume);
         let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
-        // What happened since it was said (a write that ended) is in the row as it is now.
+        // The current row includes later events, such as a finished write.
         let mut row = match from {
             FileLocation::Path(path) => volume.files.get(path).filter(|now| now.id == id).cloned(),
             FileLocation::Trash => None,
@@ -613,7 +613,7 @@ impl Session {
         }
     }
 
-    /// What waited for the end of a move goes on.
+    /// Resumes work that waited for the end of a move.
     fn resume_file(&mut self, turn: &mut ApplyContext<'_>, file: &FileMove) {
         let id = file.row.id;
         if file.from == FileLocation::Trash && file.row.kind.is_text() {
@@ -704,12 +704,12 @@ impl Session {
         }
     }
 
-    /// A move that is under way: files first, then links.
+    /// Returns the pending move: files first, then links.
     pub fn pending_move(&self) -> Option<&PendingMove> {
         self.pending_move.as_ref()
     }
 
-    /// What lies in the trash.
+    /// Returns the files in the trash.
     pub fn trash(&self) -> impl Iterator<Item = (DocId, &TrashedFile)> {
         self.trash.iter().map(|(file, trashed)| (*file, trashed))
     }

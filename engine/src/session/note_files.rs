@@ -65,8 +65,8 @@ impl Session {
                 }
             }
             Ok(None) => {
-                // Removed by another program: the note keeps its text, and typing makes the file again. Should it come
-                // back, the text that both had last still tells what has changed in it.
+                // Another program removed the file: the note keeps its text, and typing creates the file again. If the
+                // file comes back, the last common text still shows what has changed in it.
                 if note.file.stamp.take().is_some() {
                     note.file.gone = true;
                 }
@@ -106,7 +106,7 @@ impl Session {
         Some(marks_write(id, &side.marks))
     }
 
-    /// The same for the note's text as it is, all of which is part of the document.
+    /// Marks the note's current text, all of which is in the document.
     pub(super) fn mark_current_text(&mut self, id: DocId) -> Option<RowWrite> {
         let note = self.notes.get(&id)?;
         let mark = FileMark { hash: BlobHash::of(note.text().as_bytes()), heads: doc_heads(&note.doc), text: None };
@@ -115,7 +115,7 @@ impl Session {
 
     /// Takes the file's text over into the note; afterwards that text is what both have in common.
     pub(super) fn merge_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: FileText) {
-        // What was typed until now is a change of its own: the history tells it from what another program wrote.
+        // Text typed so far becomes a separate change, so that the history can tell it from the other program's.
         self.end_burst(turn, id);
         // Set first: what says that this version of the file is ours must not be forgotten with the next change.
         if let Some(note) = self.notes.get_mut(&id) {
@@ -145,7 +145,7 @@ impl Session {
         }
     }
 
-    /// The file's row as it is, with the heads that stand for it.
+    /// Returns the file's row with the document's heads at that text.
     pub(super) fn row_with_heads(&mut self, id: DocId) -> Option<FileRow> {
         let (volume, path) = self.file_locations.get(&id)?;
         let note = self.notes.get(&id)?;
@@ -157,7 +157,7 @@ impl Session {
         Some(row.clone())
     }
 
-    /// What is known of the note's file now, entered into its volume.
+    /// Updates the file's row in its volume.
     fn file_row(&mut self, id: DocId, stamp: FileStamp) -> Option<FileRow> {
         let (volume, path) = self.file_locations.get(&id)?;
         let note = self.notes.get(&id)?;
@@ -178,8 +178,8 @@ impl Session {
         Some(row.clone())
     }
 
-    /// Has the note's text written into its file, if it is ahead, all of it is part of a durable change, and no other
-    /// write is under way.
+    /// Writes the note's file if the note is ahead, all of its text is in a durable change, and no other write is in
+    /// progress.
     pub(super) fn write_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         if self.is_moving(id) {
             return;
@@ -205,7 +205,7 @@ impl Session {
         }
         let hash = BlobHash::of(text.as_bytes());
         if !note.file.marks.iter().any(|mark| mark.hash == hash) {
-            // What is about to stand in the file is said on disk first; then this is called again.
+            // The expected content is recorded on disk first; then this is called again.
             if let Some(write) = self.mark_current_text(id) {
                 self.append_writes(turn, vec![write], Some(id));
             }
@@ -240,7 +240,7 @@ impl Session {
         }
     }
 
-    /// Has it looked at what the note's file holds.
+    /// Requests the index of the note's file.
     fn request_indexing(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         // Nothing in a collection or a script is a link or a task, however it looks.
         if self.locate_file(id).is_some_and(|(_, path)| FileKind::from_path(path) != FileKind::Note) {
@@ -251,7 +251,7 @@ impl Session {
         }
     }
 
-    /// A write is over: what came in meanwhile is looked at.
+    /// A write has finished: handle what arrived meanwhile.
     fn finish_file_write(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if note.file.reread && !note.file.reading {

@@ -1,4 +1,4 @@
-//! Small edits of notes that need not be open: they are opened, edited, saved and let go.
+//! Small edits of notes that may be closed: the note is opened, edited, saved and closed.
 
 use crate::note::NotePhase;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -16,7 +16,7 @@ use text::task::{self, CalendarDay, NoteTask};
 use text::text_edit::{self, TextEdit};
 
 impl NoteJobKind {
-    /// Where it is to be done in a text, what stands there and what comes.
+    /// Finds the place of the change in a text: position, old and new text.
     fn locate_change(&self, text: &str, at: usize) -> Option<UndoChange> {
         match self {
             NoteJobKind::ReplaceText { old, new } => {
@@ -105,7 +105,7 @@ impl Session {
         self.queue_note_job(turn, note, at, NoteJobKind::ReplaceText { old, new })
     }
 
-    /// Takes a hunk back or makes it again: what stands behind `before`, or else nearest to `at`.
+    /// Reverts or reapplies a hunk: the text after `before`, or else the occurrence closest to `at`.
     pub(super) fn apply_hunk(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -194,7 +194,7 @@ impl Session {
         self.queue_note_job(turn, note, 0, NoteJobKind::CountReplay { good })
     }
 
-    /// Has a task of a plan stand so.
+    /// Sets the status of a task in a plan.
     pub(super) fn set_task_status(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -277,7 +277,7 @@ fn full_text_change(text: &str, new: &str) -> UndoChange {
     UndoChange { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() }
 }
 
-/// Where this piece of text stands, nearest to a place.
+/// Returns the occurrence of a piece of text that's closest to a position.
 fn find_nearest(text: &str, at: usize, piece: &str) -> Option<usize> {
     if text.get(at..).is_some_and(|rest| rest.starts_with(piece)) {
         return Some(at);

@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Drops a note that nobody looks at and of which nothing is under way.
+    /// Closes a note that isn't shown and has no work in progress.
     pub(super) fn release_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get(&id) else { return };
         if note.shown || note.holds > 0 || !note.is_idle() {
@@ -278,7 +278,7 @@ impl Session {
             }
         };
         note.problems.extend(docs.problems);
-        // A document made just now of what the file held: these heads stand for that text.
+        // A document just created from the file: its current heads match that text.
         let fresh = note.file.heads.is_empty() && docs.chunks.len() == 1;
         let imported: Vec<[u8; 32]> = docs.doc.heads().into_iter().map(|hash| hash.0).collect();
         let from_file = note.file.known.is_some_and(|hash| hash != BlobHash::of(b""));
@@ -358,7 +358,7 @@ impl Session {
             writes.push(RowWrite::NoteAhead { note: id, ahead: true });
             note.file.due.get_or_insert(turn.now);
             self.append_writes(turn, writes, None);
-            // The document is made of the rows, so they must be on disk (the worker waits for its turn behind them).
+            // The document is made from the rows, so they must be on disk (the worker runs after these batches).
             self.load_doc(turn, id);
             self.wake_at(turn, turn.now.plus_ms(BURST_PAUSE_MS));
         }
@@ -476,7 +476,7 @@ impl Session {
         Ok(())
     }
 
-    /// Performs splices (in order, at offsets of the text as it is now) and sends them to the journal.
+    /// Applies splices (in ascending order, at offsets of the current text) and sends them to the journal.
     /// `foreign`: from outside, so that structure is looked at as a whole. `with`: what must be on disk with it.
     pub(super) fn splice_note(
         &mut self,
@@ -528,7 +528,7 @@ impl Session {
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
             writes.push(RowWrite::NoteAhead { note: id, ahead: true });
         }
-        // Where somebody may be looking each key is a change of its own; the file has its time.
+        // If others may be looking, each key becomes a change; the file is written later.
         let live = self.sync.is_hub_online(note.volume);
         note.file.due.get_or_insert(if live { turn.now.plus_ms(BURST_PAUSE_MS) } else { turn.now });
         let full = note.pending.len() >= MAX_BURST_OPERATIONS;
@@ -564,7 +564,7 @@ impl Session {
         self.release_note(turn, id);
     }
 
-    /// Makes one change of what was typed since the last, and sends it to the disk; the file follows.
+    /// Makes one change of everything typed since the last one and sends it to the disk; the file follows.
     pub(super) fn end_burst(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let DocPhase::Loaded(doc) = &mut note.doc else { return };
@@ -587,7 +587,7 @@ impl Session {
                 writes.extend(self.mark_current_text(id));
                 self.append_writes(turn, writes, Some(id));
             }
-            // The journal keeps what was typed; the document is looked at by fsck.
+            // The journal keeps what was typed; fsck checks the document.
             Err(error) => note.problems.push(error.to_string()),
         }
     }

@@ -1,4 +1,4 @@
-//! Cells that depend on each other: what runs when one is asked for, what is forgotten, a clean run of the whole note.
+//! Dependent cells: which cells run for a request, which names are deleted, and clean runs of a whole note.
 
 use crate::note::{KernelPhase, Note, NotePhase};
 use crate::records::kernels::{CleanRun, CleanRunReport};
@@ -15,7 +15,7 @@ impl Note {
         self.verdict.as_ref().map(|(count, verdict)| (*count, verdict))
     }
 
-    /// The same in words, for the user.
+    /// Describes the report for the user.
     pub fn clean_run_summary(&self) -> Option<String> {
         let (_, CleanRunReport { same, different, new, not_run: left }) = self.verdict.as_ref()?;
         let numbers: Vec<String> = self
@@ -50,7 +50,7 @@ impl Note {
         self.clean.as_ref().is_some_and(|clean| clean.awaits_kernel)
     }
 
-    /// The cells that would run where one is asked for.
+    /// Returns the cells that run when one is requested.
     pub(in crate::session) fn cells_run_with(&self, cell: BlockId) -> Vec<BlockId> {
         match self.reactivity {
             Reactivity::Automatic => self.plan_cells(&[cell]),
@@ -84,7 +84,7 @@ impl Note {
         }
     }
 
-    /// A run that is about to be sent: what it is going to see is kept, and what it must not see is to be forgotten.
+    /// Prepares an execution: records the values that it sees, and the names to delete first.
     pub(in crate::session) fn prepare_execution(&mut self, execution: ExecutionId, cell: BlockId) -> Vec<String> {
         let fresh = self.cell_staleness();
         let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
@@ -212,7 +212,7 @@ impl Session {
         note.verdict = Some((count, verdict));
     }
 
-    /// Cells that were asked for again while they ran.
+    /// Runs cells again that were requested while they ran.
     pub(super) fn rerun_requested_cells(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let again: BTreeSet<BlockId> =
             self.notes.get_mut(&id).map(|note| std::mem::take(&mut note.again)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Runs: what an agent does to answer a message, as state that outlives the program. A run calls a model, asks the
-//! policy, has tools run, and goes on until there is an answer. Nothing that reaches out begins before it is on disk.
+//! Runs: an agent's work on a message, as state that survives restarts. A run calls a model, asks the policy, runs
+//! tools, and continues until there's an answer. Nothing with an outside effect starts before it's on disk.
 
 mod agent_mentions;
 mod approvals;
@@ -62,9 +62,9 @@ use store::{
 
 /// A run calls models at most so often, until the user says more.
 const DEFAULT_MAX_MODEL_CALLS: u64 = 20;
-/// So many passages that bear on a question are handed to the model.
+/// Maximum number of recalled passages given to the model.
 const MAX_RECALLED_PASSAGES: usize = 5;
-/// A prompt has at most so many bytes.
+/// Maximum length of a prompt in bytes.
 const MAX_PROMPT_BYTES: usize = 1 << 20;
 
 impl Session {
@@ -139,12 +139,12 @@ impl Session {
             ));
         }
         self.agents.run_requests.push(question);
-        // Read anew for each question: the configuration may have been edited, a key set.
+        // The configuration is read for each question, since the file or a key may have changed.
         self.request_setup(turn);
         Ok(())
     }
 
-    /// Has what agents work with read anew.
+    /// Requests the configuration of agents.
     pub(super) fn request_setup(&mut self, turn: &mut ApplyContext<'_>) {
         if !std::mem::replace(&mut self.agents.is_reading_setup, true) {
             turn.effects.push(Effect::ReadSetup);
@@ -157,14 +157,14 @@ impl Session {
         self.available_tools()
     }
 
-    /// Lets runs go on that waited for the setup or their session.
+    /// Resumes runs that waited for the setup or their session.
     pub(super) fn resume_stalled_runs(&mut self, turn: &mut ApplyContext<'_>) {
         for run in std::mem::take(&mut self.agents.stalled_runs) {
             self.continue_run(turn, run);
         }
     }
 
-    /// Begins the runs whose sessions are there by now.
+    /// Starts the runs whose sessions are loaded now.
     pub(super) fn begin_requested_runs(&mut self, turn: &mut ApplyContext<'_>) {
         for question in std::mem::take(&mut self.agents.run_requests) {
             let known = self.agents.session_summaries.contains_key(&question.session);
@@ -194,7 +194,7 @@ impl Session {
         }
     }
 
-    /// A question did not become a run: whoever wanted it is told.
+    /// Reports that a question didn't become a run.
     fn fail_run_request(&mut self, turn: &mut ApplyContext<'_>, run: DocId, origin: RunOrigin, why: String) {
         match origin {
             RunOrigin::Schedule { schedule } => {
@@ -377,7 +377,7 @@ impl Session {
         }
     }
 
-    /// Has a run go on once this batch, the last one of it so far, is on disk.
+    /// Continues a run once this batch, its last one so far, is on disk.
     pub(super) fn continue_run_after(&mut self, batch: BatchNumber, id: DocId) {
         self.agents.resume_after.insert(id, batch);
     }

@@ -1,5 +1,5 @@
-//! Schedules as the session keeps them: what is due begins, in a process that stays. All that begins is a run under the
-//! same policy as if the user had asked for it there and then; what it may not do by itself waits as an approval.
+//! Schedules: starts work that's due, in a process that stays open. It starts runs under the same policy as a request
+//! of the user; calls that aren't allowed wait as approvals.
 
 use super::runs::NOTE_COMMAND_TOOL;
 use crate::notice::Notice;
@@ -20,13 +20,13 @@ use text::time_zone::ZoneClock;
 
 /// The beginning of the names under which the disk keeps schedules.
 pub const SCHEDULE_KEY_PREFIX: &str = "schedules/";
-/// There are at most so many.
+/// Maximum number of schedules.
 const MAX_SCHEDULES: usize = 200;
-/// A volume that is still being read is waited for in steps of so many milliseconds.
+/// Retry interval while a volume is still being read.
 const VOLUME_WAIT_INTERVAL_MS: i64 = 1_000;
-/// A clock that is behind by so many milliseconds was set back.
+/// A clock that goes back by this much was set back.
 const MIN_CLOCK_SETBACK_MS: i64 = 1_000;
-/// A goal has at most so many bytes.
+/// Maximum length of a goal in bytes.
 const MAX_SCHEDULE_GOAL_BYTES: usize = 100_000;
 
 /// The session of all runs of a schedule's cells: the same one each time.
@@ -49,7 +49,7 @@ impl Session {
         self.schedules_state.schedules.iter().map(|(id, schedule)| (*id, schedule))
     }
 
-    /// Whether what a schedule began last is still under way, or waits for the user.
+    /// Whether the last work of a schedule is still in progress or waits for the user.
     pub fn is_schedule_active(&self, schedule: DocId) -> bool {
         let last = self.schedules_state.schedules.get(&schedule).and_then(|one| one.last.as_ref());
         match last.map(|last| &last.came) {
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    /// Whether nothing that a schedule began goes on without the user's word, and nothing is due.
+    /// Whether no scheduled work can continue without the user, and nothing is due.
     pub fn are_schedules_idle(&self) -> bool {
         let works = |run: &crate::session::state::agent_run::AgentRun| run.is_awake() && run.pending().next().is_none();
         !self.schedules_state.waiting
@@ -147,7 +147,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lets a schedule rest, or go on: what fell into its rest is not made up for.
+    /// Pauses or resumes a schedule. Times missed during a pause aren't made up for.
     pub(super) fn pause_schedule(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -163,7 +163,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begins what a schedule stands for now, whether it is due or not.
+    /// Starts a schedule's work now, whether it's due or not.
     pub(super) fn run_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
         let one = self.schedules_state.schedules.get(&id).cloned();
         let one = one.ok_or_else(|| CommandError("no such schedule".to_owned()))?;
@@ -178,13 +178,13 @@ impl Session {
         Ok(())
     }
 
-    /// What is kept of schedules was read.
+    /// The stored schedules were read.
     pub(super) fn schedules_started(&mut self, turn: &mut ApplyContext<'_>, all: BTreeMap<DocId, Schedule>) {
         self.schedules_state.schedules = all;
         self.refresh_zones(turn);
     }
 
-    /// When clocks change is decided anew now and then: schedules go by what is known of their clock today.
+    /// Rules of time zones change now and then; schedules use the rules known today.
     fn refresh_zones(&mut self, turn: &mut ApplyContext<'_>) {
         let known = |one: &Schedule| {
             let own = one.zone.as_ref()?;
@@ -291,7 +291,7 @@ impl Session {
             let why = "the last run is still in progress or waiting for your approval".to_owned();
             let begun = one.last.map(|last| last.came);
             self.record_schedule_outcome(turn, id, due, missed, skip(why));
-            // What is under way stays what is known of it.
+            // Work in progress keeps its state.
             if let (Some(came), Some(last)) =
                 (begun, self.schedules_state.schedules.get_mut(&id).and_then(|one| one.last.as_mut()))
             {
@@ -323,7 +323,7 @@ impl Session {
         }
     }
 
-    /// Keeps what came of a point in time, and when the next is.
+    /// Records the outcome of an occurrence and the next due time.
     fn record_schedule_outcome(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -430,7 +430,7 @@ impl Session {
     }
 }
 
-/// So many seconds in words.
+/// Formats seconds for the user.
 fn duration_text(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),

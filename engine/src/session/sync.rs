@@ -37,8 +37,8 @@ use text::time::UnixMillis;
 const MAX_REPORTED_DOCUMENTS_PER_MS: usize = 100;
 /// Notes that are read at the same time so that they get documents, before they can be synced.
 const MAX_CONCURRENT_NOTE_READS: usize = 64;
-/// Notes that are being made or changed at the same time as other devices want it. What comes for further ones waits:
-/// all that is under way is gone through whenever something happens.
+/// Maximum number of notes that are created or changed for other devices at once. Further changes wait, because all
+/// pending notes are checked at each event.
 const MAX_ARRIVING_NOTES: usize = 256;
 
 /// The address under which others get a volume: the hub's, `#`, and the document's.
@@ -60,7 +60,7 @@ pub fn read_volume_address(address: &str) -> Result<(String, DocId), CommandErro
     Ok((hub_address(url)?, doc))
 }
 
-/// A hub's address as it is kept; `lan` is the local network.
+/// Normalizes a hub's address; `lan` is the local network.
 ///
 /// # Errors
 /// A sentence.
@@ -160,7 +160,7 @@ impl Session {
         turn.effects.push(Effect::RetrySync);
     }
 
-    /// The host tells how a hub stands.
+    /// Handles a hub's new state.
     pub(super) fn on_hub_state(&mut self, turn: &mut ApplyContext<'_>, url: &str, state: HubState, said: Vec<String>) {
         if self.sync.shares.hubs.iter().any(|hub| hub.url == url) {
             let before = self.sync.states.get(url).cloned().unwrap_or_default();
@@ -212,7 +212,7 @@ impl Session {
             return;
         }
         if let Some(volume) = self.volumes.get(&volume) {
-            // Of what has no file either the text is still to come.
+            // A note without a file is still waiting for its text.
             let is_made = |row: &&FileRow| row.size > 0 || row.mtime != 0;
             let bare = volume.files.values().filter(is_made).filter(|row| row.kind.is_text() && row.heads.is_empty());
             self.sync.undocumented_notes.extend(bare.map(|row| row.id));
@@ -270,7 +270,7 @@ impl Session {
 
     /// Gives documents to notes that have none yet.
     fn step_undocumented_notes(&mut self, turn: &mut ApplyContext<'_>) {
-        // Those that are under way stand among the first: they leave the list when they have a document.
+        // Pending ones are at the start: they leave the list when they get a document.
         let next: Vec<DocId> =
             self.sync.undocumented_notes.iter().copied().take(2 * MAX_CONCURRENT_NOTE_READS).collect();
         let mut room = MAX_CONCURRENT_NOTE_READS;
@@ -336,8 +336,8 @@ impl Session {
             }
             let mut docs = BTreeSet::from([*volume]);
             let files = self.volumes.get(volume).into_iter().flat_map(|volume| volume.files.values());
-            // A note that has only its file will have a document in a moment, and need not be asked for. One whose text
-            // has not come yet has neither.
+            // A note with only a file gets a document soon, and needn't be requested. One whose text hasn't arrived has
+            // neither.
             let waits = |row: &FileRow| row.size > 0 && row.heads.is_empty();
             for row in files.filter(|row| row.kind.is_text() && !waits(row)) {
                 docs.insert(row.id);

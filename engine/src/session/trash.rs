@@ -1,5 +1,5 @@
-//! Files of the trash deleted for good: first the file, then, once it is gone, all that the workspace keeps of it. A
-//! crash in between leaves it in the trash, and the same wish brings it to its end.
+//! Deletes files in the trash permanently: first the file, then, once it's gone, everything that the workspace stores
+//! of it. After a crash in between it's still in the trash, and the same command finishes the deletion.
 
 use crate::effect::Effect;
 use crate::event::file_marks_key;
@@ -15,7 +15,7 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         files: &[DocId],
     ) -> Result<(), CommandError> {
-        // A file that is on its way out of the trash is not there any more.
+        // A file that's leaving the trash no longer counts as in it.
         self.ensure_no_pending_move()?;
         let Some(paths) = files
             .iter()

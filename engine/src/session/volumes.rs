@@ -74,7 +74,7 @@ impl Session {
         Ok(self.free_name(&name))
     }
 
-    /// Enters a volume. `new`: nobody has it yet.
+    /// Adds a volume. `new`: no other device has it.
     pub(super) fn add_volume(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -292,7 +292,7 @@ impl Session {
             && (!old.heads.is_empty() || self.notes.contains_key(&old.id))
             && old.path == file.path
         {
-            // A note with a history of its own: what changed is merged into it, also when nobody has it open.
+            // A note with its own history: the changes are merged into it, even if it's closed.
             let note = old.id;
             match self.notes.get(&note).map(|note| &note.phase) {
                 Some(NotePhase::Ready) => self.read_file(turn, note),
@@ -457,7 +457,7 @@ impl Session {
             Some((note, _)) if self.notes.get(&note).is_some_and(|note| note.phase == NotePhase::Ready) => {
                 self.read_file(turn, note);
             }
-            // It was written here; a scan would find nothing else either, and looks at all files for it.
+            // Our own write: a scan would find nothing else, and looks at all files.
             Some((_, known)) if Some(known) == seen => {}
             Some(_) | None => self.scan(turn, id),
         }
@@ -483,7 +483,7 @@ impl Session {
         let count = volume.doc_pending.len().min(MAX_FILES_PER_DOC_WRITE);
         let mut slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
         let more = !volume.doc_pending.is_empty();
-        // What it says already is not said again: that could undo what another device did at the same time.
+        // Known entries aren't written again: that could overwrite a concurrent change of another device.
         slice.retain(|(file, entry)| doc.file_entry(*file) != *entry || !doc.is_listed(*file));
         let name = volume.doc_new.then_some(volume.name.as_str());
         let mut chunks = Vec::new();
@@ -510,8 +510,8 @@ impl Session {
         writes
     }
 
-    /// What the disk knows of files is held against the volume's document: a crash, or a move that failed, may have
-    /// come between what others said and what was done here. `doc_pending` is still to be said.
+    /// Compares the rows of files with the volume's document: a crash or a failed move may have separated them.
+    /// `doc_pending`: changes still to be recorded.
     pub(super) fn reconcile_files(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let is_shared = self.sync.is_shared(id);
         let Some(volume) = self.volumes.get_mut(&id).filter(|volume| volume.known) else { return };

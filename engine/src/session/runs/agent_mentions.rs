@@ -1,4 +1,4 @@
-//! Whom a message is for: agents by their names, those that are switched off, and names that nobody has.
+//! Resolves the agents that a message mentions: by name, disabled ones, and unknown names.
 
 use super::orchestrator;
 use crate::session::apply_context::ApplyContext;
@@ -9,7 +9,7 @@ use agent::name_suggestions::closest_names;
 use agent::{agent_definition, model_context, prompt_quote};
 use store::{DocId, ExecutionStep, StepKind};
 
-/// The route of a step by which the program tells something about a message.
+/// Route of a step that reports a problem with a message.
 const NOTICE_ROUTE: &str = "notice";
 
 impl Session {
@@ -48,7 +48,7 @@ impl Session {
         Some(format!("There is no agent called {said}. {hint}"))
     }
 
-    /// Which of these rules name a tool that nobody has, a sentence each: they allow nothing.
+    /// Returns a sentence for each rule that names an unknown tool; such rules allow nothing.
     pub fn unknown_tools(&self, rules: &[String]) -> Vec<String> {
         let known: Vec<String> = self.orchestrator_tools().into_iter().map(|tool| tool.name).collect();
         let mut told = Vec::new();
@@ -75,7 +75,7 @@ impl Session {
         model_context::mentions(text).into_iter().find(|name| named(name) && !self.is_switched_off(name))
     }
 
-    /// What of a message's `@names` nobody is meant by, as a step that tells so: they are taken as text.
+    /// Makes a step that reports `@names` that match no agent; they're treated as text.
     pub(super) fn unknown_mentions_step(&self, turn: &mut ApplyContext<'_>, run: &AgentRun) -> Option<ExecutionStep> {
         let mut lines = Vec::new();
         for name in model_context::mentions(&strip_code(&run.about.prompt)) {
@@ -96,7 +96,7 @@ impl Session {
         Some(made)
     }
 
-    /// Ends a run whose agent can't be asked: nobody else answers in its name. Gives whether it did.
+    /// Ends a run whose agent isn't available; no other agent replaces it. Returns whether it did.
     pub(super) fn end_run_without_agent(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let Some(run) = self.agents.runs.get(&id) else { return false };
         let Some(why) = self.agent_unavailable_reason(&run.project_agents, &run.about.agent) else { return false };
@@ -108,7 +108,7 @@ impl Session {
     }
 }
 
-/// A text without what stands between backticks or in fences: there an `@` is code.
+/// Removes code spans and fenced code, where `@` isn't a mention.
 fn strip_code(text: &str) -> String {
     let mut plain = String::new();
     let mut fence: Option<usize> = None;

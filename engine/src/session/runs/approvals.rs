@@ -1,4 +1,4 @@
-//! Approvals: what the user decides, what follows from it, and what happens where nobody decides in time.
+//! Approvals: the user's decisions, their consequences, and what happens at the timeout.
 
 use crate::records::runs::POLICY_RULES_KEY;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -56,7 +56,7 @@ impl Session {
         let tool = tools.iter().find(|tool| tool.name == known.tool).filter(|_| elsewhere.is_none());
         let facts = shown_facts(known);
         let (used, volume) = (arguments.clone().unwrap_or_else(|| known.arguments.clone()), run.about.volume);
-        // Arguments that are the same are no others.
+        // Unchanged arguments count as none.
         let arguments = arguments.filter(|arguments| *arguments != known.arguments);
         if let (Some(arguments), Some(tool), true) = (&arguments, tool, allowed) {
             agent::tool_call_parser::check_arguments(tool, arguments).map_err(CommandError)?;
@@ -88,7 +88,7 @@ impl Session {
         let Some(decision) = known.decision.clone() else { return };
         let mut record = RunRecord { approvals: vec![approval.to_owned()], ..RunRecord::default() };
         let call = known.call_id().to_owned();
-        // A call that was asked about anew waits for the newer question.
+        // A call with a newer question waits for that one.
         let waits = |pending: &&mut crate::session::state::agent_run::PendingCall| {
             pending.call.id == call && pending.phase == CallPhase::AwaitingApproval
         };
@@ -103,7 +103,7 @@ impl Session {
         }
         let answer = known.tool == ASK_USER_TOOL;
         if decision.allowed && !answer && changed && !known.code.is_empty() {
-            // Other arguments lead to other code, which nobody has seen.
+            // Other arguments may lead to other code, which the user hasn't seen.
             self.record_run(turn, id, record);
             let why = "you changed it, and this is what would run now".to_owned();
             return self.recheck_call(turn, id, &call, &[], Some(why));

@@ -1,5 +1,5 @@
-//! The economy: what runs have spent, by task, session, project and month, what search has beside them, and what is
-//! left. Asked before each call of a model that costs something.
+//! Budgets: what runs have spent by task, session, project and month, what search has spent, and what remains. Checked
+//! before each paid model call.
 
 use crate::notice::Notice;
 use crate::records::runs::{EmbeddingCost, RunSummary};
@@ -16,10 +16,10 @@ use text::time::UnixMillis;
 /// A budget is low when less than this share of it is left.
 const LOW_BUDGET_SHARE: f64 = 0.2;
 
-/// What was spent of what there is.
+/// Spent and available money.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BudgetStatus {
-    /// Of what: `this month`, or `NAME this month`.
+    /// Name of the budget: `this month`, or `NAME this month`.
     pub of: String,
     /// US dollars that may be spent; `None`: no limit.
     pub limit: Option<f64>,
@@ -27,7 +27,7 @@ pub struct BudgetStatus {
     pub spent: f64,
     /// Tokens that were read and written.
     pub tokens: u64,
-    /// Runs, and days of search, of which the price is not known in all: they are counted with what is known.
+    /// Number of runs and days of search whose price is partly unknown; the known part is counted.
     pub unknown: u64,
 }
 
@@ -51,7 +51,7 @@ impl BudgetStatus {
         self
     }
 
-    /// US dollars that are left; `None`: there is no limit.
+    /// Returns the remaining US dollars; `None` if there's no limit.
     pub fn remaining(&self) -> Option<f64> {
         self.limit.map(|limit| (limit - self.spent).max(0.0))
     }
@@ -114,7 +114,7 @@ impl BudgetScope {
 pub struct ScopeSpending {
     /// The run, the session, the project; `None`: it is a month, or what search has spent.
     pub doc: Option<DocId>,
-    /// What it is called.
+    /// Title of the line.
     pub title: String,
     /// The project to which it belongs; empty: to several, or it is one.
     pub project: String,
@@ -124,7 +124,7 @@ pub struct ScopeSpending {
     pub spent: f64,
     /// Tokens that were read and written.
     pub tokens: u64,
-    /// Runs, and days of search, of which the price is not known in all: they are counted with what is known.
+    /// Number of runs and days of search whose price is partly unknown; the known part is counted.
     pub unknown: u64,
     /// When something was begun last, milliseconds since 1970.
     pub at: i64,
@@ -136,7 +136,7 @@ fn add_spending(
     (doc, title, project, limit): (Option<DocId>, String, &str, Option<f64>),
     (spent, tokens, unknown, at): (f64, u64, bool, i64),
 ) {
-    // Only what is no document is told apart by its name.
+    // Only entries without a document are told apart by name.
     let key = (doc, if doc.is_none() { title.clone() } else { String::new() });
     let project = project.to_owned();
     let new = ScopeSpending { doc, title, project, limit, spent: 0.0, tokens: 0, unknown: 0, at };
@@ -255,7 +255,7 @@ impl Session {
             .fold(runs, BudgetStatus::add_embedding_cost)
     }
 
-    /// What the calls that are under way cost, US dollars: as good as spent.
+    /// Returns the expected cost of pending calls in US dollars, which counts as spent.
     pub(super) fn pending_cost(&self) -> f64 {
         self.agents.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum()
     }

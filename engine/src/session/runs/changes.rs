@@ -111,7 +111,7 @@ impl Session {
         Ok(())
     }
 
-    /// Has a file that is no note hold again what it held before a change, or after it.
+    /// Restores an attachment to its content before a change, or after it.
     fn restore_changed_file(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -129,7 +129,7 @@ impl Session {
         Ok(())
     }
 
-    /// The end of a job that took something back: if it could not be done, the change stands as it stood.
+    /// A revert has finished. If it failed, the change stays as it was.
     pub(super) fn on_reverted(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: &str, outcome: &ToolOutcome) {
         let back = |prefix: &str| call.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok());
         let (number, again) = match (back("undo-"), back("redo-")) {

@@ -1,6 +1,6 @@
-//! Work handed to other agents. Each gets a run of its own, under the same policy and within the budget of the run that
-//! asked; what it is asked and what it answers are steps of that run. Agents in Python run as one call that the policy
-//! judges like any other code.
+//! Work delegated to other agents. Each gets its own run, under the same policy and within the budget of the run that
+//! asked; the question and the answer are steps of that run. Python agents run as one call that the policy checks like
+//! any other code.
 
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -84,7 +84,7 @@ impl crate::session::state::runs::RunsState {
         all
     }
 
-    /// US dollars that a run and all that was handed on from it have cost, and those of the calls that are under way.
+    /// Returns the cost in US dollars of a run with all delegated runs, and that of their pending calls.
     pub(super) fn family_cost(&self, run: DocId) -> (f64, f64) {
         let (mut spent, mut coming) = (0.0, 0.0);
         for id in self.run_family(run) {
@@ -145,8 +145,8 @@ impl Session {
             || self.known_agents(crew).iter().any(|agent| agent.name == name)
     }
 
-    /// The agents of the run's project are known by now: whom the message meant is looked up among them, unless the run
-    /// has begun long ago (`again`).
+    /// The agents of the run's project are loaded: resolve the mentioned ones, unless the run started long ago
+    /// (`again`).
     pub(super) fn set_project_agents(&mut self, id: DocId, crew: AgentRegistry, again: bool) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         let mut crew = crew;
@@ -262,7 +262,7 @@ impl Session {
         None
     }
 
-    /// A run that got work handed on is over: who asked is told.
+    /// A delegated run has ended: report it to the run that asked.
     pub(super) fn on_child_ended(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -292,7 +292,7 @@ impl Session {
         self.on_tool_done(turn, id, &call, ToolOutcome { success, text, ..ToolOutcome::default() });
     }
 
-    /// A task of a run's plan stands otherwise: in its todos, in the note of the plan, and for who listens.
+    /// Updates the status of a task: in the run's todos, in the note of the plan, and as a notice.
     pub(super) fn update_task_status(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -313,14 +313,14 @@ impl Session {
         let note = self.plan_note(run);
         self.record_run(turn, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
         if let Some(note) = note {
-            // a note that cannot be read stays as it is
+            // a note that can't be read stays unchanged
             let _ = self.set_task_status(turn, note, task.to_owned(), standing);
         }
         let (task, status) = (task.to_owned(), standing.as_str().to_owned());
         self.notify(turn, Notice::Task { run: id, task, status });
     }
 
-    /// The end of a run is the end of what it has handed on; the tasks of its plan that were under way are open again.
+    /// When a run ends, its delegated runs end too; running tasks of its plan become open again.
     pub(super) fn stop_children(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let own = self.agents.children.iter().filter(|(_, (asker, _))| *asker == id);
         let own: Vec<(DocId, String)> = own.map(|(child, (_, call))| (*child, call.clone())).collect();
@@ -341,8 +341,8 @@ impl Session {
         }
     }
 
-    /// Why a run may not spend this much more, US dollars, of what it, or one that it works for, was given: a sentence.
-    /// What others of the family are about to spend is as good as spent.
+    /// Returns why a run may not spend this many more US dollars of its own budget or of a parent run's, as a sentence.
+    /// Pending cost of related runs counts as spent.
     pub(super) fn over_own_budget(&self, id: DocId, more: f64) -> Option<String> {
         for above in self.agents.ancestors(id) {
             let Some(budget) = self.agents.runs.get(&above).and_then(|run| run.about.budget) else { continue };

@@ -1,5 +1,5 @@
-//! What is spent beside runs: by search, where an endpoint works out what texts mean. Checked against the month before
-//! each call like what runs spend, and kept by day.
+//! Cost outside runs: embeddings that search gets from a paid endpoint. Checked against the month's budget before each
+//! call, and stored by day.
 
 use crate::records::runs::EMBEDDING_COSTS_KEY_PREFIX;
 use crate::records::runs::EmbeddingCost;
@@ -10,7 +10,7 @@ use store::disk::RowWrite;
 use text::time::UnixMillis;
 
 impl Session {
-    /// What was spent beside runs on this device, a line for each day and thing, the oldest first.
+    /// Returns cost outside runs on this device: a line for each day and purpose, oldest first.
     pub fn embedding_costs(&self) -> impl DoubleEndedIterator<Item = &EmbeddingCost> {
         self.agents.embedding_costs.values()
     }
@@ -29,7 +29,7 @@ impl Session {
             kept.into_iter().map(|outlay| ((outlay.day_number(), outlay.what.clone()), outlay)).collect();
     }
 
-    /// Something was spent beside runs: it is added to what was on this day.
+    /// Adds cost outside runs to the day's total.
     pub(in crate::session) fn record_embedding_cost(&mut self, turn: &mut ApplyContext<'_>, new: EmbeddingCost) {
         let (day, what) = (new.day_number(), new.what.clone());
         let kept = match self.agents.embedding_costs.get(&(day, what.clone())) {

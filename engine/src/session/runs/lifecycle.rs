@@ -1,4 +1,4 @@
-//! How runs end, are stopped, and are let go on.
+//! How runs end, are stopped, and are resumed.
 
 use crate::effect::Effect;
 use crate::notice::Notice;
@@ -21,7 +21,7 @@ impl Session {
         run.is_awake = false;
         let origin = run.about.origin;
         (run.live, run.calls) = (None, Vec::new());
-        // What still waits is not waited for any more.
+        // Pending approvals are no longer needed.
         for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
             approval.decision = Some(DecisionRecord {
                 allowed: false,
@@ -57,7 +57,7 @@ impl Session {
         self.on_child_ended(turn, id, Some(ending), said.as_deref().unwrap_or_default());
     }
 
-    /// Stops a run. What came by then is kept.
+    /// Stops a run. Its results so far are kept.
     pub(in crate::session) fn cancel_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -108,7 +108,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lets a run that ended, or was interrupted, go on; `more`: so many further iterations.
+    /// Resumes a run that ended or was interrupted; `more`: number of further iterations.
     pub(in crate::session) fn resume_run(
         &mut self,
         turn: &mut ApplyContext<'_>,

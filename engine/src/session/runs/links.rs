@@ -6,7 +6,7 @@ use store::{DocId, StepId};
 
 const RUN_ADDRESS_PREFIX: &str = "run-";
 const SESSION_ADDRESS_PREFIX: &str = "session-";
-/// Hexadecimal digits of an id that stand in an address.
+/// Number of hexadecimal digits of an id in an address.
 const ADDRESS_ID_DIGITS: usize = 8;
 
 /// The address of a run, without a step.

@@ -1,4 +1,4 @@
-//! Tools of MCP servers: each has a name of its own for models, and who had allowed one is told when it has changed.
+//! Tools of MCP servers: each gets a unique name for models, and a user who allowed one is told when it changes.
 
 use super::{delegation, view_actions};
 use crate::session::state::Session;
@@ -8,14 +8,14 @@ use agent::{planner, tool_catalog};
 use std::collections::BTreeMap;
 use store::BlobHash;
 
-/// A name has at most so many letters.
+/// Maximum length of a tool's name in characters.
 const MAX_TOOL_NAME_CHARS: usize = 64;
-/// So many letters of it tell tools apart whose names are the same.
+/// Number of characters that distinguish tools with the same name.
 const TOOL_NAME_MARK_CHARS: usize = 8;
 
-/// Gives each tool of a server the name that models use: `SERVER_TOOL`. Where that is the name of another tool too, or
-/// would be cut, each of them gets a mark that only this server and this tool give: no name means two tools, and none
-/// comes to mean another tool when servers come and go in another order.
+/// Assigns each tool of a server the name that models use: `SERVER_TOOL`. If two tools would get the same name, or it
+/// would be cut off, each of them gets a suffix derived from server and tool only. So no name means two tools, and none
+/// changes its meaning when servers come and go in another order.
 pub(super) fn assign_tool_names(servers: &mut [(String, String, ToolSpec)]) {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let wanted = |server: &str, tool: &str| format!("{server}_{tool}").chars().map(plain).collect::<String>();
@@ -44,7 +44,7 @@ pub(super) fn assign_tool_names(servers: &mut [(String, String, ToolSpec)]) {
 }
 
 impl Session {
-    /// Says of which tools of servers a rule does not count any more, since they are not what was allowed.
+    /// Reports rules that no longer apply because a server's tool isn't the one that was allowed.
     pub(super) fn notify_changed_tools(&mut self, servers: &[(String, String, ToolSpec)]) {
         let allowed = |spec: &ToolSpec| {
             self.agents.rules.iter().any(|rule| rule.word == Permission::Allow && rule.is_outdated(spec))
@@ -84,7 +84,7 @@ mod tests {
         assert!(names[..2].iter().all(|name| name.starts_with("a_b_c_")), "{names:?}");
         assert!(!names.contains(&"run_python".to_owned()) && !names.contains(&"note_command".to_owned()));
         assert_eq!(names[5], "s_plain");
-        // Also where only one of them is there, or they come in another order.
+        // The result must not depend on which tools are present, or on their order.
         let turned: Vec<(&str, &str)> = pairs.iter().rev().copied().collect();
         assert_eq!(named(&turned).into_iter().rev().collect::<Vec<_>>(), names);
     }

@@ -1,5 +1,5 @@
-//! The two agents of memory: their work without a model, by retrieval and counting; and the form of what a model says
-//! for the one that answers questions.
+//! The two agents of memory: their work without a model, by retrieval and counting, and the format of the model's
+//! answer for the one that answers questions.
 
 use super::orchestrator;
 use crate::notice::Notice;
@@ -42,7 +42,7 @@ fn analysis_to_json(said: &MemoryAnalysis) -> String {
 }
 
 impl Session {
-    /// No model is asked, or none answers: what an agent of memory is there for is done without one.
+    /// If no model can be used, an agent of memory does its work without one.
     pub(super) fn run_memory_agent_without_model(&mut self, turn: &mut ApplyContext<'_>, id: DocId, why: &str) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         let (volume, memory) = (run.about.volume, Arc::clone(&run.run_memory.memory));
@@ -101,7 +101,7 @@ fn today(turn: &ApplyContext<'_>) -> CalendarDay {
     CalendarDay(turn.now.0.div_euclid(86_400_000))
 }
 
-/// An analysis that a model has written, but for experiences that are not there: so many.
+/// Parses an analysis written by a model, and counts experiences in it that don't exist.
 fn parse_analysis(text: &str, memory: &ProjectMemory) -> Option<(MemoryAnalysis, usize)> {
     let mut said: MemoryAnalysis = serde_json::from_str(json_object_slice(text)?).ok()?;
     if said.analysis_summary.trim().is_empty() || !said.confidence_score.is_finite() {

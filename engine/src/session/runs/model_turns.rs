@@ -1,4 +1,4 @@
-//! Turns of a run: the model is chosen and called, and what it says becomes steps, messages and tool calls.
+//! Turns of a run: a model is chosen and called, and its answer becomes steps, messages and tool calls.
 
 use super::orchestrator;
 use super::watchdog::MODEL_SILENCE_TIMEOUT_MS;
@@ -22,18 +22,18 @@ use store::{
     AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
 };
 
-/// So many turns that lead nowhere are one too many: the model answers with what it has.
+/// After this many turns without progress, the model must answer with what it has.
 const MAX_IDLE_TURNS: usize = 3;
-/// Of a long run so many steps are looked at for that.
+/// Number of recent steps that are checked for loops.
 const LOOP_CHECK_STEPS: usize = 60;
-/// What it is told then.
+/// The prompt for that answer.
 const FINAL_ANSWER_PROMPT: &str =
     "All steps are done. Answer the user now in one or two sentences: what was done, and what was the result?";
-/// An answer on its way is kept for drawing up to so many bytes; a longer one is still taken whole.
+/// Length up to which a streamed answer is kept for drawing; longer ones are still stored whole.
 const MAX_LIVE_ANSWER_BYTES: usize = 4 << 20;
-/// Of names of projects and notes so many characters are told.
+/// Maximum length of names of projects and notes in prompts.
 const MAX_PROMPT_NAME_CHARS: usize = 300;
-/// Of a todo so many characters are told.
+/// Maximum length of a todo in prompts.
 const MAX_PROMPT_TODO_CHARS: usize = 1_000;
 
 impl Session {
@@ -69,7 +69,7 @@ impl Session {
         let session = run.about.session;
         let (setup, conversation) = (self.agents.setup.clone(), self.agents.sessions.get(&session));
         let (Some(setup), Some(conversation)) = (setup, conversation) else {
-            // It goes on once both are there.
+            // The run continues once both are loaded.
             if let Some(run) = self.agents.runs.get_mut(&id) {
                 run.orchestrator.next_query = wants;
             }
@@ -148,7 +148,7 @@ impl Session {
         }
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         if summary_of.is_empty() && is_looping(run) {
-            // Told as a text, since providers want tools beside messages that speak of calls.
+            // Sent as text, because providers require tools in requests whose messages contain calls.
             let words = format!("{}\n\n{FINAL_ANSWER_PROMPT}", transcript(&messages));
             messages = vec![SessionMessage::new(MessageId(0), MessageRole::User, words, turn.now.0)];
             tools = Vec::new();
@@ -194,7 +194,7 @@ impl Session {
         }
     }
 
-    /// What a run has around it, in words for the model.
+    /// Describes the context of a run for the model.
     fn surroundings(&self, run: &AgentRun) -> String {
         let volume = self.volumes.get(&run.about.volume).map_or("", |volume| volume.name.as_str());
         let note = run.about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path);
@@ -288,14 +288,14 @@ impl Session {
         }
     }
 
-    /// A summary has come: it stands for the messages, which stay.
+    /// A summary has arrived. It replaces the messages in the context; they're kept.
     fn on_summary(&mut self, turn: &mut ApplyContext<'_>, id: DocId, answer: &ModelResponse, live: LiveModelCall) {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         add_spent(&mut run.about.spent, answer.spent);
         let words = if answer.text.trim().is_empty() { "(Nothing was kept of it.)" } else { answer.text.trim() };
         let count = live.summary_of.len();
         let content = format!("Summary of {count} earlier messages.\n\n{words}");
-        // A model wrote it of what files and tools said, too.
+        // The model also summarized output of files and tools.
         let source = format!("a summary of {count} earlier messages, written by a model");
         let told = format!(
             "Summary of {count} earlier messages. {}\n\n{}",
@@ -457,7 +457,7 @@ impl Session {
                 record.steps.push(made);
             }
         }
-        // The message stands before its results: they follow from it.
+        // The message comes before its results, because they follow from it.
         self.record_run(turn, id, record);
         let mut record = RunRecord::default();
         self.check_new_calls(turn, id, &tools, &mut record);

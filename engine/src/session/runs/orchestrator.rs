@@ -1,7 +1,7 @@
-//! Runs that lead: their agent works in phases, and the program walks them, so that each is a fact of the run and no
-//! word of a prompt. A plan is made (by rules where the goal says its tasks itself, else by a model that calls a
-//! tool), each task is handed to the agent that fits it, those that need nothing of each other side by side, and what
-//! came of it is logged. Where the run stands is read off its steps, so that it goes on after a stop where it was.
+//! Orchestrating runs: their agent works in phases that the program controls, so that each phase is a fact of the run
+//! and not part of a prompt. A plan is made (by rules if the goal lists its tasks, otherwise by a model that calls a
+//! tool), each task goes to the agent that fits it, independent tasks run in parallel, and results are logged. The
+//! state is derived from the run's steps, so that the run can continue after a stop.
 
 use super::delegation::ASK_AGENT_TOOL;
 use super::phases;
@@ -30,7 +30,7 @@ pub(super) const SYSTEM_AGENT: &str = "system";
 pub(in crate::session) const LEAD_AGENT: &str = "lead";
 /// The agent that makes a plan and keeps it as a note.
 pub(super) const PLANNER_AGENT: &str = "planner";
-/// A model is asked for a plan so often; then rules make it.
+/// Maximum number of times a model is asked for a plan; then rules make it.
 const MAX_PLAN_ATTEMPTS: u8 = 2;
 /// The phases, from 1.
 pub const PHASE_NAMES: [&str; 8] = [
@@ -61,7 +61,7 @@ const PROJECT_FOLDERS: [&str; 6] = [
 pub(super) enum PhaseOutcome {
     /// The phase has ended.
     Finished,
-    /// It waits for what it has begun.
+    /// The phase waits for work that it started.
     Waiting,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn goal_without_mention(run: &AgentRun) -> String {
     run.about.prompt.replacen(&called, "", 1).trim().to_owned()
 }
 
-/// The calls of a tool in a run with what came of each, oldest first; `None`: nothing yet.
+/// Returns the calls of a tool in a run with their results, oldest first; `None` for a pending one.
 pub(super) fn calls_of_tool<'a>(
     run: &'a AgentRun,
     tool: &'a str,
@@ -157,7 +157,7 @@ fn is_planned_by_rules(run: &AgentRun) -> bool {
     run.steps.iter().rev().find(called).is_some_and(|step| step.route.is_some())
 }
 
-/// How a task stands, by what came of it and by what the user says.
+/// Returns the status of a task, from its results and the user's changes.
 fn task_status(run: &AgentRun, task: &TaskBlock) -> TaskStatus {
     let last =
         calls_of_tool(run, ASK_AGENT_TOOL).filter(|(arguments, _)| argument_text(arguments, "task") == task.id).last();
@@ -181,7 +181,7 @@ fn into_object(value: Value) -> Map<String, Value> {
 }
 
 impl AgentRun {
-    /// The plan that it carries out, with how each task stands; empty: none.
+    /// Returns the plan that the run carries out with the status of each task; empty if none.
     pub fn tasks(&self) -> Vec<TaskBlock> {
         let plan = current_plan(self).unwrap_or_default();
         plan.tasks.into_iter().map(|task| TaskBlock { standing: task_status(self, &task), ..task }).collect()
@@ -194,7 +194,7 @@ impl AgentRun {
 }
 
 impl Session {
-    /// The note in which the plan stands that a run carries out.
+    /// Returns the note with the plan that a run carries out.
     pub fn plan_note(&self, run: &AgentRun) -> Option<DocId> {
         match run.about.agent.as_str() {
             LEAD_AGENT => run.about.note,
@@ -287,7 +287,7 @@ impl Session {
         self.continue_run_after(batch, id);
     }
 
-    /// Makes calls of tools, as if a model had asked for them: they are judged by the same policy.
+    /// Makes tool calls as if a model had asked for them; the same policy checks them.
     fn call_tools(&mut self, turn: &mut ApplyContext<'_>, id: DocId, wanted: Vec<(&str, Map<String, Value>)>) {
         let tools = self.orchestrator_tools();
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
@@ -332,7 +332,7 @@ impl Session {
         self.continue_run_after(batch, id);
     }
 
-    /// No model can be asked: rules make the plan, or the assistant does what nobody else is known to fit.
+    /// Without a model, rules make the plan, and the assistant does the tasks that nobody else fits.
     pub(super) fn orchestrate_without_model(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -517,7 +517,7 @@ impl Session {
         }
     }
 
-    /// The tasks of a plan that are to be done and of which neither the plan nor a rule says who does them.
+    /// Returns open tasks of a plan to which neither the plan nor a rule assigns an agent.
     fn unassigned(&self, run: &AgentRun, plan: &TaskPlan) -> Vec<TaskBlock> {
         let open = |task: &&TaskBlock| !matches!(task_status(run, task), TaskStatus::Done | TaskStatus::Cancelled);
         let nobody =
@@ -529,7 +529,7 @@ impl Session {
     fn ask_for_assignments(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let Some(run) = self.agents.runs.get(&id) else { return false };
         let Some(plan) = current_plan(run).filter(|_| !run.orchestrator.was_assignment_asked) else { return false };
-        // A model that has made the plan knew who is there.
+        // A model that made the plan knew the available agents.
         let asks = is_planned_by_rules(run) && calls_of_tool(run, ASSIGN_TOOL).next().is_none();
         let open: Vec<TaskBlock> = if asks { self.unassigned(run, &plan) } else { Vec::new() };
         let open: Vec<&str> = open.iter().map(|task| task.id.as_str()).collect();
@@ -549,7 +549,7 @@ impl Session {
         planner::assignment_prompt(tasks.iter(), &self.describe_other_agents(run, true))
     }
 
-    /// Whether an agent may get a task: it is there, and does not lead.
+    /// Whether an agent can get a task: it exists and doesn't orchestrate.
     fn can_be_assigned(&self, run: &AgentRun, agent: &str) -> bool {
         agent_phases(agent).is_empty() && self.knows_agent(&run.project_agents, agent)
     }
@@ -596,8 +596,8 @@ impl Session {
         task.agent.clone().or_else(ruled).or_else(said).unwrap_or_else(|| "assistant".to_owned())
     }
 
-    /// While other tasks of a run are under way, those begin that need none of them: each as soon as what it needs is
-    /// done. Gives whether any did.
+    /// While tasks of a run are running, starts others that don't depend on them, as soon as their dependencies are
+    /// done. Returns whether any started.
     pub(super) fn begin_free_tasks(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let Some(run) = self.agents.runs.get(&id) else { return false };
         let working = is_orchestrated(run) && run.about.phase == WORK_PHASE && run.about.ending.is_none();
@@ -606,8 +606,7 @@ impl Session {
         working && open && self.begin_tasks(turn, id)
     }
 
-    /// Begins the tasks whose needs are done, as many as there is room for beside what is under way. Gives whether any
-    /// began.
+    /// Starts tasks whose dependencies are done, up to the limit of parallel tasks. Returns whether any started.
     fn begin_tasks(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let parallel = self.agents.setup().map_or(4, |setup| setup.config.runtime.profile.max_parallel_tools());
         let Some(run) = self.agents.runs.get(&id).filter(|run| run.orchestrator.budget_stop_reason.is_none()) else {
@@ -718,7 +717,7 @@ impl Session {
         for id in runs {
             self.update_task_status(turn, id, &task, TaskStatus::Cancelled);
             let Some(run) = self.agents.runs.get(&id) else { continue };
-            // It may have been begun before: the call that is open is meant.
+            // The task may have been started before; use the pending call.
             let own = |pending: &&PendingCall| {
                 pending.phase != CallPhase::Done && argument_text(&pending.call.arguments, "task") == task
             };
@@ -731,7 +730,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a task up again that was given up: in its note, and in runs that work on its plan, which begin it anew.
+    /// Reopens a canceled task: in its note, and in runs that work on its plan, which start it again.
     pub(in crate::session) fn reopen_task(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -10,7 +10,7 @@ use store::{ExecutionStep, RunEnding, StepId, StepKind};
 pub enum PhaseStatus {
     /// It comes, or comes again.
     Upcoming,
-    /// It is under way.
+    /// The phase is running.
     Current,
     /// The phase is completed.
     Finished,
@@ -23,7 +23,7 @@ pub enum PhaseStatus {
 pub struct RunPhase {
     /// Its number in this run, from 1.
     pub number: usize,
-    /// What it is called.
+    /// Name of the phase.
     pub name: &'static str,
     /// How far it is.
     pub reached: PhaseStatus,
@@ -35,12 +35,12 @@ pub struct RunPhase {
     pub took: Option<u64>,
 }
 
-/// What stands on a step that belongs to a phase.
+/// Returns the mark of a step that belongs to a phase.
 pub(super) fn phase_mark(phase: u8) -> String {
     format!("phase/{phase}")
 }
 
-/// The phase that stands on a step.
+/// Returns the phase that a step is marked with.
 fn phase_from_mark(step: &ExecutionStep) -> Option<u8> {
     step.route.as_deref()?.strip_prefix("phase/")?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Calls judged: what has to be known of a call before it is decided of, what the user is asked, and what is asked
-//! again because it is no longer what was allowed.
+//! Policy checks of tool calls: gathering the facts, asking the user, and asking again if a call is no longer what was
+//! allowed.
 
 use super::{delegation, view_actions};
 use crate::note::{Note, NotePhase};
@@ -18,12 +18,12 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use store::{BlobHash, BlockId, CodePiece, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin, ToolCall};
 
-/// What a schedule's runs ask for waits so many milliseconds for the user: a week.
+/// How long approvals of scheduled runs wait for the user, in milliseconds: a week.
 pub(super) const SCHEDULED_APPROVAL_TIMEOUT_MS: i64 = 7 * 86_400_000;
 /// A call is judged at most so often: redirects and names may lead in circles.
 const MAX_POLICY_CHECKS_PER_CALL: usize = 12;
 
-/// What is known of a call.
+/// Facts about a call, or why they're missing.
 enum FactsLookup {
     /// All that has to be.
     Complete(CallFacts),
@@ -31,7 +31,7 @@ enum FactsLookup {
     NeedsNote(DocId),
 }
 
-/// What a call would do, in words for the user.
+/// Describes the effect of a call for the user.
 fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
     let subject = policy::main_argument(arguments);
     match tool.name.as_str() {
@@ -126,7 +126,7 @@ impl Session {
         record: &mut RunRecord,
     ) {
         let Some(run) = self.agents.runs.get(&id) else { return };
-        // Where some are under way already, only those that came since are decided of.
+        // If some calls are pending already, only newer ones are decided.
         let judged: BTreeSet<&str> = run.approvals.iter().map(RunApproval::call_id).collect();
         let new =
             |pending: &&PendingCall| pending.phase == CallPhase::Ready && !judged.contains(pending.call.id.as_str());
@@ -154,7 +154,7 @@ impl Session {
         self.tick_runs(turn);
     }
 
-    /// Has a note read of which a call would run code; then the call is judged.
+    /// Loads a note whose code a call would run; then the call is checked.
     fn read_note_for_check(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -176,7 +176,7 @@ impl Session {
         self.begin_tool_note_job(turn, chore)
     }
 
-    /// Judges a call anew: because something that it depends on is known by now, or has changed since it was allowed.
+    /// Checks a call again, because something that it depends on is known now or has changed since it was allowed.
     pub(super) fn recheck_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -219,7 +219,7 @@ impl Session {
         self.continue_run_after(batch, id);
     }
 
-    /// Decides of one call of which all is known. `again`: why it is judged once more.
+    /// Decides about a call with all facts. `again`: why it's checked again.
     #[allow(clippy::too_many_arguments, reason = "a call, what it is about, and where it is kept")]
     fn check_call(
         &mut self,
@@ -237,7 +237,7 @@ impl Session {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         let volume = run.about.volume;
         let patience = match run.about.origin {
-            // Nobody sits there: it waits until somebody comes.
+            // No user is present: the approval waits until one comes.
             RunOrigin::Schedule { .. } => SCHEDULED_APPROVAL_TIMEOUT_MS,
             _ if scheduled => SCHEDULED_APPROVAL_TIMEOUT_MS,
             RunOrigin::User | RunOrigin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
@@ -248,7 +248,7 @@ impl Session {
         let arguments = pending.call.arguments.clone();
         let asks = tool.name == "ask_user";
         let verdict = policy.decide(tool, &arguments, &facts, volume, id);
-        // A trace is no leave: what is not as good twice as once is seen each time.
+        // A trace grants nothing: calls that aren't idempotent are approved each time.
         let anew = replayed && !tool.idempotent;
         let word = if (asks || anew) && verdict.word == Permission::Allow { Permission::Ask } else { verdict.word };
         let asked = turn.now.0;
@@ -280,7 +280,7 @@ impl Session {
             decision: None,
         };
         pending.facts = facts;
-        // Every decision is kept, also those that no one was asked for.
+        // Every decision is recorded, even without a question to the user.
         let decided = |allowed| DecisionRecord {
             allowed,
             scope: DecisionScope::Once,
@@ -312,7 +312,7 @@ impl Session {
         }
     }
 
-    /// Why a call is no longer what was allowed, before it begins: its tool has changed, or code that it runs.
+    /// Returns why a call is no longer what was allowed: its tool or the code that it runs has changed.
     pub(super) fn changed_since_approval(&self, id: DocId, call: &str) -> Option<String> {
         let run = self.agents.runs.get(&id)?;
         let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
@@ -386,7 +386,7 @@ impl Session {
         self.find_file(volume, path).filter(|note| self.is_note(*note))
     }
 
-    /// Whether a note that a call waits for cannot be read, or is there.
+    /// Whether a note that a call waits for is loaded, or can't be read.
     pub(super) fn is_note_read_settled(&self, note: DocId) -> bool {
         self.notes.get(&note).is_none_or(|note| note.is_settled() || matches!(note.phase, NotePhase::Failed(_)))
     }

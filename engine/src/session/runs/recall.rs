@@ -1,5 +1,5 @@
-//! What runs leave behind, and what they are told of it: an experience for each that did something, a task in the log
-//! of the session, and before the next one what bears on its goal.
+//! Memory of runs: stores an experience for each run that did something, adds a task to the session's log, and recalls
+//! what is relevant for the next goal.
 
 use super::links::step_address;
 use crate::notice::Notice;
@@ -15,9 +15,9 @@ use agent::prompt_quote;
 use store::{ChangeKind, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
 use text::task::CalendarDay;
 
-/// Of an answer so much is kept as a summary, in bytes.
+/// Maximum length of an answer's summary in bytes.
 const MAX_ANSWER_SUMMARY_BYTES: usize = 400;
-/// Of what failed in a run so many things are remembered.
+/// Maximum number of failures remembered from one run.
 const MAX_RUN_LESSONS: usize = 5;
 
 impl Session {
@@ -35,7 +35,7 @@ impl Session {
         let note = about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned());
         let schemas = self.schemas_of(&self.definition_of(run));
         let mut bearing = memory.relevant_items(&about.prompt, note.as_deref(), &about.agent, &schemas, today);
-        // What is said to be left out is there.
+        // Exclusions that exist.
         let (without, unknown): (Vec<String>, Vec<String>) =
             run.run_memory.recall.without.iter().cloned().partition(|name| memory.contains_item(name));
         bearing.retain(|one| !without.contains(&one.name));
@@ -126,14 +126,14 @@ impl Session {
         self.write_memory_note(turn, volume, &format!("{folder}/{}", task_log::TASK_LOG_FILE), None, Some(logged));
     }
 
-    /// The calls of a run, with what is known of their tools.
+    /// Returns the calls of a run with the facts about their tools.
     pub(super) fn completed_calls_of(&self, run: &AgentRun) -> Vec<CompletedCall> {
         let calls = trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes);
         trace_extraction::with_tool_facts(calls, &self.tool_facts(&self.definition_of(run)))
     }
 
-    /// What came of a run that ended so and made these calls, the tools that it got somewhere with, and what is learned
-    /// from it: what worked in the first line, and each thing that failed in a line of its own.
+    /// Returns the outcome of a run that ended like this with these calls, the tools that worked, and the lessons: what
+    /// worked on the first line, then one line per failure.
     fn assess_run(
         &self,
         run: &AgentRun,
@@ -162,7 +162,7 @@ impl Session {
             | StepKind::Todo { .. }
             | StepKind::FinalAnswer { .. } => None,
         });
-        // Why the run ended stands first, where it ended with no answer.
+        // If the run ended without an answer, the reason comes first.
         if let Some(why) = last.filter(|_| ending != RunEnding::Done) {
             lines.insert(0, why);
         }

@@ -1,4 +1,4 @@
-//! Runs read from the disk, and what becomes of those that were under way when the program ended.
+//! Loads runs from disk, and restores those that were active when the program ended.
 
 use super::approvals::shown_facts;
 use crate::effect::Effect;
@@ -73,7 +73,7 @@ impl Session {
             && !self.agents.sessions.contains_key(&session)
             && !self.agents.read_errors.contains_key(&session);
         if waits && self.open_session(turn, session).is_ok() {
-            // What is said of its end belongs into the session too.
+            // The note about its end belongs into the session too.
             self.agents.loading.insert(id);
             self.agents.read_runs.push((id, doc));
             return;
@@ -82,7 +82,7 @@ impl Session {
         let mut left = Vec::new();
         if run.about.ending.is_none() && self.is_own_device(run.device.as_ref()) {
             left = restore_open_calls(&mut run);
-            // While the program was closed nobody could decide: they have their time anew.
+            // Nobody could decide while the program was closed: the timeout starts again.
             for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
                 let time = approval.expires.saturating_sub(approval.asked);
                 approval.expires = approval.expires.max(turn.now.0.saturating_add(time));
@@ -101,7 +101,7 @@ impl Session {
         if let Some(run) = self.agents.runs.get_mut(&id)
             && run.calls.iter().all(|pending| pending.phase == CallPhase::Done)
         {
-            // It does not go on by itself: the user says so.
+            // It doesn't continue automatically: the user resumes it.
             run.calls.clear();
         }
         self.tick_runs(turn);
@@ -115,8 +115,8 @@ impl Session {
     }
 }
 
-/// Finds out what of the last turn was still open when the program ended. What waits for a decision waits on; what was
-/// decided and has no result was under way: those calls are given.
+/// Determines which calls of the last turn were open when the program ended. Pending approvals stay pending; calls that
+/// were decided and have no result were running: those are returned.
 fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
     let answered: BTreeSet<&str> = run
         .steps

@@ -1,5 +1,5 @@
-//! Sessions and runs of shared volumes: listed in the volume's document, and taken from other devices. A run belongs to
-//! one device, which alone goes on with it; the others see what it does, may stop it, deny what it asks and answer it.
+//! Sessions and runs of shared volumes: listed in the volume's document, and received from other devices. A run belongs
+//! to one device, which alone continues it; the others see its progress and may stop it, deny its calls and answer it.
 
 use super::approvals::ASK_USER_TOOL;
 use crate::effect::Effect;
@@ -22,7 +22,7 @@ impl crate::session::state::runs::RunsState {
 }
 
 impl Session {
-    /// Whether a run of this device is meant.
+    /// Whether the device is this one.
     pub fn is_own_device(&self, device: Option<&RunDevice>) -> bool {
         device.is_none_or(|device| device.id == self.device.id)
     }
@@ -35,7 +35,7 @@ impl Session {
         settled || self.sync.shares.hubs.is_empty()
     }
 
-    /// The documents of a volume beside those of its files.
+    /// Returns the documents of a volume besides those of its files.
     pub(in crate::session) fn agent_docs(&self, volume: DocId) -> Vec<DocId> {
         let agents = &self.agents;
         let sessions =
@@ -60,8 +60,8 @@ impl Session {
         }
     }
 
-    /// The document of a shared volume is here: what it does not list of this device's is to be listed, and what it
-    /// lists and is not here is asked for.
+    /// The document of a shared volume is loaded: list our missing documents, and request those that are listed and
+    /// missing here.
     pub(in crate::session) fn on_volume_list_loaded(&mut self, turn: &mut ApplyContext<'_>, volume: DocId) {
         let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
         let listed = doc.listed_documents();
@@ -260,7 +260,7 @@ impl Session {
             return Err("a session names another volume than the one that lists it".to_owned());
         }
         session.tree = MessageTree::new(session.doc.messages());
-        // Who looks at a branch that went on goes along; who looks at another one stays there.
+        // If the current branch continues, the head moves along; otherwise it stays.
         let goes_on =
             |session: &AgentSession, head| session.tree.branch_to(head).iter().any(|one| Some(one.id) == ours);
         let follows = theirs.head.is_some_and(|head| ours.is_none() || goes_on(session, head));
@@ -281,7 +281,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether what is said of a run fits to what is known of it.
+    /// Checks whether a run's metadata matches what is already known.
     fn validate_remote_run(&self, id: DocId, about: &RunAbout) -> Result<(), String> {
         let expected = self.agents.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
         let volume = expected.or_else(|| self.agents.run_summaries.get(&id).map(|line| line.volume));
@@ -319,8 +319,8 @@ impl Session {
         run.pending_batches.push_back((self.next_batch, run.steps.len()));
         let mut decided = Vec::new();
         if device.as_ref().is_none_or(|device| device.id == self.device.id) {
-            // Ours: from others come the wish to stop it, denials, and answers to its questions. What may be done on
-            // this device is allowed on this device.
+            // Our own run: other devices may stop it, deny calls and answer questions. Only this device can allow what
+            // happens here.
             for approval in run.doc.approvals() {
                 let Some(decision) = approval.decision else { continue };
                 let known = run.approvals.iter_mut().find(|known| known.id == approval.id);
@@ -351,7 +351,7 @@ impl Session {
         Ok(())
     }
 
-    /// Ends what is under way of a run on this device; nothing is said of it.
+    /// Stops all work of a run on this device without recording anything.
     fn halt_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         if let Some(live) = run.live.take() {
@@ -367,7 +367,7 @@ impl Session {
     }
 }
 
-/// A sentence for whoever would go on with a run of another device.
+/// The error for resuming a run of another device.
 pub(super) fn other_device_error(device: &RunDevice) -> CommandError {
     CommandError(format!("the run is active on {}; stop it there before you continue it here", device.name))
 }

@@ -1,4 +1,4 @@
-//! What comes of a run that leads: logged, listed, summarised, remembered. The last of its phases.
+//! The last phase of an orchestrating run: logs, lists, summarizes and remembers its results.
 
 use super::delegation::ASK_AGENT_TOOL;
 use super::links::step_address;
@@ -18,7 +18,7 @@ use agent::task_block::{self, TaskBlock, TaskStatus};
 use std::collections::BTreeSet;
 use store::{ChangeKind, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
 
-/// Of what an agent has answered so much stands in the summary, in bytes.
+/// Maximum length of an agent's answer in the summary, in bytes.
 const MAX_SUMMARIZED_ANSWER_BYTES: usize = 300;
 
 impl Session {
@@ -74,7 +74,7 @@ impl Session {
         failed.collect()
     }
 
-    /// The files that those have made to whom a run handed work, and what lies in the project's folder of output.
+    /// Returns files created by delegated runs, and those in the project's output folder.
     fn outputs_of(&self, run: &AgentRun) -> Vec<String> {
         let mut files: BTreeSet<String> = BTreeSet::new();
         for id in self.agents.run_family(run.id) {
@@ -93,7 +93,7 @@ impl Session {
         files.into_iter().filter(|path| !path.ends_with(".gitkeep")).take(50).collect()
     }
 
-    /// What came of a run that leads, task by task.
+    /// Summarizes an orchestrating run, task by task.
     fn run_summary_text(&self, run: &AgentRun) -> String {
         let tasks = run.tasks();
         if run.about.agent == PLANNER_AGENT {
@@ -179,7 +179,7 @@ impl Session {
         PhaseOutcome::Finished
     }
 
-    /// All phases are over: the summary is the answer. Where a task has failed the run can be let go on.
+    /// All phases are done: the summary is the answer. If a task failed, the run can be resumed.
     pub(super) fn end_orchestrated_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         let words = self.run_summary_text(run);
@@ -191,7 +191,7 @@ impl Session {
             .collect();
         if !left.is_empty() && run.about.agent != PLANNER_AGENT {
             let words = format!("{words}\n\nLeft: {}. Resume the run to try them again.", left.join(", "));
-            // It goes on with the work.
+            // The run continues with the work.
             if let Some(run) = self.agents.runs.get_mut(&id) {
                 run.about.phase = WORK_PHASE;
             }

@@ -1,6 +1,6 @@
-//! Sessions and runs as files: `agent.json` and `execution-state.json` of `llmbox.md` (shared/reference), version 1,
-//! both ways; and a session as Markdown for people. What another program wrote comes back field by field: what the
-//! program has no place for is kept beside it, and goes out again as it came.
+//! Sessions and runs as files: `agent.json` and `execution-state.json` of `llmbox.md` (shared/reference), version 1, in
+//! both directions; and a session as Markdown for people. Content of other programs survives field by field: unknown
+//! fields are stored and exported again unchanged.
 
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::agent_session::AgentSession;
@@ -11,7 +11,7 @@ use store::{AgentState, ExecutionStep, MessageId, MessageRole, SessionMessage, S
 
 /// The version that is written, and the only one that is read.
 pub const SESSION_FILE_VERSION: u64 = 1;
-/// A file that is imported has at most so many messages or steps.
+/// Maximum number of messages or steps of an imported file.
 const MAX_IMPORTED_ITEMS: usize = 100_000;
 /// The words for priorities of todos, from 0.
 const TODO_PRIORITY_NAMES: [&str; 6] = ["lowest", "low", "normal", "medium", "high", "highest"];
@@ -21,7 +21,7 @@ const TODO_PRIORITY_NAMES: [&str; 6] = ["lowest", "low", "normal", "medium", "hi
 pub struct ImportedContext {
     /// What was said, oldest first, one behind the other.
     pub messages: Vec<SessionMessage>,
-    /// What else stands in the file, for [`session_to_json`].
+    /// Other content of the file, for [`session_to_json`].
     pub imported: String,
 }
 
@@ -40,11 +40,11 @@ pub struct ImportedRun {
     pub iteration: u64,
     /// What the agent was at.
     pub agent_state: AgentState,
-    /// What it was to do.
+    /// The todos of the run.
     pub todos: Vec<TodoItem>,
     /// The steps of the run.
     pub steps: Vec<ExecutionStep>,
-    /// What else stands in the file, for [`run_to_json`].
+    /// Other content of the file, for [`run_to_json`].
     pub imported: Option<Box<Value>>,
 }
 
@@ -53,7 +53,7 @@ pub struct ImportedRun {
 struct PreservedContext {
     /// The file but for its messages.
     file: Map<String, Value>,
-    /// The messages in their order: the id of each, and what it has beside role and content.
+    /// The messages in order: id, and fields besides role and content.
     messages: Vec<(MessageId, Map<String, Value>)>,
 }
 
@@ -110,7 +110,7 @@ fn build_session_json(imported: Option<&str>, branch: &[&SessionMessage], file_u
     Value::Object(file)
 }
 
-/// What of a run stands beside its todos and steps.
+/// Returns the fields of a run besides its todos and steps.
 fn run_header_json(prompt: &str, start_time: i64, iteration: u64, state: AgentState) -> Map<String, Value> {
     into_object(json!({"prompt": prompt, "startTime": start_time, "iteration": iteration, "agentState": state}))
 }
@@ -148,7 +148,7 @@ fn build_run_json(
     let todos_stay = todos.iter().eq(kept.todos.iter().map(|(_, item)| item));
     let worked = !new.is_empty() || now.get("iteration") != kept.taken.get("iteration");
     for (key, value) in &now {
-        // What it is at counts again once it has gone on here.
+        // Its current state counts again once it has continued here.
         if kept.taken.get(key) != Some(value) || (worked && key == "agentState") {
             file.insert(key.clone(), value.clone());
         }
@@ -188,7 +188,7 @@ fn parse_versioned_json(text: &str, what: &str) -> Result<Map<String, Value>, St
     }
 }
 
-/// A whole number, also where it was written with a point.
+/// Parses an integer, even if written as a decimal.
 fn parse_whole_number(value: Option<&Value>) -> Option<i64> {
     let value = value?;
     value.as_i64().or_else(|| value.as_f64().filter(|number| number.abs() < 9e15).map(|number| number.round() as i64))
@@ -332,7 +332,7 @@ pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Importe
         .map_err(|_| wrong("agentState is neither idle, thinking nor executing"))?;
     let iteration = u64::try_from(number("iteration")?).map_err(|_| wrong("iteration is below 0"))?;
     let (prompt, start_time) = (text("prompt")?, number("startTime")?);
-    // Nothing of it is under way here.
+    // Nothing of it is running here.
     let taken = run_header_json(&prompt, start_time, iteration, AgentState::Idle);
     let (saved_at, file_uri) = (number("savedAt")?, text("fileUri")?);
     let kept = PreservedRun {
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(through_context(&theirs), Ok(theirs.clone()));
         let read = parse_session_json(&theirs.to_string(), ids()).expect("read");
         assert_eq!(read.messages[1].parents, [read.messages[0].id]);
-        // What is said later is added, and nothing else changes.
+        // A later message is added, and nothing else changes.
         let more = SessionMessage::new(MessageId(9), MessageRole::User, "and?", 7);
         let branch: Vec<&SessionMessage> = read.messages.iter().chain([&more]).collect();
         let later = build_session_json(Some(&read.imported), &branch, "elsewhere", 99);
@@ -493,7 +493,7 @@ mod tests {
         wanted["todos"][1]["content"] = json!("write it");
         wanted["savedAt"] = json!(99);
         assert_eq!(now, wanted);
-        // It went on: its state is ours, and the new step stands behind theirs.
+        // The run continued: the state is ours, and the new step follows theirs.
         let mut step = read.steps[0].clone();
         step.id = StepId(1_000);
         read.steps.push(step.clone());
@@ -542,7 +542,7 @@ mod tests {
         })
     }
 
-    /// Fields that nobody knows, and some that others have.
+    /// Unknown fields, and some that others have.
     fn more() -> impl Strategy<Value = Map<String, Value>> {
         proptest::collection::btree_map("[a-z]{1,4}|tracebook|toolCalls|parents|spent_|due_", any_json(), 0..4)
             .prop_map(|map| map.into_iter().collect())

@@ -21,9 +21,9 @@ use store::{
     ChangeKind, DocId, FileKind, MessageId, MessageRole, SessionMessage, StepKind, TodoItem, TodoStatus, UserTool,
 };
 
-/// A text that a tool writes has at most so many bytes.
+/// Maximum length of a text that a tool writes, in bytes.
 const MAX_WRITTEN_TEXT_BYTES: usize = 4 << 20;
-/// An open note of at most so many bytes is masked as a whole before lines of it are read.
+/// Up to this size an open note is masked as a whole before lines of it are read.
 const MAX_FULLY_MASKED_NOTE_BYTES: usize = 1 << 20;
 
 impl Session {
@@ -36,7 +36,7 @@ impl Session {
         loop {
             let Some(run) = self.agents.runs.get_mut(&id).filter(|run| run.about.ending.is_none()) else { return };
             if run.calls.iter().all(|pending| pending.phase == CallPhase::Done) {
-                // A result that came at once is on its way to the disk; the run goes on when it is there.
+                // An immediate result is being written to disk; the run continues when it's there.
                 if self.agents.resume_after.contains_key(&id) {
                     return;
                 }
@@ -60,7 +60,7 @@ impl Session {
             }
             let Some(at) = next.filter(|_| busy < parallel) else { return };
             let call = run.calls[at].call.clone();
-            // What was allowed is what runs: where it is not the same any more, it is asked about again.
+            // Only what was allowed runs: if it has changed, the user is asked again.
             if let Some(why) = self.changed_since_approval(id, &call.id) {
                 self.recheck_call(turn, id, &call.id, &[], Some(why));
                 return;
@@ -254,7 +254,7 @@ impl Session {
         None
     }
 
-    /// The file of this path, also where the ending of a note was left out.
+    /// Returns the file with this path; a note's extension may be omitted.
     pub(in crate::session) fn find_file(&self, volume: DocId, path: &str) -> Option<DocId> {
         let files = &self.volumes.get(&volume)?.files;
         files.get(path).or_else(|| files.get(&format!("{path}.md"))).map(|row| row.id)
@@ -301,7 +301,7 @@ impl Session {
         let place = self.locate_file(note).map_or(path, |(_, place)| place);
         let skipped = self.volumes.get(&volume).and_then(|volume| volume.skipped.iter().find(|one| one.path == place));
         let said = match skipped {
-            // Its file cannot take the place of what is there, such as a symlink.
+            // Its file can't replace what is there, such as a symlink.
             Some(crate::event::SkippedFile { why, .. }) => format!(
                 "{place} isn't written to the folder, because that name is taken: {why}. What is there stays as it \
                  is. The text is kept in the workspace only. Tell the user to rename or delete {place} in the folder; \
@@ -397,7 +397,7 @@ impl Session {
         pending.phase = CallPhase::Done;
         let (name, parent) = (pending.call.name.clone(), pending.step);
         let mut text = outcome.text;
-        // So much is looked at; what is shown is less.
+        // Only this much is checked; less is shown.
         let cut = text.floor_char_boundary(MAX_TOOL_RESULT_BYTES * 2);
         let longer = cut < text.len();
         text.truncate(cut);

@@ -1,4 +1,4 @@
-//! Work of tools on notes that need not be open: they are held, changed or run as the user would, and let go.
+//! Tool work on notes that may be closed: they're opened, changed or run like a user would, and closed.
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
@@ -28,7 +28,7 @@ impl Session {
         None
     }
 
-    /// Gives up the work of a run on notes; those that were only being read for it are let go.
+    /// Cancels a run's work on notes; notes that were only read for it are closed.
     pub(super) fn drop_tool_note_jobs(&mut self, turn: &mut ApplyContext<'_>, run: DocId) {
         let all = std::mem::take(&mut self.agents.tool_note_jobs);
         let (own, others): (Vec<ToolNoteJob>, Vec<ToolNoteJob>) = all.into_iter().partition(|chore| chore.run == run);
@@ -235,7 +235,7 @@ impl Session {
             return successful_outcome("Nothing had to be changed: the text is there already.");
         }
         let path = self.locate_file(id).map(|(_, path)| path.to_owned()).unwrap_or_default();
-        // What the user was writing is a change of its own; who wrote what is read off the changes.
+        // What the user was typing becomes a separate change, so that authors can be told apart.
         self.end_burst(turn, id);
         self.create_note_document(turn, id);
         let hunks = hunks_of_splices(old, new, &splices);
@@ -305,7 +305,7 @@ impl Session {
     }
 }
 
-/// Where splices of `old` stand in `new`, which comes of them.
+/// Returns the hunks in `new` that splices of `old` produce.
 fn hunks_of_splices(old: &str, new: &str, splices: &[TextEdit]) -> Vec<TextHunk> {
     let mut shift = 0_isize;
     let mut hunks = Vec::new();

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use store::disk::RowWrite;
 use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 
-/// A tool's code has at most so many bytes.
+/// Maximum size of a tool's code in bytes.
 const MAX_TOOL_CODE_BYTES: usize = 256 << 10;
-/// There are at most so many tools.
+/// Maximum number of tools.
 const MAX_USER_TOOLS: usize = 500;
 
 /// How a tool is offered to models.
@@ -32,7 +32,7 @@ fn user_tool_spec(tool: &UserTool) -> ToolSpec {
 pub(super) fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
     // JSON of JSON is a literal that Python reads as JSON wrote it.
     let json = Value::String(Value::Object(arguments.clone()).to_string()).to_string();
-    // What it asks of the web goes through the host, and its policy. A `from __future__` has to stand first.
+    // Web requests go through the host and its policy. A `from __future__` import must come first.
     let web = if tool.network { "import _tracebook_web\n_tracebook_web.install()\n" } else { "" };
     let (before, behind) = if tool.code.contains("__future__") { ("", web) } else { (web, "") };
     format!(

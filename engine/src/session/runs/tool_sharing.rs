@@ -8,7 +8,7 @@ use crate::session::state::runs::SharedTools;
 use store::disk::RowWrite;
 use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 
-/// What tells one tool from another, whatever its version is called.
+/// Returns a hash that identifies a tool regardless of its version number.
 fn tool_fingerprint(tool: &UserTool) -> BlobHash {
     let parts = (&tool.name, &tool.code, &tool.parameters, tool.network);
     BlobHash::of(&serde_json::to_vec(&parts).unwrap_or_default())

@@ -26,7 +26,7 @@ use store::{
 };
 use text::time::UnixMillis;
 
-/// Of what the last step said so much is told where the trace has no answer of its own, in bytes.
+/// Maximum length of the last result when the trace has no answer of its own, in bytes.
 const MAX_REPLAY_ANSWER_BYTES: usize = 2_000;
 
 /// How the step begins that says that a replay stopped.
@@ -44,7 +44,7 @@ fn is_replay_stop(step: &ExecutionStep) -> bool {
     matches!(&step.kind, StepKind::Error { message, .. } if message.starts_with(REPLAY_STOPPED_PREFIX))
 }
 
-/// What came of a call, if it has a result: whether it did what was asked, and what it said.
+/// Returns a call's result if it has one: success and text.
 fn call_result(steps: &[ExecutionStep], call: &str) -> Option<(bool, String)> {
     steps.iter().rev().find_map(|step| match &step.kind {
         StepKind::ToolResult { tool_call_id, success, result, error, .. } if *tool_call_id == call => {
@@ -83,7 +83,7 @@ impl Session {
         self.tool_facts(agent).into_iter().map(|(name, facts)| (name, facts.schema)).collect()
     }
 
-    /// The path of the note beside which a run was asked.
+    /// Returns the path of the note that was open when the user asked.
     fn note_of(&self, run: &AgentRun) -> Option<String> {
         run.about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned())
     }
@@ -132,8 +132,8 @@ impl Session {
         }));
     }
 
-    /// Reads the agents and the memory of a run's project, where that was not done since the run was loaded. Gives
-    /// whether it's being read: the run goes on then.
+    /// Reads the agents and memory of a run's project if that hasn't been done since the run was loaded. Returns
+    /// whether they're being read; the run continues then.
     pub(super) fn read_project(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let Some(run) = self.agents.runs.get(&id) else { return false };
         match run.project_read {
@@ -152,7 +152,7 @@ impl Session {
         true
     }
 
-    /// A replay that was under way when the program ended, as its steps tell. `None`: there's none.
+    /// Restores a replay that was running when the program ended, from its steps. `None` if there's none.
     ///
     /// # Errors
     /// Where the trace lies, how far the replay was, and why it can't go on.
@@ -290,7 +290,7 @@ impl Session {
         self.find_file(volume, path.trim_start_matches("./")).is_some()
     }
 
-    /// Makes a call, as if a model had asked for it.
+    /// Makes a call as if a model had asked for it.
     fn issue_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -362,7 +362,7 @@ impl Session {
         self.end_run(turn, id, RunEnding::Done, record);
     }
 
-    /// A condition does not hold: a model goes on, and is told what was found.
+    /// A condition doesn't hold: a model continues and gets the results so far.
     fn hand_over_to_model(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -377,7 +377,7 @@ impl Session {
         self.stop_replay(turn, id, &replay.path, &format!("at step {number} of {count}"), why);
     }
 
-    /// A step says that a replay stopped, where and why, and that a model goes on, which is told the same.
+    /// Records that a replay stopped, where and why, and that a model continues with the same information.
     fn stop_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, path: &str, place: &str, why: &str) {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         run.run_memory.stopped = Some(path.to_owned());
@@ -399,8 +399,8 @@ impl Session {
         self.continue_run_after(batch, id);
     }
 
-    /// Keeps how a replay went in the note of its trace. `took`: milliseconds of a replay in earnest; what it has saved
-    /// is counted then.
+    /// Records the outcome of a replay in its trace's note. `took`: duration in milliseconds of a real replay, which
+    /// counts towards the savings.
     fn count_replay(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -434,7 +434,7 @@ impl Session {
         }
     }
 
-    /// The user takes back all that a replay has done: it is no proof any more. Made again, it is.
+    /// If the user reverts everything a replay did, it no longer counts as a success; if reapplied, it does again.
     pub(super) fn count_reverted_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, good: bool) {
         let whole = |run: &&AgentRun| run.about.ending == Some(RunEnding::Done) && run.about.iteration == 0;
         let Some(run) = self.agents.runs.get(&id).filter(whole) else { return };
@@ -511,7 +511,7 @@ impl Session {
         let run = self.agents.runs.get(&id).ok_or("the run is not open")?;
         let mut there = BTreeSet::new();
         for call in memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes) {
-            // Of other files the watcher tells later; only what is sure is made a condition.
+            // The watcher reports other files later; only certain facts become conditions.
             if let Some(path) = call.arguments.get("path").and_then(Value::as_str)
                 && (FileKind::from_path(path).is_text() || !call.created)
                 && self.is_there(run.about.volume, path)

@@ -1,5 +1,5 @@
-//! Generated views: the user's word that one may be drawn, kept with the note; and their buttons, each press of which
-//! is a run of its own that asks the policy and calls no model.
+//! Generated views: the user's permission to show one, stored with the note, and their buttons. Each press is a run
+//! that asks the policy and calls no model.
 
 use crate::generated_view::{self, AgentView, ButtonAction};
 use crate::note::NotePhase;
@@ -39,7 +39,7 @@ fn note_command_tool() -> Option<ToolSpec> {
 }
 
 impl Session {
-    /// The tools that may be asked for, also by buttons.
+    /// Returns all tools that can be called, also by buttons.
     pub(super) fn all_tools(&self) -> Vec<ToolSpec> {
         let mut tools = self.available_tools();
         tools.extend(note_command_tool());
@@ -73,7 +73,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps what was said of views, once the note's document of outputs is there.
+    /// Stores decisions about views once the note's document of outputs is loaded.
     pub(in crate::session) fn save_view_decisions(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id).filter(|note| !note.views.is_empty()) else { return };
         let Some(doc) = &mut note.outputs else { return };

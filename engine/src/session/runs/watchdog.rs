@@ -1,5 +1,5 @@
-//! The watchdog: the one place that ends what hangs in a run, and says so there. What has a limit of its own keeps to
-//! it by itself; these are the last limits, for where that has failed.
+//! The watchdog: the only place that stops hanging work of a run, and reports it there. Components keep their own
+//! limits; these are the last resort in case those fail.
 //!
 //! | what | its own limit | the watchdog's |
 //! |---|---|---|
@@ -24,13 +24,13 @@ use agent::tool_job::ToolOutcome;
 use store::{DocId, ToolCall};
 use text::time::UnixMillis;
 
-/// A model may be silent for so many milliseconds.
+/// How long a model may be silent.
 pub(super) const MODEL_SILENCE_TIMEOUT_MS: i64 = 20 * 60_000;
-/// A whole answer may take so many.
+/// How long a complete answer may take.
 const MODEL_ANSWER_TIMEOUT_MS: i64 = 65 * 60_000;
-/// What has a limit of its own gets so many more.
+/// Extra time beyond a component's own limit.
 const WATCHDOG_GRACE_MS: i64 = 120_000;
-/// A tool of a server may take so many.
+/// How long a tool of a server may take.
 const MCP_TOOL_TIMEOUT_MS: i64 = 600_000;
 
 impl Session {

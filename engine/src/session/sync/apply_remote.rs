@@ -21,7 +21,7 @@ impl Session {
         let is_note = self.file_locations.contains_key(&doc) || self.sync.expected_notes.contains_key(&doc);
         let waits =
             !self.notes.contains_key(&doc) && (!self.sync.waiting_changes.is_empty() || self.arrival_capacity() == 0);
-        // One that is on its way to the trash would forget what has come, and nobody would answer for it.
+        // A document on its way to the trash would lose the changes, and nobody would answer.
         if is_note && (waits || self.is_moving(doc)) {
             self.sync.waiting_changes.push_back((doc, ticket, parcel));
             return;
@@ -29,8 +29,8 @@ impl Session {
         self.apply_received(turn, doc, ticket, parcel);
     }
 
-    /// How many more notes may be under way because other devices want it. Those count that come to an end by
-    /// themselves, and not what a user looks at, or what cannot be written.
+    /// Returns how many more notes may be created or changed for other devices. Only those count that finish by
+    /// themselves, not notes that the user looks at or that can't be written.
     fn arrival_capacity(&self) -> usize {
         let counts = |note: &&Note| {
             let is_written = self.volumes.get(&note.volume).is_some_and(|volume| volume.root.is_some());
@@ -125,7 +125,7 @@ impl Session {
         Ok(())
     }
 
-    /// A volume's document is loaded: what came before it is taken, and what it names and is not here is asked for.
+    /// A volume's document is loaded: apply earlier changes, and request what it lists and is missing here.
     pub(in crate::session) fn sync_volume_loaded(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         if !self.sync.is_shared(id) {
             return;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind, is_hidden};
 
-/// The host is told of this many files in a millisecond, at most.
+/// Maximum number of files reported to the host per millisecond.
 const MAX_REPORTED_FILES_PER_MS: usize = 100;
 
 impl crate::session::state::sync::SyncState {
@@ -22,7 +22,7 @@ impl crate::session::state::sync::SyncState {
         !self.attachments.is_stale && self.attachments.reading.is_empty()
     }
 
-    /// Something may be to be done about attachments.
+    /// Marks attachments for a check.
     pub(in crate::session) fn mark_attachments_stale(&mut self) {
         self.attachments.is_stale = true;
     }
@@ -47,7 +47,7 @@ impl crate::session::state::sync::SyncState {
         whole.or_else(named).map(|(path, size)| (path.as_str(), *size))
     }
 
-    /// Counts what has come from other devices or is to come: what was not there when it was drawn may be there now.
+    /// A number that rises when files arrive from other devices or are announced, so that views look again.
     pub fn arrival_count(&self) -> u64 {
         self.attachments.arrival_count
     }
@@ -80,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Finds out what is to be done, and has the host do it; not more often than the number of files allows.
+    /// Determines the next actions and sends them to the host, at a rate limited by the number of files.
     pub(super) fn step_attachments(&mut self, turn: &mut ApplyContext<'_>) {
         if !self.sync.attachments.is_stale {
             return;
@@ -110,7 +110,7 @@ impl Session {
         turn.effects.push(Effect::SyncFiles(Box::new(all)));
     }
 
-    /// A volume was closed: what is known of others' files in it is of no use any more.
+    /// A volume was closed: forget other devices' files in it.
     pub(in crate::session) fn attachments_closed(&mut self, volume: DocId) {
         for file in self.sync.attachments.remote_files.remove(&volume).unwrap_or_default().into_keys() {
             self.sync.attachments.reading.remove(&file);
@@ -120,7 +120,7 @@ impl Session {
         self.sync.mark_stale();
     }
 
-    /// A file is in no volume any more, or not in the trash.
+    /// A file was removed from its volume or from the trash.
     pub(in crate::session) fn attachment_gone(&mut self, file: DocId) {
         if self.sync.attachments.agreed_bytes.contains_key(&file) {
             self.sync.mark_stale();
@@ -168,7 +168,7 @@ impl Session {
                 |bytes, over, kept, path: &str| AttachmentAction::Fetch { bytes, over, kept, urgent: urgent(path) };
             match here {
                 Some((of, _)) if of != id => {}
-                // Keys and settings of programs: neither they nor what they come to is told to anybody.
+                // Keys and settings of programs: neither they nor their hashes are sent to anyone.
                 Some((_, at)) if is_hidden(&at) => {}
                 Some((_, at)) => {
                     let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(&at)) else { continue };
@@ -193,7 +193,7 @@ impl Session {
                             let mark: String = local.hash.to_string().chars().take(8).collect();
                             fetch(theirs, Some(local), Some(name_with_mark(&at, &mark)), &at)
                         }
-                        // Changed here alone, or nobody has said anything of it.
+                        // Changed on this device only, or not announced yet.
                         Some(_) | None => {
                             says.push((file, FileBytes { hash: local.hash, size: local.size }));
                             continue;
@@ -211,7 +211,7 @@ impl Session {
                         None => path,
                         Some(other) => match self.sync.attachments.local_stamp(&other) {
                             Some(same) if same.hash == bytes.hash => continue,
-                            // What it holds is found out first.
+                            // Compute its hash first.
                             None if other.kind == FileKind::Attachment => continue,
                             // The lower name keeps its path, on all devices alike.
                             Some(_) | None if other.id < file => sibling_name(&path, file),
@@ -276,7 +276,7 @@ impl Session {
         sound
     }
 
-    /// Others are told which bytes these files have here.
+    /// Announces the bytes of these files to other devices.
     fn report_bytes(&mut self, turn: &mut ApplyContext<'_>, id: DocId, says: &[(DocId, FileBytes)]) {
         if says.is_empty() {
             return;
@@ -330,7 +330,7 @@ impl Session {
         self.sync.mark_attachments_stale();
     }
 
-    /// The bytes of another device lie in an attachment's file.
+    /// Another device's bytes were written to an attachment's file.
     pub(in crate::session) fn attachment_placed(
         &mut self,
         turn: &mut ApplyContext<'_>,

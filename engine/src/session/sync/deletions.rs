@@ -1,6 +1,6 @@
-//! Notes that another device deleted. One that was edited here since stays, and comes back there; one that was not, or
-//! whose text never came, goes to the trash here, too. Which of both it is its document knows: whoever deletes a note
-//! says which heads it had.
+//! Notes deleted by another device. A note that was edited here since stays, and is restored there; one that wasn't, or
+//! whose text never arrived, goes to the trash here too. The document decides: a deletion records the heads that the
+//! deleting device knew.
 
 use crate::note::{DocPhase, NotePhase};
 use crate::records::sync::{HubConnection, MergeKind};
@@ -9,7 +9,7 @@ use crate::session::state::Session;
 use crate::session::sync::heads::{format_heads, parse_heads};
 use store::{DocId, FileEntry};
 
-/// What is known of a deletion.
+/// What to do about a deletion.
 enum DeletionDecision {
     /// It is done here, too.
     Delete,
@@ -17,7 +17,7 @@ enum DeletionDecision {
     Keep,
     /// That is not known yet.
     Undecided,
-    /// It is not deleted any more.
+    /// The deletion was canceled.
     Cancelled,
 }
 
@@ -33,7 +33,7 @@ impl Session {
         }
     }
 
-    /// A file is there on other devices.
+    /// A file exists on other devices after all.
     pub(super) fn cancel_remote_deletion(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
         self.sync.deleted.remove(&file);
         self.finish_deletion_check(turn, file);
@@ -96,7 +96,7 @@ impl Session {
         let busy = note.is_document_loading() || note.file.unmerged.is_some() || !note.remote.is_empty();
         match (&note.phase, &note.doc) {
             (NotePhase::Reading, _) => DeletionDecision::Undecided,
-            // What it holds is not known.
+            // Its content is unknown.
             (NotePhase::Failed(_), _) | (_, DocPhase::Failed(_)) => {
                 if (bare && !note.adopted) || is_last(&row.heads) {
                     DeletionDecision::Delete
@@ -129,7 +129,7 @@ impl Session {
         }
     }
 
-    /// Whether changes of a note may still come, among them those that whoever deleted it knew.
+    /// Whether changes of a note may still arrive, including those that the deleting device knew.
     fn may_receive_more(&self, volume: DocId, file: DocId) -> bool {
         let hubs = self.sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume));
         let states: Vec<_> = hubs.filter_map(|hub| self.sync.states.get(&hub.url)).collect();

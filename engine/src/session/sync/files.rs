@@ -55,7 +55,7 @@ impl Session {
         self.sync.mark_stale();
     }
 
-    /// Whether a name belongs to something here that is no file: no volume can have it for one.
+    /// Whether an id belongs to something that isn't a file; no volume may use it for one.
     fn is_non_file_id(&self, id: DocId) -> bool {
         id == self.workspace
             || id == self.workspace.registry_id()
@@ -188,7 +188,7 @@ impl Session {
             _ => (file, to, true),
         };
         if moved == file && to == from {
-            // It lies beside the other already, as nobody but this device may know.
+            // It has its own name next to the other file already, which only this device knows.
             if let Some(known) = self.volumes.get_mut(&volume) {
                 known.doc_pending.push_back((file, Some(FileEntry { kind: FileKind::from_path(&to), path: to })));
             }
@@ -231,7 +231,7 @@ impl Session {
         true
     }
 
-    /// The name of a file beside another of the same name: one that no other file has.
+    /// Returns a free name for a file next to another one with the same name.
     fn free_sibling_name(&self, volume: DocId, path: &str, file: DocId) -> String {
         let taken = |path: &String| {
             let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
@@ -342,8 +342,8 @@ impl Session {
         self.sync.mark_stale();
     }
 
-    /// An empty note, into which the text of another device is merged. `whole`: what is merged first, into a note of
-    /// which nothing is on this device's disk; where that is all of it there is nothing to be loaded.
+    /// Creates an empty note that another device's text is merged into. `whole`: what is merged first, if nothing of
+    /// the note is on this disk; if that's everything, nothing needs to be loaded.
     pub(super) fn begin_arrived(
         &mut self,
         turn: &mut ApplyContext<'_>,

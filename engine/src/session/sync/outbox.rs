@@ -1,5 +1,5 @@
-//! What waits to be sent to a hub that is away. A hub that is there says what is not the same on both sides; once all
-//! was, what changes here is remembered, on disk too, so that it is known however long the hub is away.
+//! Changes that wait for an unreachable hub. A connected hub reports what differs; once everything was the same, later
+//! changes are recorded here and on disk, so that they're known however long the hub is away.
 
 use crate::records::sync::{HubConnection, HubOutbox, HubState, OUTBOX_KEY, SharedHub};
 use crate::session::apply_context::ApplyContext;
@@ -11,7 +11,7 @@ use text::time::UnixMillis;
 
 /// All was the same for so long, in milliseconds: nothing is on its way between two threads.
 const OUTBOX_QUIET_MS: i64 = 500;
-/// Up to so many documents each that is new goes to the disk at once; of more all are kept there together …
+/// Up to this many new documents are written to disk one by one; more are written together.
 const MAX_IMMEDIATE_OUTBOX_WRITES: usize = 100;
 /// … this often at most, in milliseconds.
 const OUTBOX_SAVE_INTERVAL_MS: i64 = 2_000;
@@ -25,8 +25,8 @@ fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
 }
 
 impl Session {
-    /// These writes change documents here: until a hub is known to have them they wait for it. Gives what is kept of
-    /// that, to go to the disk with them.
+    /// Records that these writes wait for the hubs until those have them. Returns the record to store in the same
+    /// commit.
     pub(in crate::session) fn track_outbox_writes(&mut self, now: UnixMillis, writes: &[RowWrite]) -> Option<RowWrite> {
         if self.sync.shares.hubs.is_empty() {
             return None;
@@ -70,7 +70,7 @@ impl Session {
         volumes.find(|volume| *volume == doc || self.sync.is_shared(*volume) && self.agent_docs(*volume).contains(&doc))
     }
 
-    /// How many of these are of a volume, or may be: what it has is not all known while it is being read.
+    /// Counts how many of these documents belong to a volume, or may: while it's being read, not all are known.
     pub(super) fn count_waiting<'a>(&self, volume: DocId, waits: impl Iterator<Item = &'a DocId>) -> usize {
         waits.filter(|doc| self.volume_of_document(**doc).is_none_or(|of| of == volume)).count()
     }
@@ -134,7 +134,7 @@ impl crate::session::state::sync::SyncState {
         RowWrite::Meta { key: OUTBOX_KEY.to_owned(), value: serde_json::to_vec(&self.outboxes).ok() }
     }
 
-    /// What is shared is something else: of what was shared no longer nothing is known any more.
+    /// The shared volumes changed: forget documents that are no longer shared.
     pub(super) fn prune_outboxes(&mut self) {
         let hubs = &self.shares.hubs;
         self.outboxes.retain(|url, outbox| {

@@ -1,5 +1,5 @@
-//! Who else is at a note: where their carets stand, which cells they run; and which devices were seen when. What is
-//! said of us is decided here, how often and to whom is the host's (`store::sync::presence`).
+//! Presence: who else is at a note, where their carets are and which cells they run, and when devices were last seen.
+//! The session decides what to announce; the host decides how often and to whom (`store::sync::presence`).
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note};
@@ -47,7 +47,7 @@ impl SyncState {
 }
 
 impl Session {
-    /// The user's carets are there now: bytes of the note, each with the other end of what is selected.
+    /// Sets the user's carets: bytes of the note, each with the other end of its selection.
     pub(in crate::session) fn set_carets(&mut self, note: Option<DocId>, carets: &[(usize, usize)]) {
         let own = note.and_then(|id| {
             let (volume, _) = self.locate_file(id)?;
@@ -140,7 +140,7 @@ impl Session {
         }
     }
 
-    /// Tells the host what is to be said of us, where that has changed.
+    /// Sends changed presence to the host.
     pub(super) fn step_presence(&mut self, turn: &mut ApplyContext<'_>) {
         let mut wanted: BTreeMap<DocId, PresentPerson> = BTreeMap::new();
         if !self.sync.shares.paused {
@@ -178,7 +178,7 @@ impl Session {
 }
 
 impl RemotePeer {
-    /// Finds where their carets are in the note as it is now.
+    /// Maps their carets to the current text of the note.
     fn place_carets(&mut self, note: &Note) {
         let at = |(block, at): (BlockId, usize)| {
             let (start, text) = (note.block_start(block)?, &note.blocks.iter().find(|known| known.id == block)?.text);
@@ -193,7 +193,7 @@ impl RemotePeer {
     }
 }
 
-/// In which block a byte of the note stands, and where there.
+/// Returns the block at a byte of the note, and the offset in it.
 fn block_position(note: &Note, at: usize) -> Option<(BlockId, usize)> {
     let mut start = 0;
     let mut last = None;

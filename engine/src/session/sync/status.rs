@@ -1,4 +1,4 @@
-//! How far sync has got, as people are told: of everything, of a volume, of a note.
+//! Progress of sync as shown to the user: overall, of a volume, of a note.
 
 use crate::records::sync::{DeliveryState, HubConnection, HubState};
 use crate::session::state::Session;
@@ -6,20 +6,20 @@ use std::collections::BTreeSet;
 use store::DocId;
 use text::time::UnixMillis;
 
-/// How sync stands as a whole.
+/// Overall status of sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyncStatus {
     /// No volume is shared.
     NotShared,
     /// The user has paused it.
     Paused,
-    /// No hub is there. That is no error: all is saved here, and sent later.
+    /// No hub is reachable. This isn't an error: changes are saved here and sent later.
     Offline,
     /// Hubs are being called.
     Connecting,
-    /// So many documents are on their way, to here or from here.
+    /// Number of documents that are being sent or received.
     Syncing(usize),
-    /// Those hubs that are there have all of it; how many are not there.
+    /// All reachable hubs have everything; how many aren't reachable.
     Synced {
         /// Hubs that are away.
         away: usize,
@@ -75,7 +75,7 @@ pub struct SyncProgress {
     pub last_synced: Option<UnixMillis>,
     /// When a hub that is away was there last, if all was sent to it.
     pub hub_last_seen: Option<UnixMillis>,
-    /// That is no hub, but the other devices of the local network.
+    /// Whether it's the local network instead of a hub.
     pub lan: bool,
 }
 
@@ -85,7 +85,7 @@ impl SyncProgress {
         Some((if self.lan { "others" } else { "hub" }, self.hub_last_seen?))
     }
 
-    /// Describes the progress in words.
+    /// Describes the progress for the user.
     pub fn describe(&self) -> String {
         match (self.delivery, self.coming, self.behind) {
             (DeliveryState::NotShared, ..) => "On this device only".to_owned(),
@@ -145,7 +145,7 @@ impl Session {
         if !self.sync.is_shared(volume) {
             return spread;
         }
-        // Whether it is known what each hub lacks: it is there, or it was told of all that was here until it left.
+        // Whether it's known what each hub lacks: it's connected, or it had everything until it left.
         let (mut known, mut behind, mut waits) = (true, BTreeSet::new(), BTreeSet::new());
         let mut seen = None;
         // Of a note nothing else counts, and there may be very many others.
@@ -176,7 +176,7 @@ impl Session {
             let of = |one: &&DocId| **one == volume || self.locate_file(**one).is_some_and(|(of, _)| of == volume);
             spread.behind = placed.iter().filter(of).count();
             if !others.is_empty() {
-                // The name of outputs does not tell whose they are; their note's name tells theirs.
+                // The id of outputs doesn't tell their note; the note's id gives the id of its outputs.
                 let outputs = texts().filter(|row| row.cells > 0).map(|row| row.id.outputs_id());
                 spread.behind += outputs.filter(|outputs| others.binary_search(outputs).is_ok()).count();
             }
@@ -199,7 +199,7 @@ impl Session {
         spread
     }
 
-    /// Remembers when the documents were the same everywhere that are no longer behind.
+    /// Records when documents became the same everywhere.
     pub(super) fn record_synced_times(&mut self, now: UnixMillis, before: &HubState, after: &HubState) {
         if after.reach == HubConnection::Online {
             let done: Vec<DocId> = before.behind.difference(&after.behind).copied().collect();
