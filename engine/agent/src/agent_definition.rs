@@ -9,24 +9,23 @@ use serde::Deserialize;
 pub struct AgentDefinition {
     /// Its name, by which it is called with `@`.
     pub name: String,
-    /// What it is good for.
+    /// When to use the agent, in one sentence.
     pub description: String,
     /// The tools that it has; `None`: all.
     pub tools: Option<Vec<String>>,
     /// Words of goals that are for it, small letters; of longer ones their beginnings are enough.
     pub when: Vec<String>,
-    /// What it is and is to do.
+    /// Instructions for the model.
     #[serde(skip)]
     pub prompt: String,
-    /// Where its file lies: inside its volume where a project brings it, else on this machine. `None`: it comes with
-    /// the program.
+    /// Path of its file: in its volume if a project provides it, otherwise on this machine. `None` for built-in agents.
     #[serde(skip)]
     pub path: Option<String>,
 }
 
 /// The agent that a button of a generated view is: it calls one tool, and no model.
 pub const BUTTON_AGENT: &str = "button";
-/// What a model that summarises is told.
+/// System prompt of the model that summarizes.
 pub const SUMMARY_AGENT_PROMPT: &str = system::SUMMARY_PROMPT;
 
 impl AgentDefinition {
@@ -58,7 +57,7 @@ impl AgentDefinition {
         }
     }
 
-    /// What the model is told: who it is, and what is around it.
+    /// Returns the system prompt: who the agent is, and its context.
     pub fn build_prompt(&self, surroundings: &str) -> String {
         // Nothing of fenced calls: a small model that reads of them writes half of one and half of a native one.
         format!("{}\n\n{surroundings}", self.prompt)

@@ -1,19 +1,19 @@
-//! The agents of a project: definitions in `components/agents`, and classes of Python in `agents`. They come with the
-//! volume, perhaps from somebody else, so none of them takes the name of one that the user or the program has, and none
-//! may do more than any other.
+//! The agents of a project: definitions in `components/agents`, and Python classes in `agents`. They come with the
+//! volume, perhaps from another person, so none may take the name of a built-in or user's agent, and none gets more
+//! rights than any other.
 
 use crate::agent_definition::AgentDefinition;
 use ruff_python_ast::{Expr, Mod, Stmt};
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use store::BlobHash;
 
-/// Where definitions lie in a volume or a project.
+/// Folder of definitions in a volume or a project.
 pub const AGENT_DEFINITIONS_FOLDER: &str = "components/agents";
-/// Where agents in Python lie.
+/// Folder of Python agents.
 pub const PYTHON_AGENTS_FOLDER: &str = "agents";
-/// A longer file is no agent, in bytes.
+/// Maximum size of an agent's file in bytes.
 pub const MAX_AGENT_FILE_BYTES: usize = 64 << 10;
-/// So many of each kind are known.
+/// Maximum number of agents of each kind.
 const MAX_PROJECT_AGENTS: usize = 100;
 /// Stack size for parsing deeply nested Python, in bytes.
 const PYTHON_PARSER_STACK_BYTES: usize = 128 << 20;
@@ -42,7 +42,7 @@ pub struct AgentRegistry {
     pub problems: Vec<String>,
 }
 
-/// What is behind the project in a path, if it lies in one.
+/// Returns a path relative to its project, if it's in one.
 fn path_in_project(path: &str) -> &str {
     path.strip_prefix("projects/").and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest)
 }
@@ -57,7 +57,7 @@ pub fn is_agent_file(path: &str) -> bool {
         || (path.ends_with(".py") && (inside(PYTHON_AGENTS_FOLDER) || inside(AGENT_DEFINITIONS_FOLDER)))
 }
 
-/// The words of a string that stands alone: a docstring.
+/// Returns the docstring of a body.
 fn docstring(body: &[Stmt]) -> Option<String> {
     let Stmt::Expr(first) = body.first()? else { return None };
     let Expr::StringLiteral(text) = first.value.as_ref() else { return None };
@@ -87,12 +87,12 @@ impl PythonAgent {
         self.class.eq_ignore_ascii_case(name) || file.eq_ignore_ascii_case(name)
     }
 
-    /// What tells its code from any other: what was allowed of it is allowed of this code.
+    /// Returns the hash of its code, which approvals refer to.
     pub fn hash(&self) -> String {
         BlobHash::of(self.code.as_bytes()).to_string().chars().take(16).collect()
     }
 
-    /// The program that has it execute a task.
+    /// Returns the program that runs a task with it.
     pub fn task_program(&self, task: &str) -> String {
         let task = serde_json::Value::String(task.to_owned()).to_string();
         // JSON's escapes of a string are Python's, too.

@@ -12,7 +12,7 @@ pub fn title(approval: &RunApproval) -> String {
     untrusted_text::escape_line(&approval.what).into_owned()
 }
 
-/// All that would run or be sent, beside the title: the arguments, and code that is not among them. Safe to show.
+/// Returns everything that would run or be sent: the arguments, and code that isn't among them. Escaped for display.
 pub fn body(approval: &RunApproval) -> String {
     let mut parts = Vec::new();
     let said = is_shown_in_title(approval);

@@ -1,7 +1,6 @@
-//! The configuration: YAML with the meaning of the file in `mixos-go.md` (shared/reference), and rules for the
-//! router, limits of cost, MCP servers, hosts. Files are read strictly (an unknown key or a value of the wrong kind
-//! is an error with line and column), then laid over one another; at the bottom lies `system::CONFIG`, which names
-//! every key. Where the files lie is the host's business.
+//! The configuration: YAML in the format of `mixos-go.md` (shared/reference), plus rules for the router, cost limits,
+//! MCP servers and hosts. Files are parsed strictly (an unknown key or a value of the wrong type is an error with line
+//! and column), then merged over `system::CONFIG`, which names every key. The host knows where the files are.
 
 mod values;
 
@@ -16,9 +15,9 @@ pub use values::is_local;
 
 /// A longer file is refused, in bytes.
 const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
-/// Tokens that fit into a request to a model of which nothing is known.
+/// Context size in tokens of an unknown model.
 pub const DEFAULT_CONTEXT_TOKENS: u64 = 8_192;
-/// The same of one on this machine: what Ollama gives unless it is told otherwise, and cuts without a word.
+/// Context size in tokens of a local model: Ollama's default, beyond which it truncates silently.
 pub const LOCAL_CONTEXT_TOKENS: u64 = 4_096;
 
 /// The whole of `config.yaml`, with defaults filled in.
@@ -61,8 +60,8 @@ pub struct BudgetConfig {
     /// US dollars for the runs of one project; `None`: no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub project: Option<f64>,
-    /// US dollars for a million tokens of the endpoint of the sentence model; `None`: as the price list has it, and
-    /// nothing for one on this machine.
+    /// Price in US dollars per million tokens of the embedding endpoint; `None`: from the price list, and free for a
+    /// local one.
     #[serde(deserialize_with = "values::dollars")]
     pub embeddings: Option<f64>,
 }
@@ -140,12 +139,12 @@ pub struct LlmConfig {
     /// US dollars for one request; `None`: no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub request_cost_limit: Option<f64>,
-    /// Who is known to need longer for an answer is passed over if another is there, in milliseconds.
+    /// Providers known to be slower than this, in milliseconds, are skipped if another is available.
     #[serde(deserialize_with = "values::plain")]
     pub latency_target: Option<u64>,
     /// Who is asked when the chosen one does not answer, in this order.
     pub fallback: Vec<String>,
-    /// Who is asked for which requests.
+    /// Rules that choose a provider by request.
     #[serde(deserialize_with = "values::section")]
     pub rules: Vec<RoutingRule>,
     /// All of them, by name.
@@ -198,7 +197,7 @@ pub struct ProviderConfig {
     /// Base URL; `None` for the provider's public address.
     #[serde(deserialize_with = "values::address")]
     pub base_url: Option<String>,
-    /// The model's name as the provider has it.
+    /// The model's name at the provider.
     pub model: String,
     /// Under which name its key is kept, never the key; `None`: it needs none.
     #[serde(deserialize_with = "values::key")]
@@ -206,7 +205,7 @@ pub struct ProviderConfig {
     /// Whether it runs on this machine; `None`: whether its address is on it.
     #[serde(deserialize_with = "values::plain")]
     pub local: Option<bool>,
-    /// Tokens that fit into a request; `None`: as the price list has it.
+    /// Context size in tokens; `None`: from the price list.
     #[serde(deserialize_with = "values::plain")]
     pub context: Option<u64>,
     /// Tokens of an answer; `None`: the provider's default.
@@ -215,7 +214,7 @@ pub struct ProviderConfig {
     /// 0 to 2; `None`: the provider's default.
     #[serde(deserialize_with = "values::temperature")]
     pub temperature: Option<f64>,
-    /// What it costs; `None`: as the price list has it.
+    /// Price of the model; `None`: from the price list.
     pub price: Option<ModelPrice>,
 }
 
@@ -256,7 +255,7 @@ pub struct ApprovalConfig {
     /// What has less risk than this runs without asking: none, low or medium.
     #[serde(deserialize_with = "values::level")]
     pub auto_approve_level: ToolRisk,
-    /// A question that nobody answers for so many seconds is a no.
+    /// Seconds after which a pending approval counts as denied.
     #[serde(deserialize_with = "values::seconds")]
     pub timeout_seconds: u64,
     /// Tools that ask whatever their risk. They win over `never_approve`.
@@ -283,10 +282,10 @@ pub struct SecurityConfig {
     /// Whether shell and Python tools run in the sandbox. Where not, each of them asks every time.
     #[serde(deserialize_with = "values::plain")]
     pub sandbox_enabled: bool,
-    /// Whether tools reach the allowed hosts only; otherwise others are asked for.
+    /// Whether tools may reach only the allowed hosts; otherwise the user is asked about others.
     #[serde(deserialize_with = "values::plain")]
     pub network_restricted: bool,
-    /// Hosts; a leading `.` stands for all below.
+    /// Allowed hosts; a leading `.` includes all subdomains.
     pub allowed_hosts: Vec<String>,
 }
 
@@ -314,7 +313,7 @@ pub struct McpServerConfig {
     pub enabled: Option<bool>,
     /// The program that starts a local server.
     pub command: Option<String>,
-    /// What it is given.
+    /// Arguments of the program.
     pub args: Vec<String>,
     /// Variables of its environment; values may hold `${NAME}`.
     #[serde(deserialize_with = "values::hidden")]
@@ -322,7 +321,7 @@ pub struct McpServerConfig {
     /// The address of a remote server.
     #[serde(deserialize_with = "values::address")]
     pub url: Option<String>,
-    /// What is sent along; values may hold `${NAME}`.
+    /// HTTP headers; values may contain `${NAME}`.
     #[serde(deserialize_with = "values::hidden")]
     pub headers: BTreeMap<String, String>,
 }
@@ -378,8 +377,8 @@ impl ConfigLayer {
     }
 }
 
-/// The configuration that comes of files laid over one another, the strongest last, all over [`system::CONFIG`]. What
-/// a later one says replaces what an earlier one said; names are joined, lists are replaced whole.
+/// Merges files over [`system::CONFIG`], in ascending precedence. Later values replace earlier ones; maps are merged,
+/// lists are replaced as a whole.
 ///
 /// # Errors
 /// What each file says is fine, but together they are not: a provider that is meant is not there, and the like.

@@ -1,5 +1,5 @@
-//! The agent: what is asked of models and tools, and how it is decided. Plain data and pure decisions; the loop itself
-//! is in `session/runs.rs`, what it needs of the world in the host.
+//! Agents: requests to models and tools, and decisions about them. Plain data and pure functions; the loop is in
+//! `session/runs.rs`, effects are in the host.
 
 pub mod agent_definition;
 pub mod agent_registry;

@@ -1,5 +1,4 @@
-//! Memory: what was done before, kept as notes of the project that people can read and edit. Pure: files come as text,
-//! and what is to be written goes as text.
+//! Memory: earlier work, stored as notes of the project that people can read and edit. Pure: texts in, texts out.
 
 pub mod consolidation;
 pub mod experience;
@@ -20,7 +19,7 @@ use trace::{AUTO_REPLAY_CONFIDENCE, RunTrace, TRACES_FOLDER};
 
 /// The folder of a project's memory.
 pub const MEMORY_FOLDER: &str = "memory";
-/// The folder in it of what holds for long.
+/// Subfolder for long-term knowledge.
 pub const LONG_TERM_FOLDER: &str = "long_term";
 /// The folder of projects inside a volume.
 pub const PROJECTS_FOLDER: &str = "projects";
@@ -35,16 +34,16 @@ pub fn is_memory(path: &str) -> bool {
     own.strip_prefix(MEMORY_FOLDER).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Where inside a folder of memory its files lie.
+/// Subfolders of a memory folder that contain its files.
 pub const MEMORY_SUBFOLDERS: [&str; 3] = ["", TRACES_FOLDER, task_log::TASK_LOG_FOLDER];
 
-/// What is made of the memory of a volume, without a model.
+/// Maintenance of a volume's memory that needs no model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryMaintenance {
     /// What repeats and what has proved good becomes long-term notes; what is over goes.
     Consolidate,
-    /// It is asked, and what it says is kept as a note.
+    /// Answers a query and stores the answer as a note.
     Analyze(insight::MemoryQuery),
 }
 
@@ -132,7 +131,7 @@ pub struct TraceMatch {
     pub why: String,
 }
 
-/// The folder in which memory is kept for work at this note: the project's, where the note lies in one.
+/// Returns the memory folder for work on this note: the project's, if the note is in one.
 pub fn memory_folder(note: Option<&str>) -> String {
     let mut parts = note.unwrap_or_default().split('/');
     match (parts.next(), parts.next(), parts.next()) {
@@ -141,7 +140,7 @@ pub fn memory_folder(note: Option<&str>) -> String {
     }
 }
 
-/// The folders in which is looked for it.
+/// Returns the memory folders to search for work on this note.
 pub fn memory_folders(note: Option<&str>) -> Vec<String> {
     let own = memory_folder(note);
     if own == MEMORY_FOLDER { vec![own] } else { vec![own, MEMORY_FOLDER.to_owned()] }
@@ -227,7 +226,7 @@ impl ProjectMemory {
             let wanted = self.traces.get(fitting.at).is_some_and(|filed| !recall.without.contains(&filed.path));
             wanted && (recall.mode == ReplayMode::Follower || fitting.confidence > AUTO_REPLAY_CONFIDENCE)
         });
-        // Two that would do different things: nobody can say which is meant.
+        // Two traces that do different things: it's unclear which one is meant.
         let calls = |fitting: &TraceMatch| {
             self.traces.get(fitting.at).map(|filed| filed.trace.predicted_calls(&fitting.values, &[]))
         };

@@ -1,4 +1,4 @@
-//! What is asked of a language model, and what comes back: the contract between the loop and `engine/host/providers`.
+//! Requests to language models and their answers: the contract between the loop and `engine/host/providers`.
 
 use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct ModelEndpoint {
     pub wire: WireProtocol,
     /// Its address, such as `http://localhost:11434`; `None`: the one that everybody uses.
     pub base_url: Option<String>,
-    /// The model's name as the provider has it.
+    /// The model's name at the provider.
     pub model: String,
     /// The name under which its key is kept (never the key); `None`: it needs none.
     pub key: Option<String>,
@@ -57,7 +57,7 @@ pub struct ModelRequest {
     pub messages: Vec<SessionMessage>,
     /// Tools that it may ask for.
     pub tools: Vec<ToolSpec>,
-    /// It is to stop after so many tokens.
+    /// Maximum number of tokens of the answer.
     pub max_tokens: Option<u32>,
     /// From 0 (always the likeliest) to 2; `None`: the provider's default.
     pub temperature: Option<f64>,
@@ -117,7 +117,7 @@ pub enum ModelErrorKind {
     Key,
     /// The provider refuses (another 4xx); to try it again is of no use.
     Refused,
-    /// What came back cannot be read.
+    /// The answer can't be parsed.
     Malformed,
     /// It broke off in the middle.
     Cut,
@@ -125,13 +125,13 @@ pub enum ModelErrorKind {
     Cancelled,
 }
 
-/// Why there is no answer.
+/// Why a model call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelError {
     /// Category of the error; it decides about retries.
     pub kind: ModelErrorKind,
     /// Host, cause, and what to do: a sentence for the user.
     pub why: String,
-    /// What had come by then.
+    /// The part of the answer received before the error.
     pub partial: String,
 }

@@ -4,9 +4,9 @@ use crate::tool_spec::ToolSpec;
 use std::collections::{BTreeSet, VecDeque};
 use store::{DocId, MessageId, MessageRole, MessageTree, SessionMessage, ToolCall};
 
-/// Of an older tool result so many bytes are repeated to the model; the newest ones are whole.
+/// Older tool results are sent to the model cut to this many bytes; the newest ones are sent whole.
 const MAX_OLD_RESULT_BYTES: usize = 2_000;
-/// So many messages at the end are never summarised.
+/// The last messages, this many, are never summarized.
 const MIN_UNSUMMARIZED_MESSAGES: usize = 6;
 
 /// About how many tokens a text has: a token has about four bytes of English, and fewer of other languages.
@@ -38,15 +38,15 @@ pub fn estimate_tool_tokens(tools: &[ToolSpec]) -> u64 {
         .sum()
 }
 
-/// What a model reads of a branch: the messages up to `head`, with summaries in place of what they stand for, and every
-/// call answered.
+/// Returns the messages that a model gets for a branch: up to `head`, with summaries in place of the messages they
+/// replace, and a result for every call.
 pub fn context_messages(tree: &MessageTree, head: MessageId) -> Vec<SessionMessage> {
     let branch = tree.branch_to(head);
     let replaced: BTreeSet<MessageId> = branch.iter().flat_map(|message| message.summary_of.iter().copied()).collect();
     let mut kept: Vec<&SessionMessage> = Vec::new();
     for message in &branch {
         if replaced.contains(&message.id) {
-            // A summary stands where the first message that it stands for stood.
+            // A summary takes the place of the first message that it replaces.
             let stands = |other: &&&SessionMessage| other.summary_of.first() == Some(&message.id);
             kept.extend(branch.iter().filter(stands).filter(|other| !replaced.contains(&other.id)));
         } else if message.summary_of.is_empty() {
@@ -69,8 +69,7 @@ pub fn context_messages(tree: &MessageTree, head: MessageId) -> Vec<SessionMessa
     complete_tool_results(said)
 }
 
-/// Puts an answer behind every call that has none, and leaves out answers to calls that are not there: providers refuse
-/// anything else.
+/// Adds a result to every call without one, and drops results without a call: providers reject anything else.
 fn complete_tool_results(messages: Vec<SessionMessage>) -> Vec<SessionMessage> {
     let mut whole: Vec<SessionMessage> = Vec::with_capacity(messages.len());
     let mut rest = VecDeque::from(messages);
@@ -115,8 +114,8 @@ fn close_open_calls(
     }
 }
 
-/// The messages that a summary should stand for, oldest first, so that the rest is within `limit` tokens. Nothing where
-/// all fits, or where there is nothing old enough.
+/// Returns the messages to summarize, oldest first, so that the rest fits into `limit` tokens. Empty if everything
+/// fits, or if nothing is old enough.
 pub fn messages_to_summarize(messages: &[SessionMessage], fixed: u64, limit: u64) -> Vec<MessageId> {
     let all: u64 = fixed + messages.iter().map(estimate_message_tokens).sum::<u64>();
     if all <= limit {
@@ -143,7 +142,7 @@ pub fn messages_to_summarize(messages: &[SessionMessage], fixed: u64, limit: u64
     if ids.len() < 2 { Vec::new() } else { ids }
 }
 
-/// Where there is no room even so: results and texts are cut, oldest first, until all fits.
+/// If it still doesn't fit, truncates results and texts, oldest first.
 pub fn truncate_to_fit(messages: &mut [SessionMessage], fixed: u64, limit: u64) {
     let mut all: u64 = fixed + messages.iter().map(estimate_message_tokens).sum::<u64>();
     for size in [1_000, 200] {
@@ -237,7 +236,7 @@ mod tests {
         ];
         let ids: Vec<u64> =
             context_messages(&MessageTree::new(all), MessageId(8)).iter().map(|message| message.id.0).collect();
-        // What another run has answered under the same name is no answer: 0 is the word that there is none.
+        // Another run's result with the same id isn't a result: 0 marks the missing one.
         assert_eq!(ids, [1, 2, 4, 3, 5, 6, 0, 7, 8]);
     }
 

@@ -1,9 +1,9 @@
 //! Names that were mistyped: the closest of those that there are.
 
-/// So many names are suggested.
+/// Maximum number of suggested names.
 const MAX_CLOSEST_NAMES: usize = 3;
 
-/// The names that are closest to one that nobody has, the closest first; none where all are far from it.
+/// Returns the known names closest to an unknown one, closest first; none if all are too different.
 pub fn closest_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted: String = name.chars().take(100).flat_map(char::to_lowercase).collect();
     if wanted.is_empty() {

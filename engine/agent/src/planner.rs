@@ -12,23 +12,23 @@ use std::collections::BTreeSet;
 pub const PLAN_TOOL: &str = "plan";
 /// The tool by which it is said who does which tasks.
 pub const ASSIGN_TOOL: &str = "assign";
-/// What a model is told that is to say so.
+/// System prompt of the model that assigns tasks to agents.
 pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a plan, by what each agent is good for. \
     You do none \
                        of the tasks yourself. Call the tool `assign` once, with every task in it.";
-/// Of a task's goal so many bytes are shown where it is asked who does it.
+/// Maximum length of a task's goal in that prompt, in bytes.
 const MAX_SHOWN_GOAL_BYTES: usize = 500;
-/// Rules make at most so many tasks.
+/// Maximum number of tasks in a plan made by rules.
 const MAX_RULE_PLANNED_TASKS: usize = 20;
 
-/// An agent that a plan wants and that is not there.
+/// An agent that a plan needs and that doesn't exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
 pub struct ProposedAgent {
     /// Its name: small letters, digits, `-`.
     pub name: String,
-    /// What it is good for.
+    /// When to use the agent, in one sentence.
     pub description: String,
-    /// What it is told.
+    /// Instructions for the model.
     pub prompt: String,
 }
 
@@ -38,7 +38,7 @@ pub struct ProposedAgent {
 pub struct TaskPlan {
     /// The name of the project: small letters, digits, `_`.
     pub project: String,
-    /// What is to be done.
+    /// The tasks of the plan.
     pub tasks: Vec<TaskBlock>,
     /// Agents that are to be made for it.
     pub agents: Vec<ProposedAgent>,
@@ -140,7 +140,7 @@ pub fn slug(text: &str) -> String {
     if name.is_empty() { "project".to_owned() } else { name }
 }
 
-/// Words that say little of what a text is about.
+/// Words that say little about the topic of a text.
 const SLUG_STOP_WORDS: [&str; 10] = ["the", "a", "an", "of", "for", "and", "to", "in", "please", "with"];
 
 /// The item of a list in a line: its words, and whether it is numbered.
@@ -179,8 +179,8 @@ fn split_sentences(text: &str) -> Vec<&str> {
     found
 }
 
-/// The tasks of which a goal says itself that they are several; one task where it does not. `listed`: whether it is a
-/// list, so that nobody need ask a model what the tasks are.
+/// Returns the tasks that a goal lists; otherwise one task. `listed`: whether it's a list, so that no model has to
+/// plan.
 pub fn plan_by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
     let lines: Vec<(&str, bool)> = goal.lines().filter_map(parse_list_item).take(MAX_RULE_PLANNED_TASKS).collect();
     let listed = lines.len() > 1;

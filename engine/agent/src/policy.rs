@@ -120,7 +120,7 @@ impl ToolPolicy {
                 format!("programs cannot be confined here ({why}), so each one is asked about"),
             );
         }
-        // A rule that asks is there because the user wants to see it each time, but a decision of the user is newer.
+        // A rule that asks expresses that the user wants to see each call, but a newer decision overrides it.
         if let Some(rule) = spoken.iter().rev().find(|rule| rule.word != Permission::Deny) {
             return match rule.word {
                 Permission::Allow => verdict(Permission::Allow, format!("{} allows it", by(rule))),
@@ -132,7 +132,7 @@ impl ToolPolicy {
         // A tool of the user's own may do more with an address than fetch it: no list is a leave for that.
         if let Some(address) = address.filter(|_| tool.source == ToolSource::BuiltIn) {
             let (site, host) = (address.site.display_text(), &address.site.host);
-            // A name on the list is no leave for the user's own network, which it may come to mean.
+            // A listed name doesn't permit the user's own network, even if it resolves to it.
             let inside: Vec<String> = call.private_addresses().into_iter().map(describe_ip).collect();
             let is_ip = address.ip.is_some_and(|ip| ip.to_string() == *host);
             return match is_listed(host, &self.hosts) && (is_ip || inside.is_empty()) {
@@ -176,12 +176,12 @@ impl ToolPolicy {
         Some(PolicyRule { about, word, within, origin: DECISION_ORIGIN.to_owned() })
     }
 
-    /// What a decision for longer than once would reach, in words.
+    /// Describes the calls that a permanent decision would cover.
     pub fn describe_reach(tool: &ToolSpec, arguments: &Map<String, Value>, facts: &CallFacts) -> String {
         DecidedCalls::from_call(CallContext { tool, arguments, facts }).describe_reach()
     }
 
-    /// The rules that were typed beside a question, for the run that it began.
+    /// Returns the rules typed with a question, limited to its run.
     pub fn rules_for_question(patterns: &[String], run: DocId) -> Vec<PolicyRule> {
         patterns
             .iter()

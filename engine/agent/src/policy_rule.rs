@@ -12,9 +12,9 @@ use store::{BlobHash, CodePiece, DocId};
 
 /// Who made a rule that came from a decision.
 pub const DECISION_ORIGIN: &str = "decided by you";
-/// Who made a rule that was typed beside a question.
+/// Origin of a rule typed with a question.
 pub const QUESTION_ORIGIN: &str = "allowed when it was asked";
-/// Of what a rule allows so much text is kept to show it.
+/// Maximum length of a rule's displayed text.
 const MAX_RULE_TEXT_CHARS: usize = 2_000;
 
 /// The arguments that patterns speak of: a command, a path, an address.
@@ -32,7 +32,7 @@ pub enum Permission {
     Deny,
 }
 
-/// What is known of a call beside its arguments, looked up before it is judged.
+/// Facts about a call besides its arguments, looked up before the policy decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallFacts {
     /// All code that would run and is not among the arguments.
@@ -53,7 +53,7 @@ impl CallFacts {
 pub struct CallContext<'a> {
     /// Specification of the called tool.
     pub tool: &'a ToolSpec,
-    /// What it is given.
+    /// Arguments of the call.
     pub arguments: &'a Map<String, Value>,
     /// What else is known of it.
     pub facts: &'a CallFacts,
@@ -175,7 +175,7 @@ impl From<Value> for PolicyRule {
         };
         let about = match (decided, pattern) {
             (Some(decided), None) => RuleSubject::Decided(decided),
-            // Older versions made a pattern of what stood in the call.
+            // Older versions stored a pattern made from the call.
             (None, Some(text)) if origin == DECISION_ORIGIN => match text.split_once(':') {
                 Some((tool, text)) => {
                     RuleSubject::Old { tool: tool.trim().to_owned(), text: Some(text.trim().to_owned()) }
@@ -238,7 +238,7 @@ impl PolicyRule {
         }
     }
 
-    /// Whether it was made for this tool as it was before: it does not count any more.
+    /// Whether it was made for an earlier definition of this tool, so that it no longer applies.
     pub fn is_outdated(&self, tool: &ToolSpec) -> bool {
         match &self.about {
             RuleSubject::Decided(decided) => decided.tool == tool.name && decided.definition != tool.definition_hash(),
@@ -247,7 +247,7 @@ impl PolicyRule {
         }
     }
 
-    /// What it speaks of, in words for the user.
+    /// Describes the covered calls for the user.
     pub fn describe(&self) -> String {
         match &self.about {
             RuleSubject::Pattern(pattern) => pattern.text(),
@@ -285,7 +285,7 @@ impl DecidedCalls {
     }
 
     fn matches_call(&self, call: CallContext<'_>, allows: bool) -> bool {
-        // A decision about what a tool was says nothing of what it has become; a denial stays one.
+        // An approval doesn't cover a changed tool; a denial does.
         if self.tool != call.tool.name || (allows && self.definition != call.tool.definition_hash()) {
             return false;
         }
@@ -317,7 +317,7 @@ impl DecidedCalls {
         }
     }
 
-    /// In words for the user.
+    /// Describes the calls for the user.
     pub fn describe(&self) -> String {
         let tool = &self.tool;
         match &self.calls {
@@ -356,7 +356,7 @@ fn is_allowed_by_legacy_rule(tool: &str, text: Option<&str>, call: CallContext<'
     }
 }
 
-/// A pattern that the user typed: `TOOL` or `TOOL: ARGUMENT`, in which `*` stands for anything.
+/// A pattern typed by the user: `TOOL` or `TOOL: ARGUMENT`, in which `*` matches anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPattern {
     /// Which tools: by the name that models use, or by `SERVER/TOOL`.
@@ -399,7 +399,7 @@ impl CallPattern {
         if argument == "*" {
             return !inside;
         }
-        // A pattern speaks of one argument: where several could be meant, it is not known what it says of the others.
+        // A pattern covers one argument: if several are possible, it says nothing about the others.
         let mut all = pattern_arguments(call.arguments);
         let (Some((key, own)), None) = (all.next(), all.next()) else { return false };
         match key {
@@ -407,7 +407,7 @@ impl CallPattern {
             "url" => WebAddress::read(own).is_ok_and(|address| matches_address(argument, &address, inside)),
             "path" | "directory" => normalize_inside_volume(own)
                 .is_some_and(|own| matches_wildcard(argument.trim_start_matches("./"), &own)),
-            // Code that goes on behind what is known is other code.
+            // Code that continues after the known part is different code.
             "code" => argument == own,
             _ => matches_wildcard(argument, own),
         }
@@ -432,10 +432,10 @@ impl CallPattern {
     }
 }
 
-/// Whether an address fits a pattern: `https://HOST:PORT/PATH`, in which the scheme may be `*` or missing, the host may
-/// be `*` or begin with `*.`, the port may be `*` and is the scheme's own where it is missing, and a `*` of the path
-/// stands for anything. `private_addresses`: it lies outside of the public internet, so the host has to stand there as
-/// the address itself, or as `localhost`.
+/// Whether an address matches a pattern: `https://HOST:PORT/PATH`. The scheme may be `*` or missing, the host may be
+/// `*` or start with `*.`, the port may be `*` and defaults to the scheme's, and `*` in the path matches anything.
+/// `private_addresses`: the address is outside the public internet, so the host must be written as that address or as
+/// `localhost`.
 fn matches_address(pattern: &str, address: &WebAddress, inside: bool) -> bool {
     if inside && address.ip.is_none() {
         return false;
@@ -482,12 +482,12 @@ pub fn normalize_inside_volume(path: &str) -> Option<String> {
     (!parts.is_empty() && !parts.contains(&"..")).then(|| parts.join("/"))
 }
 
-/// Whether `text` has the form of `pattern`, in which `*` stands for anything, also for nothing.
+/// Whether `text` matches `pattern`, in which `*` matches any text, including none.
 pub fn matches_wildcard(pattern: &str, text: &str) -> bool {
     matches_wildcard_parts(pattern.split('*'), text)
 }
 
-/// The same for a pattern that was cut where anything may stand.
+/// Matches a pattern that was split at its wildcards.
 pub(super) fn matches_wildcard_parts<'a>(mut parts: impl Iterator<Item = &'a str>, text: &str) -> bool {
     let first = parts.next().unwrap_or("");
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -535,7 +535,7 @@ fn write_sorted(value: &Value, text: &mut String) {
     }
 }
 
-/// Arguments for people: the only one as it is, several as JSON.
+/// Formats arguments for the user: a single one as is, several as JSON.
 fn arguments_text(arguments: &Map<String, Value>) -> String {
     match (arguments.len(), arguments.values().next()) {
         (1, Some(Value::String(text))) => text.clone(),

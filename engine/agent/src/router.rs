@@ -1,5 +1,5 @@
-//! The router: which provider answers a request, and why, as `mixos-go.md` (shared/reference) has it. Pure: what is
-//! known of providers (keys, prices, how long they took) is handed in.
+//! The router: decides which provider answers a request, and why, as specified in `mixos-go.md` (shared/reference).
+//! Pure: the state of providers (keys, prices, latencies) is an argument.
 //!
 //! In this order: what cannot be asked is left out (switched off, no key, already tried, over a limit of cost); then
 //! the agent's own provider, the first rule that fits, one on this machine, the default, the fallback chain. A
@@ -12,15 +12,15 @@ use crate::model_call::ModelEndpoint;
 pub use condition::RoutingCondition;
 use std::collections::{BTreeMap, VecDeque};
 
-/// An answer longer than so many tokens is a large one.
+/// Answers longer than this many tokens count as large.
 const LARGE_ANSWER_TOKENS: u32 = 4_096;
-/// A request longer than so many tokens is a large one.
+/// Requests longer than this many tokens count as large.
 const LARGE_REQUEST_TOKENS: u64 = 32_000;
 /// An answer is taken to be so long where no limit is set, in tokens.
 const DEFAULT_ANSWER_TOKENS: u64 = 1_024;
-/// So many latencies of a model are remembered.
+/// Number of latencies kept for each model.
 const MAX_LATENCY_SAMPLES: usize = 21;
-/// So much of a prompt is looked at, in bytes.
+/// Only this much of a prompt is classified, in bytes.
 const MAX_CLASSIFIED_PROMPT_BYTES: usize = 64 * 1024;
 
 /// What a request is like.
@@ -143,7 +143,7 @@ fn estimate_complexity(prompt: &str, code: bool) -> f64 {
     (0.3 * long + 0.4 * hard + 0.2 * parts + if code { 0.1 } else { 0.0 }).clamp(0.0, 1.0)
 }
 
-/// What is known of one provider at the time of asking.
+/// Status of one provider at the time of the request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderStatus {
     /// Why it cannot be asked, such as a missing key; `None`: it can.
@@ -154,10 +154,10 @@ pub struct ProviderStatus {
     pub latency: Option<u64>,
 }
 
-/// What the choice depends on beside the configuration.
+/// Input of the decision besides the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct RoutingContext {
-    /// What is known of providers, by name. Of one that is not named nothing is known.
+    /// Status of providers, by name. Unlisted ones are unknown.
     pub providers: BTreeMap<String, ProviderStatus>,
     /// The provider that the agent always asks.
     pub wanted: Option<String>,
@@ -179,7 +179,7 @@ pub struct RoutingDecision {
 }
 
 impl RoutingDecision {
-    /// As it is kept in a step of a run.
+    /// Returns the route in the form stored in a step of a run.
     pub fn describe_route(&self) -> String {
         format!("{}/{}: {}", self.endpoint.provider, self.endpoint.model, self.reason)
     }
@@ -301,7 +301,7 @@ fn apply_routing_rules<'a>(
     }
     chain.extend(find(&llm.default_provider).map(|name| (name, "the default")));
     chain.extend(llm.fallback.iter().filter_map(|name| find(name)).map(|name| (name, "next in the fallback chain")));
-    // An agent or a rule may mean somebody beyond the chain; when they do not answer, that is no leave to ask others.
+    // An agent or a rule may name a provider outside the chain; its failure doesn't permit others.
     let (name, why) = chain.iter().find(|(name, _)| quick(name)).or(chain.first())?;
     Some((name, format!("{why}{}", passed(name))))
 }
@@ -334,7 +334,7 @@ pub struct ProviderLatencies {
 }
 
 impl ProviderLatencies {
-    /// A model of this provider took so many milliseconds for a whole answer.
+    /// Records how long a model took for a complete answer.
     pub fn record_latency(&mut self, provider: &str, milliseconds: u64) {
         let took = self.took.entry(provider.to_owned()).or_default();
         took.push_back(milliseconds);

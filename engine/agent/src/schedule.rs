@@ -1,13 +1,12 @@
-//! Schedules: what begins when, by cron expressions, and what becomes of what was missed. Pure: the time is told.
+//! Schedules: work started by cron expressions, and how missed times are handled. Pure: the time is an argument.
 //!
-//! The policy for what was missed (the program was closed, the machine slept, the clock was set): of all that fell in,
-//! only the last counts. Where that is no longer ago than the schedule's window, it is made up for, once; else it is
-//! left out, and said to be. Nothing begins twice for the same point in time, also where the clock is set back; where
-//! it is set back by more than a day, it was wrong before, and the schedule begins anew from now.
+//! If times were missed (the program was closed, the machine slept, the clock was set), only the last one counts. If
+//! it's within the schedule's window, it's made up for, once; otherwise it's skipped, and reported. Nothing starts
+//! twice for the same time, even if the clock is set back. If it's set back by more than a day, the earlier time was
+//! wrong, and the schedule restarts from now.
 //!
-//! An expression goes by a clock on a wall, summer time and all: what names a time that the change leaves out begins
-//! right after the change; what names one that comes twice begins at the first; what comes every so many minutes or
-//! hours goes on through both.
+//! Expressions use local time including summer time. A time skipped by the change starts right after it; one that
+//! occurs twice starts at the first; intervals of minutes or hours continue through both.
 
 use crate::memory::ReplayMode;
 use crate::memory::insight::MemoryQuery;
@@ -23,7 +22,7 @@ use text::time_zone::ZoneClock;
 
 /// Default for how long ago a missed occurrence may be to still be made up for, in seconds.
 pub const DEFAULT_CATCH_UP_SECS: u64 = 12 * 3_600;
-/// Tells the author of a schedule about missed occurrences and changes of summer time.
+/// Explains missed times and summer time to the author of a schedule.
 pub const CATCH_UP_POLICY_TEXT: &str = "If times were missed while nothing was open, only the last one is made up \
 for, and only if it's no more than 12 hours ago (or as the schedule says); otherwise it's skipped, and the schedule \
 says so. A time skipped by the change to summer time starts right after the gap; one that occurs twice in autumn \
@@ -32,7 +31,7 @@ starts once, at the first.";
 const MAX_TRUSTED_SETBACK_MS: i64 = 86_400_000;
 /// A longer expression is refused, in bytes.
 const MAX_EXPRESSION_BYTES: usize = 200;
-/// Of what was missed so many are counted.
+/// Maximum number of missed times counted.
 const MAX_COUNTED_MISSES: u64 = 10_000;
 
 /// What a schedule begins.
@@ -41,7 +40,7 @@ const MAX_COUNTED_MISSES: u64 = 10_000;
 pub enum ScheduledWork {
     /// An agent is asked.
     Goal {
-        /// What is to be done.
+        /// The goal for the agent.
         goal: String,
         /// The note that it is about.
         #[serde(default)]
@@ -49,7 +48,7 @@ pub enum ScheduledWork {
         /// Which agent; `None`: as the goal says, else the assistant.
         #[serde(default)]
         agent: Option<String>,
-        /// Each run may cost at most so many US dollars.
+        /// Maximum cost of each run in US dollars.
         #[serde(default)]
         budget: Option<f64>,
         /// How the goal is to be reached.
@@ -66,15 +65,15 @@ pub enum ScheduledWork {
     },
     /// Memory is consolidated: what repeats and what has proved good becomes long-term notes.
     Consolidate,
-    /// Memory is asked, and what it says kept as a note.
+    /// Queries memory and stores the answer as a note.
     Analyze {
-        /// What it is asked.
+        /// The query.
         query: MemoryQuery,
     },
 }
 
 impl ScheduledWork {
-    /// In words, of one line.
+    /// Describes the work on one line.
     pub fn describe(&self) -> String {
         match self {
             ScheduledWork::Goal { goal, .. } => goal.lines().next().unwrap_or_default().to_owned(),
@@ -138,19 +137,19 @@ pub struct LastOccurrence {
     pub at: UnixMillis,
     /// How many points in time before it were missed.
     pub missed: u64,
-    /// What came of it.
+    /// The outcome.
     pub came: ScheduleOutcome,
 }
 
 impl LastOccurrence {
-    /// What came of it, and what was missed before, in words.
+    /// Describes the outcome, and the missed times before it.
     pub fn describe(&self) -> String {
         let missed = if self.missed > 0 { format!(" ({} missed)", self.missed) } else { String::new() };
         format!("{}{missed}", self.came.describe())
     }
 }
 
-/// A name of the first words of what begins that none of these is yet.
+/// Returns an unused name made from the first words of the work.
 pub fn unused_name(work: &ScheduledWork, taken: &[&str]) -> String {
     let said = work.describe().to_lowercase();
     let words = said.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -172,7 +171,7 @@ pub struct Schedule {
     pub name: String,
     /// The cron expression: minute, hour, day of the month, month, day of the week.
     pub when: String,
-    /// On a clock that is so many minutes east of UTC, the whole year; where there is no zone.
+    /// Fixed offset from UTC in minutes, used if `zone` is `None`.
     #[serde(default)]
     pub offset: i32,
     /// Time zone with its summer time; `None` uses `offset`.
@@ -426,7 +425,7 @@ mod tests {
         // It comes twice on the 25th of October: it begins at the first, 00:30 UTC, and not again an hour later.
         let autumn = following(&half, at("2026-10-23", 12, 0), 3);
         assert_eq!(autumn, [at("2026-10-24", 0, 30), at("2026-10-25", 0, 30), at("2026-10-26", 1, 30)]);
-        // What comes every half an hour goes on through both, by what passes and not by what is shown.
+        // A half-hourly schedule continues through both changes, by elapsed time and not by the clock's display.
         let every = in_berlin("*/30 * * * *");
         for change in ["2026-03-29", "2026-10-25"] {
             let found = following(&every, at(change, 0, 0), 4);

@@ -4,11 +4,11 @@
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// A schema has at most so many parts, counted from its root along its references.
+/// Maximum number of parts of a schema, counted from its root along its references.
 const MAX_SCHEMA_NODES: usize = 2_000;
-/// Checking takes at most so many steps.
+/// Maximum number of steps of a validation.
 const MAX_VALIDATION_STEPS: u64 = 5_000_000;
-/// Parts that judge the same value stand at most so deep inside one another, times the depth of the arguments.
+/// Maximum nesting of parts that check the same value, times the depth of the arguments.
 const MAX_SCHEMA_DEPTH: usize = 2_000;
 /// The stack on which schemas of these limits are compiled and checked, in bytes.
 pub(crate) const SCHEMA_STACK_BYTES: usize = 64 << 20;

@@ -9,15 +9,15 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// A mask begins so, followed by what it stands for and a `]`.
+/// Start of a mask, followed by the kind of secret and `]`.
 const MASK_PREFIX: &str = "[masked: ";
-/// A shorter key of this installation is not looked for, since it may be an ordinary word.
+/// Shorter keys of this installation aren't masked, since they may be ordinary words.
 const MIN_INSTALLATION_KEY_BYTES: usize = 8;
-/// A file with so many secrets is one of credentials.
+/// A file with this many secrets counts as a credentials file.
 const MIN_CREDENTIAL_FILE_SECRETS: usize = 3;
-/// So many lines in a row that look like lines of a key are one.
+/// This many consecutive lines that look like a key count as one.
 const MIN_CONSECUTIVE_KEY_LINES: usize = 2;
-/// A shorter value is no secret worth the name.
+/// Shorter values don't count as secrets.
 const MIN_SECRET_VALUE_BYTES: usize = 4;
 
 /// The values of this installation's own keys, which no model and no log may hold. They are never printed.
@@ -31,7 +31,7 @@ impl std::fmt::Debug for InstallationKeys {
 }
 
 impl InstallationKeys {
-    /// These values; those too short to be told from ordinary words are left out.
+    /// Makes the list of keys, without those too short to be told from ordinary words.
     pub fn new(values: impl IntoIterator<Item = String>) -> InstallationKeys {
         let mut values: Vec<String> =
             values.into_iter().filter(|value| value.len() >= MIN_INSTALLATION_KEY_BYTES).collect();
@@ -76,7 +76,7 @@ pub fn contains_mask(text: &str) -> bool {
     text.split(MASK_PREFIX).skip(1).any(|rest| labels().any(|label| rest.starts_with(label)))
 }
 
-/// Whether a masked text is that of a file that is there for its secrets: a private key, or several secrets.
+/// Whether a masked text comes from a file made for secrets: a private key, or several secrets.
 pub fn is_masked_credential_file(masked: &str) -> bool {
     let labels = || SECRET_PATTERNS.iter().map(|form| form.label).chain([INSTALLATION_KEY_LABEL, PRIVATE_KEY_LABEL]);
     let masks = masked.split(MASK_PREFIX).skip(1);
@@ -96,7 +96,7 @@ enum SecretCheck {
     Any,
     /// Those that look random.
     Random,
-    /// Those that stand for nothing else: no placeholder, no reference, no number.
+    /// Values that aren't placeholders, references or numbers.
     Real,
 }
 
@@ -335,7 +335,7 @@ fn replace_with_masks(text: &str, mut found: Vec<(Range<usize>, &str)>) -> Strin
     whole
 }
 
-/// Whether a value is written as a reference or a placeholder: it stands for a secret and isn't one.
+/// Whether a value is a reference or a placeholder for a secret.
 fn is_placeholder(value: &str) -> bool {
     let bare = value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
     const PLACEHOLDER_WORDS: [&str; 31] = [
@@ -382,7 +382,7 @@ fn is_placeholder(value: &str) -> bool {
         || letters.len() < 2
 }
 
-/// Whether a value stands for itself: no placeholder, no number, no address.
+/// Whether a value is literal: not a placeholder, number or address.
 fn is_real(value: &str) -> bool {
     let value = value.trim();
     let number = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_' | b'-'));

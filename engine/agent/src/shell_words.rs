@@ -2,7 +2,7 @@
 //! expand, redirect, chain or substitute something is none. Patterns of the user are compared with these words, never
 //! with the line as text.
 
-/// What stands for a `*` in the words of a pattern. A command that holds it is not plain.
+/// Marks a `*` in the words of a pattern. A command that contains it isn't plain.
 const WILDCARD_MARKER: char = '\0';
 
 /// The words of a line of shell; `None`: it is more than one plain command.
@@ -19,7 +19,7 @@ struct ShellWord {
     expands: bool,
 }
 
-/// Whether a line of shell fits a pattern: word by word, in which `*` stands for anything inside a word; a last word
+/// Whether a shell command matches a pattern word by word, where `*` matches anything inside a word; a last word
 /// `*` stands for any further words, also for none. A line that is not one plain command fits only its own text.
 pub fn matches_command(pattern: &str, line: &str) -> bool {
     if !pattern.contains('*') && pattern.trim() == line.trim_matches([' ', '\t']) {
@@ -32,7 +32,7 @@ pub fn matches_command(pattern: &str, line: &str) -> bool {
         pattern.pop();
     }
     let count = if open { words.len() >= pattern.len() } else { words.len() == pattern.len() };
-    // A word that becomes others is none that is known; where any further words may stand, so may these.
+    // A word with expansions is unknown; it's allowed only where any further words are.
     let same = |(pattern, word): (&ShellWord, &ShellWord)| {
         !word.expands && super::policy_rule::matches_wildcard_parts(pattern.text.split(WILDCARD_MARKER), &word.text)
     };

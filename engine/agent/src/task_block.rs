@@ -1,6 +1,6 @@
-//! Tasks as agents work on them: what is wanted, with what, under which conditions, after which others. A plan is a
-//! note of todos, one for each task, so that it is read, edited and ticked like any other; what a todo's line does not
-//! say stands in a fence of YAML below it. Pure: texts in, texts out.
+//! Tasks for agents: goal, inputs, constraints, dependencies. A plan is a note with a todo for each task, so that it
+//! can be read, edited and ticked like any other; details that don't fit on the todo's line are in a fenced YAML block
+//! below it. Pure: texts in, texts out.
 
 use crate::memory::ReplayMode;
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use text::task::NoteTask;
 
 /// The folder of plans in a volume or a project.
 pub const TASKS_FOLDER: &str = "tasks";
-/// A plan has at most so many tasks.
+/// Maximum number of tasks in a plan.
 pub const MAX_PLAN_TASKS: usize = 50;
-/// A task's goal has at most so many bytes.
+/// Maximum length of a task's goal in bytes.
 const MAX_TASK_GOAL_BYTES: usize = 10_000;
 /// Where nothing is said of its priority, 0 to 100.
 pub const DEFAULT_TASK_PRIORITY: u8 = 50;
@@ -21,14 +21,14 @@ fn middle() -> u8 {
     DEFAULT_TASK_PRIORITY
 }
 
-/// How a task stands.
+/// Status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Nobody has begun it.
+    /// Not started.
     #[default]
     Open,
-    /// It is under way.
+    /// An agent is working on it.
     Running,
     /// The task is completed.
     Done,
@@ -39,7 +39,7 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// What stands in the box of its todo.
+    /// Returns the character in the box of its todo.
     pub fn checkbox_mark(self) -> char {
         match self {
             TaskStatus::Open => ' ',
@@ -88,7 +88,7 @@ pub struct TaskBlock {
     /// What it works with, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, Value>,
-    /// What it must keep to, in words. `Max cost $0.10` is a budget.
+    /// Constraints as text. `Max cost $0.10` sets a budget.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
     /// 0 to 100; of those that can begin the highest goes first.
@@ -144,7 +144,7 @@ fn split_task_id(words: &str) -> Option<(&str, &str)> {
     (plain && (before.is_empty() || before.ends_with(' '))).then_some((before.trim_end(), id))
 }
 
-/// Where a task stands in a note: its line, and the YAML below it.
+/// Place of a task in a note: its line, and the YAML below it.
 struct TaskSpan {
     line: std::ops::Range<usize>,
     yaml: Option<std::ops::Range<usize>>,
@@ -217,7 +217,7 @@ pub fn parse_tasks(text: &str) -> (Vec<TaskBlock>, Vec<String>) {
     (tasks, problems)
 }
 
-/// The text of a note in which a task stands so; `None`: there is no such task, or it stands so already.
+/// Returns the note's text with a task's new status; `None` if there's no such task, or it has that status already.
 pub fn with_task_status(text: &str, id: &str, standing: TaskStatus) -> Option<String> {
     let (_, _, place) = find_tasks(text).into_iter().find(|(_, known, _)| known == id)?;
     let line = text.get(place.line.clone())?;

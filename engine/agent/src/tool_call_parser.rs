@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::ToolCall;
 
-/// An answer asks for at most so many tools; what comes after is told to the model as left out.
+/// Maximum number of tool calls in an answer; the model is told that further ones were dropped.
 pub const MAX_CALLS_PER_ANSWER: usize = 32;
-/// The arguments of a call have at most so many bytes as JSON.
+/// Maximum size of a call's arguments in bytes of JSON.
 pub const MAX_CALL_ARGUMENT_BYTES: usize = 2 << 20;
-/// So many schemas are kept compiled.
+/// Number of compiled schemas that are cached.
 const MAX_CACHED_SCHEMAS: usize = 1_000;
 
-/// A fenced call: where it stands in the text, and what it says.
+/// A call in a code fence: its place in the text and its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FencedCall {
     /// The fence, with its ticks, in bytes of the text.
@@ -79,8 +79,8 @@ pub fn strip_fenced_calls(text: &str, calls: &[FencedCall]) -> String {
     rest.trim().to_owned()
 }
 
-/// What may be shown of an answer while more of it comes: without fenced calls, and without a last line that may yet
-/// begin one. What is shown of more text begins with what is shown of less.
+/// Returns the part of a streamed answer that can be shown: without fenced calls, and without a last line that may
+/// start one. The result only grows as the text grows.
 pub fn displayable_prefix(text: &str) -> String {
     let mut out = String::new();
     let mut open = None;
@@ -102,12 +102,12 @@ pub fn displayable_prefix(text: &str) -> String {
     out
 }
 
-/// Whether what stands behind the ticks of a fence says that it holds a call.
+/// Whether a fence's info string marks a tool call.
 fn is_tool_fence(info: &str) -> bool {
     matches!(info.trim(), "tool" | "tool_call" | "json tool")
 }
 
-/// Gives calls ids where they have none, or one that was used before: results are told apart by them.
+/// Assigns ids to calls without one or with one used before, because results refer to them.
 pub fn assign_call_ids(calls: Vec<ToolCall>, used: &mut BTreeSet<String>) -> Vec<ToolCall> {
     let mut given = Vec::new();
     for mut call in calls {

@@ -14,7 +14,7 @@ pub const VIEW_GUIDE: &str = "A node is an object with a \"type\": column or row
     NAME, \"arguments\": {…}} or {\"command\": \"note.run_all\"|\"note.run_stale\"|\"note.run_clean\"|\
     \"kernel.restart\"}.";
 
-/// A tool that only looks at files.
+/// Permissions of a tool that only reads files.
 const READ_FILES_ONLY: ToolPermissions = ToolPermissions { network: false, fs: true, process: false, ui: false };
 /// A tool that runs code.
 const RUN_PROGRAMS: ToolPermissions = ToolPermissions { network: false, fs: true, process: true, ui: false };

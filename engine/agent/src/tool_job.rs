@@ -1,12 +1,12 @@
-//! Work of tools for the host, and what came of it: the contract between the loop and `engine/host/tools.rs`. What a
-//! tool does to notes is no job: the session does it by its own commands.
+//! Tool jobs for the host, and their results: the contract between the loop and `engine/host/tools.rs`. Changes to
+//! notes aren't jobs: the session makes them with its own commands.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use store::{BlobHash, BlobRef};
 
-/// Of what a job says at most so many bytes reach the model and the run's document; the whole is a blob.
+/// Maximum length of a result in the context and the run's document; the full text is a blob.
 pub const MAX_TOOL_RESULT_BYTES: usize = 16 * 1024;
 
 /// One piece of work. Paths named `path` are inside `root`, `/` between parts; nothing outside it is reached, also not
@@ -29,7 +29,7 @@ pub enum ToolJob {
         /// Which folder; empty: the root.
         path: String,
     },
-    /// Put bytes into a file that is no note, by atomic replace; folders are made. What was there becomes a blob.
+    /// Replaces an attachment atomically; folders are created. The old content becomes a blob.
     Replace {
         /// The volume's folder on this device.
         root: PathBuf,
@@ -40,18 +40,18 @@ pub enum ToolJob {
         /// What must be there: `Some(None)`: nothing; `None`: whatever.
         expected: Option<Option<BlobHash>>,
     },
-    /// Replace the one place of a file that is no note where `old` stands, by atomic replace.
+    /// Replaces the only occurrence of `old` in an attachment, atomically.
     Amend {
         /// The volume's folder on this device.
         root: PathBuf,
         /// Path of the file, relative to `root`.
         path: String,
-        /// What stands there, exactly once.
+        /// The text to replace, which must occur exactly once.
         old: String,
         /// The text that replaces it.
         new: String,
     },
-    /// Remove a file that is no note. What was there becomes a blob.
+    /// Removes an attachment. The old content becomes a blob.
     Remove {
         /// The volume's folder on this device.
         root: PathBuf,
@@ -66,14 +66,14 @@ pub enum ToolJob {
         path: String,
         /// What must be there; `None`: nothing.
         expected: Option<BlobHash>,
-        /// What comes; `None`: the file goes.
+        /// The new content; `None` removes the file.
         to: Option<BlobHash>,
     },
     /// Find passages of notes, outputs, runs and memory.
     Search {
         /// As a user would type it.
         query: String,
-        /// At most so many.
+        /// Maximum number of results.
         limit: usize,
     },
     /// Run a line of shell in the sandbox.
@@ -84,7 +84,7 @@ pub enum ToolJob {
         path: String,
         /// The line, for `sh -c`.
         command: String,
-        /// It is stopped after so many seconds.
+        /// Time limit in seconds.
         seconds: u64,
         /// Whether it may use the network.
         network: bool,
@@ -95,12 +95,12 @@ pub enum ToolJob {
         root: PathBuf,
         /// The code. The value of the last expression is the result.
         code: String,
-        /// It is stopped after so many seconds.
+        /// Time limit in seconds.
         seconds: u64,
         /// What it may fetch of the web, through the host; `None`: nothing. The process itself has no network.
         web: Option<WebAccess>,
     },
-    /// Look at, or add to, the git repository that the volume lies in.
+    /// Reads or commits to the Git repository that contains the volume.
     Git {
         /// The volume's folder on this device.
         root: PathBuf,
@@ -111,7 +111,7 @@ pub enum ToolJob {
     Fetch {
         /// The address, which was allowed.
         url: String,
-        /// Hosts to which a redirect may lead without a question; a leading `.` stands for all below.
+        /// Hosts to which a redirect is allowed without asking; a leading `.` includes all subdomains.
         hosts: Vec<String>,
         /// Addresses outside of the public internet that the host's name may mean.
         inside: Vec<String>,
@@ -190,24 +190,24 @@ pub struct FileChange {
     pub path: String,
     /// What was there; `None`: nothing. The bytes are a blob.
     pub before: Option<BlobHash>,
-    /// What is there now; `None`: nothing. The bytes are a blob.
+    /// The content now as a blob; `None` if the file doesn't exist.
     pub after: Option<BlobHash>,
 }
 
-/// What came of a job.
+/// Result of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutcome {
     /// Whether it did what was asked.
     pub success: bool,
-    /// What it says: a result, a unified diff, or why it failed. At most [`MAX_TOOL_RESULT_BYTES`] bytes.
+    /// A result, a unified diff, or the error. At most [`MAX_TOOL_RESULT_BYTES`] bytes.
     pub text: String,
     /// The whole, where `text` is only its beginning and its end.
     pub whole: Option<BlobRef>,
     /// Files that the tool changed.
     pub changed: Vec<FileChange>,
-    /// Pictures and files beside the text.
+    /// Pictures and files of the result.
     pub attached: Vec<BlobRef>,
-    /// What it needs the user's word for; then nothing was done.
+    /// Access that needs the user's approval; nothing was done yet.
     pub asks: Option<AccessRequest>,
     /// Whether the tool was found to be another than the one that was allowed; then nothing was done.
     pub outdated: bool,

@@ -55,12 +55,12 @@ pub enum ToolSource {
     },
 }
 
-/// A tool as it is offered to a model.
+/// Specification of a tool as sent to models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Its name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
-    /// What it does and when to use it.
+    /// What the tool does and when to use it, for models.
     pub description: String,
     /// JSON schema (https://json-schema.org, draft 2020-12) of its arguments: an object.
     pub parameters: Value,
@@ -93,7 +93,7 @@ impl ToolSpec {
     }
 }
 
-/// A hash of what a tool is: where it comes from, what it says of itself, what it takes and may touch.
+/// Hashes a tool's definition: source, description, parameters and permissions.
 pub fn hash_definition(
     source: &ToolSource,
     description: &str,

@@ -12,7 +12,7 @@ pub struct WebOrigin {
     pub scheme: String,
     /// A name in lower case without a dot at its end, or an IP address in its usual form; IPv6 without brackets.
     pub host: String,
-    /// The port, also where it is the scheme's own.
+    /// The port, also if it's the scheme's default.
     pub port: u16,
 }
 
@@ -23,9 +23,9 @@ pub struct WebAddress {
     pub site: WebOrigin,
     /// The host where it is an IP address, in whatever form it was written.
     pub ip: Option<IpAddr>,
-    /// The whole address as it is sent: parsed and written anew.
+    /// The normalized address that's sent.
     pub text: String,
-    /// What stands behind the host: path and query.
+    /// Path and query.
     pub path: String,
 }
 
@@ -91,8 +91,7 @@ fn is_localhost(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Whether a host is on a list of hosts; a leading `.` stands for all names below. An IP address is on it only where
-/// the list names that address.
+/// Whether a host is on a list; a leading `.` includes all subdomains. An IP address must be listed itself.
 pub fn is_listed(host: &str, list: &[String]) -> bool {
     list.iter().any(|known| {
         let known = known.trim().trim_end_matches('.').to_ascii_lowercase();
@@ -106,8 +105,8 @@ pub fn is_listed(host: &str, list: &[String]) -> bool {
     })
 }
 
-/// The name of the range that an address belongs to where it does not lie in the public internet, by IANA's registries
-/// of special-purpose addresses (RFC 6890 and its successors).
+/// Returns the name of the range that an address outside the public internet belongs to, from IANA's registries of
+/// special-purpose addresses (RFC 6890 and its successors).
 pub fn special_range_name(ip: IpAddr) -> Option<&'static str> {
     match ip {
         IpAddr::V4(ip) => range_v4(ip),
@@ -279,7 +278,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in any::<String>()) {
             if let Ok(address) = WebAddress::read(&text) {
-                // What is sent means what was judged.
+                // The address that's sent means the same as the one that was checked.
                 let again = WebAddress::read(&address.text);
                 prop_assert_eq!(again.map(|again| again.site), Ok(address.site));
             }

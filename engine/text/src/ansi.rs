@@ -37,7 +37,7 @@ pub struct TerminalStyle {
     pub reverse: bool,
 }
 
-/// Text without the codes that colour it in a terminal; a line that was written over shows what it was last.
+/// Removes terminal color codes; overwritten lines show their last content.
 pub fn strip_codes(text: &str) -> String {
     parse_styled(text).0
 }
@@ -76,7 +76,7 @@ pub fn parse_styled(text: &str) -> (String, Vec<(Range<usize>, TerminalStyle)>) 
     screen.into_text()
 }
 
-/// What stands on a terminal without an end.
+/// The content of an endless terminal.
 #[derive(Default)]
 struct TerminalScreen {
     lines: Vec<Vec<(char, TerminalStyle)>>,
@@ -222,7 +222,7 @@ pub fn multiline_text(value: &Value) -> String {
     }
 }
 
-/// All that a cell printed and returned, as plain text. Pictures and the like are named.
+/// Returns everything a cell printed and returned as plain text. Pictures and other media are named.
 pub fn outputs_text(outputs: &[store::CellOutput]) -> String {
     use store::OutputBody;
     let mut text = String::new();

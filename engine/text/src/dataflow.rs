@@ -5,7 +5,7 @@ use crate::python_scope::CellNames;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Stands for everything that cannot be known: what `exec` or `from x import *` may have bound.
+/// Represents unknown names: what `exec` or `from x import *` may have assigned.
 pub const ANY_NAME: &str = "*";
 
 /// A cell among the others.
@@ -21,7 +21,8 @@ pub struct FlowCell {
 }
 
 impl FlowCell {
-    /// A cell below others. `latest` tells where a name comes from above it, `known` all names that come from there.
+    /// Makes the node of a cell. `latest` maps a name to the last cell above that assigns it, `known` lists all names
+    /// assigned there.
     fn of(
         names: &CellNames,
         above: &[Arc<FlowCell>],
@@ -96,8 +97,8 @@ impl CellFlow {
         CellFlow { nodes }
     }
 
-    /// The same where there was one already, for the names `was`. While somebody writes, the names of one cell change,
-    /// and mostly only those that it uses: then the other cells stay what they are.
+    /// Updates an existing graph that was made for the names `was`. While the user types, the names of one cell change,
+    /// and mostly only those it uses: then the other nodes are reused.
     pub fn update(&self, was: &[Arc<CellNames>], cells: &[Arc<CellNames>]) -> CellFlow {
         let mut changed = (0..cells.len()).filter(|at| was.get(*at) != Some(&cells[*at]));
         let (Some(at), None) = (changed.next(), changed.next()) else { return CellFlow::of(cells) };
@@ -133,9 +134,9 @@ impl CellFlow {
         (cell + 1..self.nodes.len()).filter(|other| uses(&self.nodes[*other])).collect()
     }
 
-    /// The cells that must run, in order, so that those of `asked` and all that depends on them are as after a run of
-    /// the whole note from its top. `good` says of a cell that its last run still counts, `held` of a use that the
-    /// kernel holds just what it is to see, `ran` that a cell was run before: others are only run when they are needed.
+    /// Returns the cells to run, in order, so that `asked` and everything that depends on them are as after a run of
+    /// the whole note. `good`: whether a cell's last run still counts; `held`: whether the kernel holds the value that
+    /// a use needs; `ran`: whether a cell was run before. Cells that weren't are run only if needed.
     pub fn plan_run(
         &self,
         asked: &[usize],
@@ -152,7 +153,7 @@ impl CellFlow {
             }
             for cell in plan.clone() {
                 for (name, from) in &self.nodes[cell].uses {
-                    // What it needs, where that is not what the kernel holds or would not be any more.
+                    // Its inputs, unless the kernel holds them and nothing overwrites them.
                     let disturbed = written.get(name.as_str()).is_some_and(|first| *first < cell);
                     if disturbed || !held(name, from) || from.iter().any(|source| !good(*source)) {
                         plan.extend(from.iter().copied());

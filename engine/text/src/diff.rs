@@ -8,7 +8,7 @@ use std::ops::Range;
 const MAX_WEIGHED_LINE_PAIRS: usize = 4_000;
 /// Two lines are one that was changed when they share at least this part of their words.
 const MIN_LINE_SIMILARITY: f32 = 0.34;
-/// Of longer lines only what they have in common at their ends is looked for.
+/// Longer lines are compared only by common prefix and suffix.
 const MAX_REFINED_LINE_BYTES: usize = 20_000;
 /// Lines around a change in a unified diff.
 const DIFF_CONTEXT_LINES: usize = 3;
@@ -104,8 +104,8 @@ pub fn revert_part(part: &DiffPart, old: &str, new: &str) -> Vec<TextEdit> {
     splices
 }
 
-/// What differs between two texts of a file, as a unified diff that `patch` and git understand; `None`: there is no
-/// file. Empty if nothing differs.
+/// Returns a unified diff of a file that `patch` and git understand; `None`: the file doesn't exist. Empty if nothing
+/// differs.
 pub fn unified_diff(path: &str, old: Option<&str>, new: Option<&str>) -> String {
     let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
     let input = InternedInput::new(before, after);
@@ -144,7 +144,7 @@ pub fn unified_diff(path: &str, old: Option<&str>, new: Option<&str>) -> String 
         let end = (last.end + DIFF_CONTEXT_LINES).min(olds.len());
         let start_new = group[0].1.start - (first.start - start);
         let end_new = last_new.end + (end - last.end);
-        // A side without lines is told by the line before it.
+        // An empty side is given by the line before it.
         let side = |start: usize, end: usize| format!("{},{}", start + usize::from(end > start), end - start);
         out += &format!("@@ -{} +{} @@\n", side(start, end), side(start_new, end_new));
         let mut at = start;
@@ -301,7 +301,7 @@ fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>)
     (gone, come)
 }
 
-/// Adds a mark; one behind the last, with nothing but a space between them, goes on with it.
+/// Adds a mark; it's joined with the last one if only a space separates them.
 fn push_mark(marks: &mut Vec<Range<usize>>, mark: Range<usize>, text: &str) {
     if mark.is_empty() {
         return;
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(unified_diff("n", Some("same"), Some("same")), "");
     }
 
-    /// A comparison as text: what is gone in `[-…-]`, what came in `{+…+}`.
+    /// A comparison as text: deleted text in `[-…-]`, inserted in `{+…+}`.
     fn shown(old: &str, new: &str) -> String {
         let mut out = String::new();
         let line = |out: &mut String, text: &str, line: &Option<DiffLine>, sign: &str, open: &str, shut: &str| {

@@ -1,5 +1,5 @@
-//! A note's past as people see it: who made which change, changes gathered to versions, versions to sittings. Decides
-//! on nothing but the dates of changes and their writers; no text is looked at, so that a long past costs little.
+//! History of a note: who made which changes, grouped into versions and sittings. Uses only dates and authors of
+//! changes and no text, so that long histories are cheap.
 
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub enum ChangeAuthor {
     Found,
     /// `tracebook fsck`, out of what is kept twice.
     Repair,
-    /// Somebody on another device: the beginning of its name.
+    /// A person on another device, by the start of its id.
     Device(String),
 }
 
@@ -58,7 +58,7 @@ impl ChangeAuthor {
         }
     }
 
-    /// In words, as the window and the command line say it.
+    /// Describes the author for the user.
     pub fn describe(&self) -> String {
         match self {
             ChangeAuthor::Here => "You".to_owned(),
@@ -105,7 +105,7 @@ pub fn group_into_versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<Note
     let mut factor = 1;
     loop {
         let found = group_changes(past, &whos, factor);
-        // Twice as long, half as many; where writers take turns, longer ones are no help.
+        // Twice as long, half as many; if authors alternate, longer ones don't help.
         if found.len() <= MAX_VERSIONS || factor > 1 << 20 {
             return found;
         }
@@ -165,7 +165,7 @@ pub fn group_into_sittings(versions: &[NoteVersion], day: impl Fn(i64) -> i64) -
     found
 }
 
-/// A note's document with what is known of its past.
+/// A note's document and its history.
 #[derive(Debug)]
 pub struct NoteHistory {
     doc: NoteDoc,
@@ -179,11 +179,11 @@ pub struct NoteHistory {
 /// A stretch of text, and who wrote it when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthoredSpan {
-    /// Where it stands, in bytes.
+    /// Range in the text, in bytes.
     pub range: Range<usize>,
     /// Who wrote it; `None` where the document does not tell.
     pub who: Option<ChangeAuthor>,
-    /// When, in seconds since 1970; 0: nobody knows.
+    /// Time of the change, in seconds since 1970; 0 if unknown.
     pub time: i64,
     /// By which change: its place among all.
     pub change: Option<usize>,

@@ -1,5 +1,5 @@
-//! Which note links where, for one volume: links are resolved as Obsidian does it, looked up backwards, and carried
-//! through renames. It holds no truth: it is made of outlines and paths, and can be made again.
+//! Links between the notes of one volume: resolved as in Obsidian, with backlinks, and updated on renames. Derived from
+//! outlines and paths; it can be rebuilt at any time.
 
 use crate::outline::{LinkKind, NoteLink, Outline, link_path, percent_decode};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -61,7 +61,7 @@ impl LinkSpelling {
 const MAX_LOGGED_LINK_CHANGES: usize = 4_096;
 
 impl VolumeLinks {
-    /// Says that something is to be looked at again of a file, such as its size.
+    /// Records that something about a file changed, such as its size.
     pub fn mark_changed(&mut self, file: DocId) {
         self.changes += 1;
         self.log.push_back(file);
@@ -70,7 +70,7 @@ impl VolumeLinks {
         }
     }
 
-    /// Counts changes of files and of what they hold.
+    /// A number that rises with changes of files and their content.
     pub fn change_count(&self) -> u64 {
         self.changes
     }
@@ -179,8 +179,8 @@ impl VolumeLinks {
         }
     }
 
-    /// Where a target written in this note leads: to a relative path, to the whole path, to the file of that name that
-    /// lies nearest, to a note that has that other name.
+    /// Resolves a link target written in this note: a relative path, a path from the root, the closest file with that
+    /// name, or a note with that alias.
     pub fn resolve(&self, from: DocId, kind: LinkKind, target: &str) -> Option<DocId> {
         let target = link_path(kind, target);
         if target.is_empty() {
@@ -325,7 +325,7 @@ impl VolumeLinks {
         plan
     }
 
-    /// A text of one note as it is written in another one, so that its links lead where they led.
+    /// Rewrites the links in a text of one note for use in another one, so that they lead to the same targets.
     pub fn rewrite_for_note(&self, from: DocId, to: DocId, text: &str) -> String {
         let mut relinks: Vec<LinkRewrite> = Vec::new();
         for link in Outline::of(text).links.iter().filter(|link| !link.path().is_empty()) {
@@ -393,7 +393,7 @@ pub fn apply_rewrites(outline: &Outline, relinks: &[LinkRewrite]) -> Outline {
     outline
 }
 
-/// Where what the outline of a text calls by an old target is to be written anew: byte, bytes that go, what comes.
+/// Returns where the old targets of a text must be rewritten: offset, bytes to delete, new text.
 pub fn rewrite_spans(text: &str, relinks: &[LinkRewrite]) -> Vec<(usize, usize, String)> {
     let outline = Outline::of(text);
     let place = |link: &NoteLink| {

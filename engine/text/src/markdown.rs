@@ -141,8 +141,7 @@ pub fn piece_around(text: &str, at: usize) -> Range<usize> {
     pieces.into_iter().map(|(range, _)| range).take_while(|range| range.start <= at).last().unwrap_or(0..0)
 }
 
-/// The part of a note that a link names behind `#`: a heading with what stands below it, or with `^` the block of that
-/// name.
+/// Returns the part of a note that a link names after `#`: a heading with its section, or with `^` a block.
 pub fn linked_part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let tokens = dialect::tokenize(text, dialect::dialect_options());
     if let Some(name) = name.strip_prefix('^') {
@@ -225,8 +224,8 @@ pub fn is_kernel_language(word: &str) -> bool {
     KERNEL_LANGUAGES.contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// What stands behind the opening fence of a text that is one fenced block and nothing else (blank lines may follow),
-/// and where its code stands, with its last line end.
+/// If the text is one fenced block and nothing else (blank lines may follow), returns its info string and the range of
+/// its code with the last line end.
 pub fn parse_fenced_block(block: &str) -> Option<(&str, Range<usize>)> {
     let first_end = block.find('\n')? + 1;
     let fence = CodeFence::parse_opening_fence(&block[..first_end])?;
@@ -248,8 +247,8 @@ pub fn cell_time_limit(block: &str) -> Option<u64> {
     words.filter_map(|word| word.strip_prefix("timeout=")).find_map(|seconds| seconds.trim_matches('"').parse().ok())
 }
 
-/// Whether a cell says that it is pure: its result is made of its code and of the names that it uses, and of nothing
-/// else (```` ```python pure ````, or `# pure` as the first line of its code).
+/// Whether a cell is marked as pure: its result depends only on its code and the names that it uses (```` ```python
+/// pure ````, or `# pure` as the first line of its code).
 pub fn is_pure_cell(block: &str) -> bool {
     let mut lines = block.lines();
     let info = lines.next().unwrap_or_default();
@@ -257,7 +256,7 @@ pub fn is_pure_cell(block: &str) -> bool {
     words.any(|word| word == "pure") || lines.next().is_some_and(|line| line.trim_end() == "# pure")
 }
 
-/// A code fence as CommonMark 0.31.2, section 4.5, has it.
+/// A code fence according to CommonMark 0.31.2, section 4.5.
 struct CodeFence<'a> {
     mark: u8,
     count: usize,
@@ -286,8 +285,8 @@ impl CodeFence<'_> {
     }
 }
 
-/// The language of a cell whose fence says this. In braces, as knitr and Quarto have it, it may be any that kernels are
-/// made for; other words in braces are directives.
+/// Returns the language of a cell with this info string. In braces, as in knitr and Quarto, it can be any language with
+/// a kernel; other words in braces are directives.
 fn fence_language(info: &str) -> Option<String> {
     let language = info.split(|c: char| c.is_whitespace() || c == '{' || c == ',').next().unwrap_or("");
     let braced = info.strip_prefix('{').map(|rest| rest.trim_start_matches('.'));
@@ -384,7 +383,7 @@ fn scan_top_level_with<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usiz
             _ => continue,
         };
         let start = line_start(text, range.start);
-        // Containers can share a line's beginning with what came before only in malformed ranges: keep them rising.
+        // Containers share a line's start with earlier pieces only in malformed ranges: keep them ascending.
         if pieces.last().is_none_or(|(last, _)| start >= last.end.min(start + 1) && start > last.start) {
             pieces.push((start..range.end, piece));
         }

@@ -1,5 +1,5 @@
-//! What a note holds that others refer to: links, headings, tags, block ids, aliases, properties, tasks.
-//! Read off its text alone; it knows no other note, so it can be made on any thread and kept beside the file's hash.
+//! The outline of a note: links, headings, tags, block ids, aliases, properties, tasks. It depends on the note's text
+//! alone, so it can be computed on any thread and stored with the file's hash.
 
 use crate::markdown;
 use crate::task::NoteTask;
@@ -33,13 +33,13 @@ pub struct NoteLink {
     /// How it is written.
     #[serde(rename = "k")]
     pub kind: LinkKind,
-    /// What it leads to, as it stands in the text, without the part behind `#`.
+    /// The link's target as written, without the part after `#`.
     #[serde(rename = "t")]
     pub target: String,
     /// The heading, or with a leading `^` the block, that it leads to.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// Where the target stands, in bytes of the note.
+    /// Where the target starts, in bytes of the note.
     #[serde(rename = "o")]
     pub at: usize,
     /// The line around it, shortened.
@@ -71,7 +71,7 @@ pub struct NoteHeading {
     /// Text of the heading without markup.
     #[serde(rename = "t")]
     pub text: String,
-    /// Where it stands, in bytes of the note.
+    /// Where the heading starts, in bytes of the note.
     #[serde(rename = "o")]
     pub at: usize,
 }
@@ -89,7 +89,7 @@ pub struct Outline {
     /// Tags without `#`, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Block ids without `^`, and where they stand.
+    /// Block ids without `^`, and their offsets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<(String, usize)>,
     /// Other names of the note.
@@ -106,7 +106,7 @@ pub struct Outline {
     pub problem: Option<String>,
 }
 
-/// An outline, and the bytes of the file that it was made of.
+/// An outline, and the hash of the file that it was made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutlinedBytes {
     /// The first bytes of the file's hash.
@@ -121,7 +121,7 @@ impl OutlinedBytes {
         OutlinedBytes { hash: hash_stamp(hash), outline: Outline::of(text) }
     }
 
-    /// Whether it was made of a file of this hash.
+    /// Whether it was made from a file with this hash.
     pub fn matches_hash(&self, hash: BlobHash) -> bool {
         self.hash == hash_stamp(hash)
     }
@@ -166,7 +166,7 @@ impl Outline {
         outline
     }
 
-    /// Headings and Markdown's own links. Gives where code stands.
+    /// Reads headings and Markdown links. Returns the ranges of code.
     fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> Vec<Range<usize>> {
         let mut code: Vec<Range<usize>> = Vec::new();
         let mut heading: Option<NoteHeading> = None;
@@ -180,7 +180,7 @@ impl Outline {
                 self.push_markdown_link(text, from + space);
             }
         }
-        // Inline links that are open, and up to where their text was read: the destination stands behind it.
+        // Open inline links, and how far their text was read: the destination follows.
         let mut open: Vec<usize> = Vec::new();
         for (event, range) in parser.into_offset_iter() {
             let ends = matches!(event, Event::End(TagEnd::Link | TagEnd::Image));
@@ -208,7 +208,7 @@ impl Outline {
                 Event::Start(Tag::Image { link_type: LinkType::Inline, .. }) => open.push(range.start + 2),
                 Event::Start(Tag::Link { .. } | Tag::Image { .. }) => open.push(usize::MAX),
                 Event::End(TagEnd::Link | TagEnd::Image) => {
-                    // The end's range is that of the whole link: where its text ends was noted by what came before.
+                    // The end event covers the whole link; earlier events recorded where its text ends.
                     if let Some(read) = open.pop().filter(|read| *read < range.end)
                         && let Some(from) = destination_start(&text[read..range.end])
                     {
@@ -260,7 +260,7 @@ impl Outline {
         self.links.push(NoteLink { kind, target, part, at, line });
     }
 
-    /// What stands in lines: wikilinks, tags, block ids, tasks.
+    /// Reads line-based syntax: wikilinks, tags, block ids, tasks.
     fn read_lines(&mut self, text: &str, front: usize, code: &[Range<usize>]) {
         let mut code = code.iter().peekable();
         let mut at = 0;
@@ -344,7 +344,7 @@ fn destination_start(rest: &str) -> Option<usize> {
 
 /// The line around a byte, without the blanks at its ends, shortened on both sides.
 fn context_line(text: &str, at: usize) -> String {
-    // Of a long line no more is looked at than is shown, blanks left out.
+    // Only the part of a long line that's shown is read, without surrounding spaces.
     let (low, high) = (
         text.ceil_char_boundary(at.saturating_sub(8 * MAX_CONTEXT_CHARS)),
         text.floor_char_boundary(at + 8 * MAX_CONTEXT_CHARS),
@@ -369,7 +369,7 @@ fn context_line(text: &str, at: usize) -> String {
     line
 }
 
-/// Where the YAML of a note's front matter stands, if it has one.
+/// Returns the range of the YAML in a note's front matter, if it has one.
 pub fn front_matter_range(text: &str) -> Option<Range<usize>> {
     let first = text.split_inclusive('\n').next()?;
     if first.trim_end() != "---" {
@@ -413,7 +413,7 @@ pub fn plain_value(value: &Value) -> String {
     }
 }
 
-/// The words of the first of these properties that is there: a list, or a text cut at `between`.
+/// Returns the words of the first existing property: a list, or a text split at `between`.
 fn property_words(properties: &Map<String, Value>, names: &[&str], between: char) -> Vec<String> {
     let found = properties.iter().filter(|(key, _)| names.iter().any(|name| key.eq_ignore_ascii_case(name)));
     let mut words = Vec::new();
@@ -429,7 +429,7 @@ fn property_words(properties: &Map<String, Value>, names: &[&str], between: char
     words
 }
 
-/// A path as it stands in an address.
+/// Percent-encodes a path for an address.
 pub fn percent_encode_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

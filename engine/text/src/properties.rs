@@ -1,5 +1,4 @@
-//! A note's front matter as typed properties, each with the bytes where it stands: an edit of one touches no other, and
-//! no comment.
+//! A note's front matter as typed properties with byte ranges, so that an edit of one changes no other and no comment.
 
 use crate::outline;
 use crate::yaml_edit::{self, YamlStep};
@@ -7,7 +6,7 @@ use saphyr::{MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// Longer front matter is shown as it stands.
+/// Maximum size of parsed front matter; longer text is shown as source.
 const MAX_FRONT_MATTER_BYTES: usize = 65_536;
 
 /// Type of a property's value.
@@ -36,13 +35,13 @@ pub struct Property {
     pub key: String,
     /// The type of its value.
     pub kind: PropertyKind,
-    /// Its values as they are read, and where each stands.
+    /// Parsed values and their ranges.
     pub values: Vec<(String, Range<usize>)>,
     /// The lines that it takes, with their ends.
     pub lines: Range<usize>,
 }
 
-/// The properties of a note, or why they cannot be read; `None` where there is no front matter.
+/// Parses the properties of a note; `None` if there's no front matter.
 pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
     let range = outline::front_matter_range(text)?;
     let yaml = &text[range.clone()];

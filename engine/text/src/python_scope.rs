@@ -20,7 +20,7 @@ use std::panic::catch_unwind;
 const MAX_CODE_BYTES: usize = 65_536;
 /// The stack that reading needs for code of [`MAX_CODE_BYTES`] bytes, however deeply nested.
 const PARSE_STACK_BYTES: usize = 128 << 20;
-/// Code of so many bytes is read on the stack that is there.
+/// Code up to this size is analyzed on the current stack.
 const MAX_INLINE_ANALYSIS_BYTES: usize = 512;
 
 /// Methods of lists, sets, dictionaries and deques that change them.
@@ -96,7 +96,7 @@ fn analyze(code: &str) -> CellNames {
     let mut reader = NameReader::default();
     reader.visit_body(&module.body);
     let mut names = reader.names;
-    // A function that is called where it stands uses what it uses there.
+    // A function that's called where it's defined uses its names there.
     names.uses.extend(names.later.difference(&names.defines).cloned());
     names.surely = reader.bound;
     names
@@ -350,7 +350,7 @@ impl<'a> Visitor<'a> for NameReader {
             }
             Stmt::TypeAlias(alias) => {
                 self.with_type_params(alias.type_params.as_deref(), |reader| {
-                    // Worked out when it is asked for.
+                    // Evaluated lazily.
                     reader.scan_function(None, FunctionBody::Expression(&alias.value));
                 });
                 self.visit_expr(&alias.name);

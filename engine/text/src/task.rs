@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NoteTask {
-    /// Where its line stands, in bytes of the note.
+    /// Where its line starts, in bytes of the note.
     #[serde(rename = "o")]
     pub at: usize,
-    /// What stands in the box.
+    /// The character in the box.
     #[serde(rename = "m")]
     pub mark: char,
     /// Its words, without the fields.
@@ -78,7 +78,7 @@ impl NoteTask {
         Some(NoteTask { at, mark, text, due, scheduled, start, done, repeat, priority })
     }
 
-    /// Whether nothing more is to be done.
+    /// Whether it's completed or canceled.
     pub fn is_done(&self) -> bool {
         matches!(self.mark, 'x' | 'X' | '-')
     }
@@ -89,7 +89,7 @@ impl NoteTask {
     }
 }
 
-/// What stands in the box of a task's line, and where its words begin.
+/// Returns the character in the box of a task's line, and where its text starts.
 fn parse_box(line: &str) -> Option<(char, usize)> {
     let body = line.trim_start_matches([' ', '\t', '>']);
     let bullet = if body.starts_with(['-', '*', '+']) {
@@ -144,7 +144,8 @@ fn find_dataview_field(line: &str, name: &str) -> Option<(std::ops::Range<usize>
     None
 }
 
-/// A task's line after its box was clicked on `today`, and the line of the task that comes next, to stand above it.
+/// Toggles a task's line on the day `today`. Returns the new line, and the line of the next occurrence, which goes
+/// above it.
 pub fn toggle_line(line: &str, today: CalendarDay) -> Option<(String, Option<String>)> {
     let (mark, _) = parse_box(line)?;
     let task = NoteTask::parse_line(line, 0)?;
@@ -303,7 +304,7 @@ impl CalendarDay {
         (self.0 + 3).rem_euclid(7)
     }
 
-    /// This many months later; the last day of the month where there is no such day.
+    /// Returns the day this many months later, or the last day of that month if it's shorter.
     pub fn add_months(self, count: i64) -> CalendarDay {
         let (year, month, day) = self.date();
         let months = year * 12 + month - 1 + count;

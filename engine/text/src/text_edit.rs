@@ -120,7 +120,7 @@ pub(crate) fn for_each_word_hunk(old: &str, new: &str, each: impl FnMut(Range<us
     for_each_hunk(&TextPieces::split_words(old), &TextPieces::split_words(new), Algorithm::Histogram, each);
 }
 
-/// Calls `each` with the byte ranges of what differs.
+/// Calls `each` with the byte ranges of each difference.
 fn for_each_hunk(
     old: &TextPieces<'_>,
     new: &TextPieces<'_>,
@@ -181,16 +181,16 @@ pub fn apply_edits(text: &str, splices: &[TextEdit]) -> String {
     out
 }
 
-/// Carries `theirs`, edits of a base, over to a text that `ours` already made of the same base (as two replicas of a
-/// CRDT would merge): what they delete is deleted where it is still there, what they insert stands where it stood.
-/// The answer is in order, at offsets of our text.
+/// Transforms `theirs`, edits of a base, for a text that `ours` already made from the same base (as two replicas of a
+/// CRDT would merge): their deletions apply to text that still exists, their insertions keep their place. The result is
+/// in ascending order, at offsets of our text.
 pub fn rebase_edits(theirs: &[TextEdit], ours: &[TextEdit]) -> Vec<TextEdit> {
     let mut carried = Vec::new();
     for splice in theirs {
         let mut at = splice.at;
         let end = splice.at + splice.delete;
         let mut insert = Some(splice.insert.clone());
-        // Pieces of the deleted range that we kept, each moved to where it stands in our text.
+        // Parts of the deleted range that we kept, at their offsets in our text.
         for kept in surviving_ranges(at..end, ours) {
             let piece = TextEdit {
                 at: map_offset(kept.start, ours, true),
@@ -223,7 +223,7 @@ fn surviving_ranges(range: Range<usize>, ours: &[TextEdit]) -> Vec<Range<usize>>
     pieces
 }
 
-/// Where a base offset stands in our text. `behind`: after what we inserted right there.
+/// Maps a base offset to our text. `behind`: after text that we inserted there.
 fn map_offset(offset: usize, ours: &[TextEdit], behind: bool) -> usize {
     let mut shift = 0_isize;
     for splice in ours {
@@ -232,7 +232,7 @@ fn map_offset(offset: usize, ours: &[TextEdit], behind: bool) -> usize {
             break;
         }
         if end > offset {
-            // Inside what we deleted: stand right after what we put there.
+            // Inside text that we deleted: place it right after our insertion.
             shift += to_isize(splice.insert.len()) - to_isize(offset - splice.at);
             break;
         }
@@ -249,8 +249,8 @@ fn to_isize(value: usize) -> isize {
     isize::try_from(value).unwrap_or(isize::MAX)
 }
 
-/// Whether `text` was made of `newer` rather than of `older`, of which `newer` was made: nearly all that `newer`
-/// brought is there, and less had to be changed. In doubt the answer is no: the same words twice are better than none.
+/// Whether `text` was made from `newer` rather than from `older`, the base of `newer`: nearly all additions of `newer`
+/// are in it, and fewer changes were needed. In doubt the answer is no, since duplicated text is better than lost text.
 pub fn is_based_on(text: &str, newer: &str, older: &str) -> bool {
     let mut brought: Vec<Range<usize>> = Vec::new();
     let mut shift = 0;
@@ -270,13 +270,13 @@ pub fn is_based_on(text: &str, newer: &str, older: &str) -> bool {
     lost * 8 <= brought.iter().map(Range::len).sum() && size(&changes) < size(&compute_edits(older, text))
 }
 
-/// A piece of a text that was made of a base: where it stands, and where it stood in the base, if it did.
+/// A piece of a text that was made from a base: its offset, and its offset in the base if it's from there.
 struct PieceOrigin {
     range: Range<usize>,
     base: Option<usize>,
 }
 
-/// Where each piece of the text comes from that `edits` make of a base of so many bytes.
+/// Returns the origin of each piece of the text that `edits` make from a base of this length.
 fn piece_origins(edits: &[TextEdit], base: usize) -> Vec<PieceOrigin> {
     let (mut origins, mut at, mut from) = (Vec::new(), 0, 0);
     let mut push = |length: usize, base: Option<usize>| {
@@ -349,9 +349,9 @@ fn differing_words(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
     found
 }
 
-/// Merges two texts of which it is not sure that both were made of `base`: after a database was lost in part, a file
-/// may hold what its journal is about to bring once more. What stands in both is taken once. Where nearly all that we
-/// brought is there already, and more, `theirs` was made of our text, and is what comes of it.
+/// Merges two texts that may not both be made from `base`: after a partial loss of the database, a file may contain
+/// text that the journal is about to add again. Common text is taken once. If nearly all of our additions and more are
+/// in `theirs`, it was made from our text and is the result.
 pub fn merge_uncertain_base(base: &str, ours: &str, theirs: &str) -> String {
     let edits = |text: &str| -> Vec<TextEdit> {
         let changes = differing_words(base, text).into_iter();
@@ -383,7 +383,7 @@ pub fn merge_uncertain_base(base: &str, ours: &str, theirs: &str) -> String {
     }
     let mut kept = own_origins.iter().filter_map(|piece| Some((piece.base?, piece.range.clone()))).collect::<Vec<_>>();
     kept.sort_by_key(|(base, _)| *base);
-    // Of what is only theirs: what they brought, and what of the base something else of theirs was taken for.
+    // Text that's only in theirs: their additions, and base text replaced by other text of theirs.
     let news = |to: Range<usize>| {
         let mut news = String::new();
         for (piece, here) in overlapping(&other_origins, |piece| piece.range.clone(), to) {
@@ -423,7 +423,7 @@ pub fn merge_uncertain_base(base: &str, ours: &str, theirs: &str) -> String {
     merged
 }
 
-/// Where an offset (a caret, a mark) stands after an edit. `after`: an insertion right at it pushes it along.
+/// Returns an offset (a caret, a mark) after an edit. `after`: an insertion at the offset moves it.
 pub fn shift_offset(offset: usize, at: usize, delete: usize, insert: usize, after: bool) -> usize {
     if offset < at || (offset == at && !(after && delete == 0)) {
         offset
@@ -472,14 +472,14 @@ mod tests {
             ("a\n", "a\n1 2 3 ", "a\n1 2 3 4 5 ", "a\n1 2 3 4 5 "),
             ("a\n", "a\n1 2 3 4 5 ", "a\n1 2 3 ", "a\n1 2 3 4 5 "),
             ("", "# New\n", "# New\n\nText\n", "# New\n\nText\n"),
-            // A slip of the finger was mended since, and what had been deleted came back.
+            // A typo was fixed since, and deleted text was restored.
             (
                 "one two three",
                 "one three, and all teh rest of it as it stood",
                 "one two three, and all the rest of it as it stood!",
                 "one two three, and all the rest of it as it stood!",
             ),
-            // Made of the old text by somebody else.
+            // Another author started from the old text.
             ("one\n", "one\nours\n", "one\ntheirs\n", "one\ntheirs\nours\n"),
             ("one two", "one", "one two three", "one three"),
             (
@@ -491,7 +491,7 @@ mod tests {
         ] {
             assert_eq!(merge_uncertain_base(base, ours, theirs), expected, "{base:?} {ours:?} {theirs:?}");
         }
-        // One part is there, the other is not.
+        // One part is there, the other isn't.
         let ours = "a\nthis was written before the crash\nb\nand this as well, just then\n";
         let theirs = "a\nthis was written before the crash\nb\nmore\n";
         let both = merge_uncertain_base("a\nb\n", ours, theirs);
@@ -549,7 +549,7 @@ mod tests {
             prop_assert_eq!(merge_uncertain_base(&base, &ours, &more), more, "{:?} {:?}", base, ours);
         }
 
-        /// Whatever the three are: every word of ours and of the file is there, unless the other side deleted it.
+        /// For any three texts: every word of ours and of the file is kept, unless the other side deleted it.
         #[test]
         fn no_word_is_lost_whatever_the_texts_are(
             base in prop::collection::vec(0_u8..12, 0..12),

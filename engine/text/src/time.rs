@@ -1,4 +1,4 @@
-//! Points in time, as the world tells them. The engine never reads a clock.
+//! Points in time, given by the caller. The engine never reads a clock.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,12 +1,12 @@
-//! A clock on a wall somewhere: how far from UTC it is, and when that changes. Pure: whoever knows time zones says so.
+//! A time zone's clock: its offset from UTC, and when that changes. Pure: the caller provides the rules.
 
 use serde::{Deserialize, Serialize};
 
 /// A day, in seconds.
 const DAY_SECS: i64 = 86_400;
-/// So many changes are known at most.
+/// Maximum number of known changes.
 const MAX_KNOWN_CHANGES: usize = 1_000;
-/// A name has at most so many bytes.
+/// Maximum length of a name in bytes.
 const MAX_ZONE_NAME_BYTES: usize = 100;
 /// No clock is farther from UTC, in seconds.
 const MAX_UTC_OFFSET_SECS: u32 = 18 * 3_600;
@@ -14,7 +14,7 @@ const MAX_UTC_OFFSET_SECS: u32 = 18 * 3_600;
 /// A clock on a wall.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneClock {
-    /// What it is called, as in `Europe/Berlin`.
+    /// Name of the zone, such as `Europe/Berlin`.
     pub name: String,
     /// Seconds east of UTC before the first change.
     pub first: i32,
@@ -23,7 +23,7 @@ pub struct ZoneClock {
 }
 
 impl ZoneClock {
-    /// A clock that is so many seconds east of UTC the whole year.
+    /// Makes a clock with a fixed offset in seconds east of UTC.
     pub fn fixed(name: &str, offset: i32) -> ZoneClock {
         ZoneClock { name: name.to_owned(), first: offset, changes: Vec::new() }
     }
@@ -54,8 +54,7 @@ impl ZoneClock {
         before.checked_sub(1).and_then(|place| self.changes.get(place)).map_or(self.first, |(_, offset)| *offset)
     }
 
-    /// The points at which this clock shows so many seconds since 1970, in order: none where it is set forward, two
-    /// where it is set back.
+    /// Returns the times at which this clock shows a wall time, in order: none if it's skipped, two if it's repeated.
     pub fn instants_showing(&self, wall: i64) -> Vec<i64> {
         let place = |at: i64| self.changes.partition_point(|(when, _)| *when <= at);
         let near = self.changes.get(place(wall - DAY_SECS)..place(wall + DAY_SECS)).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// How a character that must not be shown as it is is written.
+/// How an unsafe character is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EscapeForm {
     /// For people: `␛`, `\u{202e}`.
@@ -29,7 +29,7 @@ pub fn escape_as(text: &str, form: EscapeForm) -> Cow<'_, str> {
         EscapeForm::Json if text.chars().any(is_unsafe_char) => {
             let mut safe = String::with_capacity(text.len() + 16);
             for c in text.chars() {
-                // A carriage return stands outside of strings: JSON writes it as an escape inside them.
+                // A carriage return occurs outside strings only: JSON escapes it inside them.
                 if is_unsafe_char(c) && c != '\r' {
                     let mut units = [0; 2];
                     c.encode_utf16(&mut units).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
@@ -92,7 +92,7 @@ fn replace_unsafe(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether an invisible character is part of how the two beside it are written: emoji, and scripts that join letters.
+/// Whether an invisible character joins its neighbors: in emoji, and in scripts with ligatures.
 fn is_joining(before: Option<char>, c: char, next: Option<char>) -> bool {
     let script = |c: char| matches!(c, '\u{600}'..='\u{6ff}' | '\u{750}'..='\u{77f}' | '\u{900}'..='\u{dff}');
     let picture = |c: char| matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}');

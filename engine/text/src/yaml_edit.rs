@@ -1,5 +1,5 @@
-//! Small edits of YAML: one value is set or taken out, and the rest keeps its order, its comments and its manner. What
-//! comes out is read again and compared, so an edit that does not fit the text is refused, never guessed.
+//! Small edits of YAML: sets or removes one value and keeps order, comments and style of the rest. The result is parsed
+//! again and compared, so an edit that doesn't fit the text is rejected, never guessed.
 
 mod read;
 
@@ -57,14 +57,14 @@ pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result
     if wanted == old && value.is_none_or(|value| !value.is_null()) {
         return Ok(text.to_owned());
     }
-    // What is not there yet, or stands on one line with others, is written together with what is around it.
+    // A missing value, or one that shares a line with others, is written with its surroundings.
     for depth in (1..=path.len()).rev() {
         let (path, value) = match depth == path.len() {
             true => (path, value.cloned()),
             false => (&path[..depth], value_at(&wanted, &path[..depth]).cloned()),
         };
         let Some(new) = write_value(text, path, value.as_ref()) else { continue };
-        // A text of which nothing is left holds no document.
+        // An empty text has no document.
         let read = outline::parse_yaml(&new).filter(|read| !read.is_null());
         if read.unwrap_or(Value::Object(Map::new())) == wanted {
             return Ok(new);
@@ -140,7 +140,7 @@ impl YamlSpan<'_> {
         self.byte_offset(node.span.start.index())
     }
 
-    /// Where what is written of a node ends, without blanks and comments behind it.
+    /// Returns where a node's text ends, without trailing spaces and comments.
     fn node_end(&self, node: &MarkedYaml<'_>) -> usize {
         let start = self.node_start(node);
         let last = match &node.data {
@@ -194,7 +194,7 @@ fn key_text(node: &MarkedYaml<'_>) -> Option<String> {
     }
 }
 
-/// Writes a value into a text where its surroundings are there and take whole lines.
+/// Writes a value into a text whose parent exists and uses whole lines.
 fn write_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Option<String> {
     let documents = parse_marked(text).ok()?;
     let mut node = documents.first()?;
@@ -246,7 +246,7 @@ fn replace_entry(
     let end = if is_empty { colon } else { places.node_end(old).max(colon) };
     let indent = places.column(places.node_start(key));
     let new = format_like(places, old, value, indent)?;
-    // A value that stays on its line leaves all else as it is.
+    // A value that stays on its line leaves the rest unchanged.
     if !is_empty && !new.starts_with('\n') && !text[colon..places.node_start(old)].contains('\n') && !new.is_empty() {
         return Some(replace_range(text, places.node_start(old)..end, &new));
     }
@@ -343,7 +343,7 @@ fn edit_item(places: &YamlSpan<'_>, items: &[MarkedYaml<'_>], at: usize, value: 
     let column = places.column(dash);
     let written = |value: &Value| -> Option<String> {
         let inner = format_block(value, column, 1)?;
-        // What would stand below the dash stands behind it.
+        // The first line goes after the dash.
         let inner = match value {
             Value::Object(_) | Value::Array(_) => inner.trim_start().to_owned(),
             _ => inner,

@@ -238,7 +238,7 @@ fn addresses_on_this_machine_are_known() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever stands in a file or in a condition, reading it ends, and says its place where it can.
+    /// For any text in a file or condition, parsing ends and reports the position if it can.
     #[test]
     fn no_text_breaks_the_reading(
         text in "(?s).{0,300}",

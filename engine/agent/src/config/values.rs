@@ -1,16 +1,16 @@
-//! Single values of the configuration, each checked where it stands, so that an error has its line and column.
+//! Single values of the configuration, checked while parsing, so that errors have line and column.
 
 use crate::model_call::WireProtocol;
 use crate::tool_spec::ToolRisk;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
 use std::collections::BTreeMap;
 
-/// How files are read: nothing is guessed. `yes` is no truth value and `5` is no name.
+/// Options for strict YAML: `yes` isn't a boolean and `5` isn't a name.
 pub(super) fn strict_yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! { strict_booleans: true, no_schema: true, with_snippet: false }
 }
 
-/// What the parser says, on one line and without the place, which stands in front.
+/// Returns the parser's message on one line, without the position.
 pub(super) fn error_text(why: &serde_saphyr::Error) -> String {
     let text = why.without_snippet().to_string();
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -30,7 +30,7 @@ pub(super) fn error_text(why: &serde_saphyr::Error) -> String {
     for (from, to) in plainer {
         text = text.replace(from, to);
     }
-    // A parser's message holds what stood in the file; a long one helps nobody.
+    // The message contains text from the file; keep it short.
     text.chars().take(400).collect()
 }
 
@@ -39,7 +39,7 @@ pub(super) fn section<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
-/// A value as it stands there: `"true"` in quotes is a word and no truth value, `"5"` no number.
+/// Parses a value without conversion: quoted `"true"` isn't a boolean, `"5"` isn't a number.
 pub(super) fn plain<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
     T::deserialize(serde_json::Value::deserialize(from)?).map_err(D::Error::custom)
 }
@@ -88,7 +88,7 @@ pub(super) fn level<'de, D: Deserializer<'de>>(from: D) -> Result<ToolRisk, D::E
 /// `${NAME}` as `NAME`.
 pub(super) fn key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
-    // What stands there may be a key: the sentence does not repeat it.
+    // The value may be a key, so the message doesn't repeat it.
     placeholder_name(&text).map(|name| Some(name.to_owned())).ok_or_else(|| {
         D::Error::custom(
             "a key does not belong in a file; write ${NAME} and keep the key in the environment variable NAME or by \
@@ -133,7 +133,7 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Strin
     }
 }
 
-/// What stands between `//` and the path, with the port.
+/// Returns host and port of an address.
 fn host(address: &str) -> Option<&str> {
     let rest = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"))?;
     let host = rest.split(['/', '?', '#']).next()?;
@@ -155,7 +155,7 @@ pub fn is_local(address: &str) -> bool {
             && name.split('.').all(|part| part.parse::<u8>().is_ok()))
 }
 
-/// How a provider speaks that says nothing about it: as its name has it.
+/// Returns the default API of a provider, by its name.
 pub(super) fn default_wire_protocol(name: &str) -> WireProtocol {
     match name {
         "ollama" => WireProtocol::Ollama,

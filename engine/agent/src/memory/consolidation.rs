@@ -1,6 +1,5 @@
-//! What logs come to: what was done again and again and in which way, what has proved good and what to avoid, as
-//! long-term notes; and experiences of tasks in session logs that no run of ours has left one of. By counting; no model
-//! is needed.
+//! Consolidation of logs: recurring goals and how they were reached, good practices and failures to avoid, as long-term
+//! notes; and experiences from tasks in session logs that aren't our runs. Works by counting; no model is needed.
 
 use super::experience::{AdmissionDecision, EXPERIENCE_LOG_FILE, Experience, decide_admission};
 use super::goal::ParsedGoal;
@@ -9,10 +8,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use text::task::CalendarDay;
 
-/// So many lessons of each kind are kept.
+/// Maximum number of lessons of each kind.
 const MAX_CONSOLIDATED_LESSONS: usize = 100;
 
-/// What consolidation comes to.
+/// Result of a consolidation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsolidationResult {
     /// The text of `patterns.md`.
@@ -23,11 +22,11 @@ pub struct ConsolidationResult {
     pub expired: Vec<String>,
     /// How many patterns there are.
     pub patterns_found: usize,
-    /// Tasks of session logs that become experiences, each with where it stands.
+    /// Logged tasks that become experiences, each with its place.
     pub new: Vec<(task_log::TaskLogEntry, Experience)>,
 }
 
-/// What was done for goals of one form.
+/// Experiences with goals of one form.
 #[derive(Default)]
 struct GoalGroup<'a> {
     known: Vec<&'a Experience>,
@@ -50,7 +49,7 @@ impl GoalGroup<'_> {
         if of_known.0 >= of_tasks.0 { of_known } else { of_tasks }
     }
 
-    /// The way in which it went well most often, and how often of how often.
+    /// Returns the sequence of tools that succeeded most often, with its successes and attempts.
     fn most_successful_way(&self) -> Option<(String, usize, usize)> {
         let well = self.tasks.iter().filter(|task| task.outcome().is_some_and(super::experience::RunOutcome::is_good));
         let ways: Vec<Vec<&str>> = well.map(|task| task.tool_sequence()).filter(|way| !way.is_empty()).collect();
@@ -64,8 +63,7 @@ impl GoalGroup<'_> {
 }
 
 impl ProjectMemory {
-    /// The notes that what is remembered in a folder comes to, and what its session logs add to it. `project`: whose it
-    /// is.
+    /// Consolidates the memory of a folder and its session logs into notes. `project`: the project's name.
     pub fn consolidate(&self, folder: &str, project: &str, today: CalendarDay) -> ConsolidationResult {
         let (mut expired, mut kept) = (Vec::new(), Vec::new());
         for entry in self.entries.iter().filter(|entry| entry.path == format!("{folder}/{EXPERIENCE_LOG_FILE}")) {
@@ -82,7 +80,7 @@ impl ProjectMemory {
         let new: Vec<(task_log::TaskLogEntry, Experience)> = logged.iter().filter_map(taken).collect();
         let mut all = kept;
         for (_, one) in &new {
-            // What is known already counts there.
+            // Known experiences are counted there already.
             if let AdmissionDecision::Keep | AdmissionDecision::Supersede(_) = decide_admission(one, &all) {
                 all.push(one);
             }
@@ -99,7 +97,7 @@ impl ProjectMemory {
     }
 }
 
-/// What was done more than once, the most frequent first; and how much that is.
+/// Writes the note of recurring goals, most frequent first, and returns their number.
 fn patterns_note(groups: &BTreeMap<String, GoalGroup<'_>>) -> (String, usize) {
     let mut text = String::from("# Patterns\n\nGoals that recur, and how well they went.\n");
     let mut order: Vec<(&String, &GoalGroup<'_>)> =
@@ -126,8 +124,8 @@ fn patterns_note(groups: &BTreeMap<String, GoalGroup<'_>>) -> (String, usize) {
     (text, order.len())
 }
 
-/// What an experience says is to be done (`good`), or to be avoided. Where it went well, that is its first line and the
-/// lines of what failed on the way; a line that is data and no sentence is neither.
+/// Returns the advice of an experience: what to do (`good`), or what to avoid. After a success that's its first line
+/// and the lines about failures on the way; lines that are data are skipped.
 fn lessons_from(one: &Experience, good: bool) -> Vec<&str> {
     let lines = one.learnings_or_issues.lines().map(|line| line.trim().trim_start_matches("- "));
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(['{', '[', '`', '<']));
@@ -140,7 +138,7 @@ fn lessons_from(one: &Experience, good: bool) -> Vec<&str> {
     }
 }
 
-/// What was learned, and what it was learned from.
+/// Writes the note of lessons, each with its sources.
 fn best_practices_note(all: &[&Experience]) -> String {
     let mut text = String::from("# Best practices\n\nWhat has proved good, and what to avoid.\n");
     for (title, good) in [("Do", true), ("Avoid", false)] {

@@ -1,5 +1,5 @@
-//! Experiences: what came of earlier work, each with its source, as entries of the note `memory_log.md`. What is
-//! written passes a gate: nothing without source, nothing twice, and what is contradicted is said to be so.
+//! Experiences: results of earlier work with their sources, as entries of the note `memory_log.md`. New entries are
+//! checked: none without source, no duplicates, and contradicted ones are marked.
 
 use super::goal::ParsedGoal;
 use super::trace::iso_timestamp;
@@ -9,14 +9,14 @@ use text::task::CalendarDay;
 
 /// The note of experiences in a folder of memory.
 pub const EXPERIENCE_LOG_FILE: &str = "memory_log.md";
-/// Two goals of which so much is the same are one.
+/// Goals with at least this similarity count as the same.
 const SAME_GOAL_SIMILARITY: f64 = 0.8;
-/// Failures are forgotten after so many days: what failed then may work now.
+/// Failures expire after this many days: what failed then may work now.
 const FAILURE_RETENTION_DAYS: i64 = 180;
-/// An entry's texts have at most so many bytes.
+/// Maximum length of an entry's texts in bytes.
 const MAX_EXPERIENCE_TEXT_BYTES: usize = 4_000;
 
-/// What came of something.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
@@ -25,12 +25,12 @@ pub enum RunOutcome {
     Success,
     /// The goal wasn't reached.
     Failure,
-    /// Something failed on the way, and it went well.
+    /// The goal was reached after a failure on the way.
     SuccessWithRecovery,
 }
 
 impl RunOutcome {
-    /// The word that stands in files.
+    /// Returns the name used in files.
     pub fn as_str(self) -> &'static str {
         match self {
             RunOutcome::Success => "success",
@@ -46,7 +46,7 @@ impl RunOutcome {
             .find(|one| one.as_str() == word)
     }
 
-    /// Whether it went well in the end.
+    /// Whether the goal was reached.
     pub fn is_good(self) -> bool {
         self != RunOutcome::Failure
     }
@@ -76,7 +76,7 @@ impl MemoryTier {
         }
     }
 
-    /// The word that stands in files.
+    /// Returns the name used in files.
     pub fn as_str(self) -> &'static str {
         match self {
             MemoryTier::Episodic => "episodic",
@@ -90,7 +90,7 @@ fn once() -> u64 {
     1
 }
 
-/// What came of earlier work.
+/// The result of earlier work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Experience {
@@ -195,7 +195,7 @@ pub fn decide_admission(new: &Experience, known: &[&Experience]) -> AdmissionDec
             continue;
         }
         let like = goal_similarity(&own, &goal_words(&other.primary_goal));
-        // What was learned tells two experiences of one goal apart only where somebody wrote it.
+        // Lessons distinguish two experiences of one goal only if a person wrote them.
         let lesson = goal_similarity(&goal_words(&other.learnings_or_issues), &goal_words(&new.learnings_or_issues));
         let by_hand = new.author == "user" || other.author == "user";
         if like >= SAME_GOAL_SIMILARITY
@@ -258,7 +258,7 @@ impl Experience {
         one
     }
 
-    /// What it says, for a search: what was wanted, what came of it, what was learned.
+    /// Returns text for search: goal, outcome and lessons.
     pub fn search_text(&self) -> String {
         let parts = [&self.primary_goal, &self.output_summary, &self.learnings_or_issues];
         parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
@@ -285,7 +285,7 @@ impl Experience {
 pub const EXPERIENCE_LOG_HEADING: &str =
     "# Memory log\n\nResults of earlier work. You can edit or delete each entry here.\n\n";
 
-/// The entries of a note, in their order. What cannot be read is told.
+/// Parses the entries of a note. Unreadable ones are reported in `problems`.
 pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<ExperienceEntry> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -343,7 +343,7 @@ fn parse_reference_entries(path: &str, text: &str) -> Vec<ExperienceEntry> {
     maps.into_iter().filter_map(one).collect()
 }
 
-/// What is to be done to a note of experiences.
+/// An edit of a note of experiences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryNoteEdit {
     /// The note is made with this text.
@@ -391,7 +391,7 @@ pub fn admit_experience(
     if let Some(at) = superseded.filter(|at| Some(*at) != last) {
         changes.extend(changed(at).and_then(|one| replace(at, &one)));
     }
-    // It stands behind the last one.
+    // The new entry follows the last one.
     let behind = last.and_then(|last| {
         let entry = entries.get(last).filter(|entry| !entry.text.is_empty())?;
         let before = match superseded {
@@ -481,14 +481,14 @@ mod tests {
         let again = experience("exp_2", "please create a sine wave, and apply the FFT", RunOutcome::Failure);
         let text = applied(&text, &admit_experience(again, &read(&text), true).expect("merged"));
         assert_eq!((read(&text).len(), read(&text)[0].experience.count), (1, 2));
-        // What went well later takes the place of what failed, which names it.
+        // A later success replaces the failure, which names it.
         let good = experience("exp_3", "Create a sine wave and apply an FFT", RunOutcome::SuccessWithRecovery);
         let text = applied(&text, &admit_experience(good, &read(&text), true).expect("kept"));
         let found = read(&text);
         assert_eq!((found.len(), found[0].experience.superseded_by.as_str()), (2, "exp_3"));
         let today = CalendarDay::parse("2026-11-22").expect("a day");
         assert!(!found[0].experience.is_current(today) && found[1].experience.is_current(today));
-        // Another thing stands behind.
+        // A different goal is added at the end.
         let other = experience("exp_4", "Translate the letter into French", RunOutcome::Success);
         let text = applied(&text, &admit_experience(other, &read(&text), true).expect("kept"));
         assert_eq!(read(&text).len(), 3);

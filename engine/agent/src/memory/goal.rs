@@ -24,7 +24,7 @@ pub enum SlotKind {
 }
 
 impl SlotKind {
-    /// The word that stands in files.
+    /// Returns the name used in files.
     pub fn as_str(self) -> &'static str {
         match self {
             SlotKind::Date => "date",
@@ -37,7 +37,7 @@ impl SlotKind {
         }
     }
 
-    /// Whether a value of this kind may stand where one of the other stood.
+    /// Whether a value of this kind may replace one of the other.
     pub fn accepts(self, other: SlotKind) -> bool {
         let loose = |kind| matches!(kind, SlotKind::Name | SlotKind::Text);
         self == other || (loose(self) && loose(other))
@@ -58,13 +58,13 @@ pub enum GoalToken {
 pub struct ParsedGoal {
     /// Its parts, in order, without words that only ask politely.
     pub tokens: Vec<GoalToken>,
-    /// Whether what is to be done depends on what is found: then the same steps need the same findings.
+    /// Whether the steps depend on findings, so that a replay needs the same findings.
     pub depends: bool,
 }
 
-/// A goal is read up to so many bytes; one that is longer is never replayed.
+/// Goals longer than this, in bytes, are never replayed.
 pub const MAX_GOAL_BYTES: usize = 4_000;
-/// Words between quotation marks have at most so many bytes.
+/// Maximum length of a quoted value in bytes.
 const MAX_QUOTED_VALUE_BYTES: usize = 400;
 
 /// Words without which a goal says the same.
@@ -91,7 +91,7 @@ const GOAL_SYNONYMS: [&[&str]; 14] = [
     &["within", "inside"],
 ];
 
-/// Words by which what is done depends on what is found, or on when it is asked.
+/// Words that make the steps depend on findings or on the time.
 const CONDITIONAL_WORDS: [&str; 55] = [
     "if",
     "unless",
@@ -218,7 +218,7 @@ impl ParsedGoal {
         ParsedGoal { tokens, depends }
     }
 
-    /// Its words that are no values.
+    /// Returns the words that aren't values.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.tokens.iter().filter_map(|token| match token {
             GoalToken::Word(word) => Some(word.as_str()),
@@ -277,7 +277,7 @@ fn split_pieces(text: &str) -> Vec<GoalPiece<'_>> {
     found
 }
 
-/// What stands between quotation marks at the beginning of `text`, and what comes behind.
+/// Splits `text` at the end of a quotation at its start: the quoted text, and the rest.
 fn parse_quoted(text: &str, open: char) -> Option<(&str, &str)> {
     let close = match open {
         '"' | '\'' | '`' => open,
@@ -345,7 +345,7 @@ fn classify_piece(piece: &GoalPiece<'_>, into: &mut Vec<(GoalToken, bool)>) {
     }
 }
 
-/// A number as it is written, without separators between thousands.
+/// Parses a number without thousands separators.
 fn parse_number(text: &str) -> Option<String> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let fits = digits.starts_with(|c: char| c.is_ascii_digit())
@@ -367,7 +367,7 @@ fn is_path(text: &str) -> bool {
     }
     let Some((stem, ending)) = text.rsplit_once('.') else { return text.ends_with('/') && text.len() > 1 };
     let letters = ending.starts_with(|c: char| c.is_ascii_alphabetic());
-    // "e.g" and "U.S" are no files.
+    // "e.g" and "U.S" aren't files.
     stem.len() + ending.len() > 2
         && !stem.is_empty()
         && letters
@@ -387,7 +387,7 @@ fn parse_date(text: &str) -> Option<(SlotKind, String)> {
             if let (Some(year), Some(month), Some(day)) = (sized(0, 4), small(1), small(2)) {
                 return good(month, day).then(|| (SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")));
             }
-            // 05.06.2026 has one meaning; 05/06/2026 has two, and is left as it stands.
+            // 05.06.2026 has one meaning; 05/06/2026 has two and isn't parsed.
             let (day, month, year) = (small(0)?, small(1)?, sized(2, 4)?);
             let dotted = text.contains('.') && good(month, day);
             dotted.then(|| (SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
@@ -400,7 +400,7 @@ fn parse_date(text: &str) -> Option<(SlotKind, String)> {
     }
 }
 
-/// Months and days that are written in words become values.
+/// Turns months and days written as words into values.
 fn merge_written_dates(tokens: &mut Vec<(GoalToken, bool)>) {
     let month = |token: &GoalToken| {
         let (GoalToken::Word(word) | GoalToken::Value(SlotKind::Name, word)) = token else { return None };

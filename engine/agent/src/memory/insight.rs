@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use text::task::CalendarDay;
 
-/// At most so many experiences bear on a goal.
+/// Maximum number of recalled experiences.
 const MAX_RECALLED_EXPERIENCES: usize = 5;
 /// An experience bears on a goal from this likeness on, 0 to 1.
 const MIN_RECALL_SIMILARITY: f64 = 0.2;
 /// An experience that shares too few words bears on a goal from this nearness in meaning on, a cosine.
 const MIN_RECALL_COSINE: f64 = 0.4;
-/// So many insights and recommendations are given.
+/// Maximum number of insights and recommendations.
 const MAX_KEY_INSIGHTS: usize = 6;
 
 /// A trace or experience that's relevant to a goal.
@@ -58,7 +58,7 @@ const RECALL_HEADING: &str = "What is remembered of this:";
 const NO_RECALL_HEADING: &str = "Nothing else is remembered of this.";
 const EXCLUDED_PREFIX: &str = "Left out by you: ";
 
-/// What stands in the words of such a step: what was given, and what was left out. `None`: it is another step.
+/// Parses the text of a recall step: recalled and excluded items. `None` for other steps.
 pub fn parse_recall_step(words: &str) -> Option<(Vec<RecalledItem>, Vec<String>)> {
     let mut lines = words.lines().peekable();
     lines.next().filter(|first| *first == RECALL_HEADING || *first == NO_RECALL_HEADING)?;
@@ -127,7 +127,7 @@ fn word_stems(text: &str) -> BTreeSet<String> {
     telling.map(|word| word.chars().take(6).collect()).collect()
 }
 
-/// Words that say nothing of what a text is about.
+/// Words that say nothing about the topic of a text.
 const RECALL_STOP_WORDS: [&str; 24] = [
     "and", "for", "with", "from", "into", "this", "was", "were", "are", "all", "what", "which", "how", "use", "used",
     "new", "not", "but", "has", "have", "when", "where", "that", "then",
@@ -170,7 +170,7 @@ impl ProjectMemory {
     pub fn relevant_experiences(&self, goal: &str, today: CalendarDay) -> Vec<RecalledItem> {
         let counting = self.current_experiences(today);
         let by_words = rank_by_similarity(goal, &counting);
-        // A search that compares meanings, too, has the better order; what it does not know yet has its words.
+        // A search by meaning ranks better; experiences that it doesn't know yet are ranked by words.
         let searched: BTreeMap<&str, &ExperienceMatch> =
             self.near.iter().map(|near| (near.id.as_str(), near)).collect();
         let mut found: Vec<RecalledItem> = Vec::new();
@@ -220,7 +220,7 @@ impl ProjectMemory {
         bearing
     }
 
-    /// What a model is told of these experiences: as material, without a word of instruction.
+    /// Returns the prompt with these experiences: as material, without instructions.
     pub fn recall_prompt(&self, bearing: &[RecalledItem]) -> String {
         let mut text =
             format!("Results of earlier work that are relevant here. {}\n", prompt_quote::QUOTED_MATERIAL_PREAMBLE);
@@ -382,7 +382,7 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["exp_3", "exp_2", "exp_1"]);
         assert_eq!(found[0].why, "near in meaning (0.60); success on 2026-11-20");
-        // What is kept of it in a run is read again.
+        // The text stored in a run is parsed again.
         let words = recall_step_text(&found, &["exp_9".to_owned(), "memory/traces/a.md".to_owned()]).expect("words");
         let (mut again, without) = parse_recall_step(&words).expect("they are read");
         again.iter_mut().zip(&found).for_each(|(one, known)| one.score = known.score);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A shape has at most so many bytes; a longer one is known by its hash.
+/// Maximum length of a result's shape in bytes; longer ones are compared by hash.
 const MAX_RESULT_SHAPE_BYTES: usize = 300;
 
 /// What a result must be like.

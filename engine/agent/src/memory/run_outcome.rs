@@ -1,11 +1,11 @@
-//! What came of a run, by what its calls came to: a run that ends with an answer may have failed.
+//! The outcome of a run, from the results of its calls: a run that ends with an answer may have failed.
 
 use super::experience::RunOutcome;
 use super::trace_extraction::CompletedCall;
 use crate::policy;
 use store::RunEnding;
 
-/// Of a reason so much is kept, in bytes.
+/// Maximum length of a reason in bytes.
 const MAX_FAILURE_REASON_BYTES: usize = 300;
 
 /// Whether a call that failed was made up for by a later one: the same tool, or another that was given the same, did
@@ -19,7 +19,7 @@ fn is_recovered(failed: &CompletedCall, later: &[CompletedCall]) -> bool {
     if failed.is_harmless() { good.next().is_some() } else { good.any(|call| alike(&call)) }
 }
 
-/// What came of a run that made these calls and ended so.
+/// Returns the outcome of a run with these calls and this ending.
 pub fn outcome_of_calls(ending: RunEnding, calls: &[CompletedCall]) -> RunOutcome {
     let good = |call: &CompletedCall| call.success == Some(true);
     let failed = || calls.iter().enumerate().filter(|(_, call)| !good(call));
@@ -45,7 +45,7 @@ pub fn successful_tools(calls: &[CompletedCall]) -> Vec<String> {
     tools
 }
 
-/// The calls that failed, a sentence each: which tool, and why. Each reason is told once.
+/// Returns a sentence for each failed call: tool and reason. Each reason is given once.
 pub fn failure_sentences(calls: &[CompletedCall]) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for call in calls.iter().filter(|call| call.success != Some(true)) {

@@ -1,11 +1,11 @@
-//! Texts with places in them, `{month1}` or `{month1:words}`: values of a goal and what earlier steps said are lifted
-//! out of what a run did, and put in again when it is replayed.
+//! Templates: texts with slots such as `{month1}` or `{month1:words}`. Values of the goal and of earlier results are
+//! replaced by slots when a trace is learned, and filled in again when it's replayed.
 
 use super::goal::{MONTH_NAMES, SlotKind};
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
 
-/// The key of an object that stands for a number of the goal.
+/// Key of an object that stands for a number of the goal.
 const NUMBER_SLOT_KEY: &str = "$slot";
 /// Lines of a result that can be named.
 const MAX_NAMED_RESULT_LINES: usize = 40;
@@ -65,8 +65,8 @@ pub(super) fn value_renderings(kind: SlotKind, text: &str) -> Vec<(&'static str,
     all
 }
 
-/// What must not be left of a value in a text once it was lifted out: else a part of it stands there in a form that is
-/// not known, and would stay as it was.
+/// Returns the parts of a value that mustn't remain in a text after extraction: otherwise a part of it has an unknown
+/// form and wouldn't be replaced.
 pub(super) fn value_remnants(kind: SlotKind, text: &str) -> Vec<String> {
     let mut all: Vec<String> = value_renderings(kind, text).into_iter().map(|(_, text)| text.to_lowercase()).collect();
     if matches!(kind, SlotKind::Date | SlotKind::Month) {
@@ -81,7 +81,7 @@ pub(super) fn value_remnants(kind: SlotKind, text: &str) -> Vec<String> {
     all
 }
 
-/// Where `needle` stands in `text` as a whole word, at `from` or later.
+/// Finds `needle` in `text` as a whole word, from `from`.
 fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
     let (first, last) = (needle.chars().next()?, needle.chars().next_back()?);
     let mut at = from;
@@ -89,7 +89,7 @@ fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
         let before = text[..found].chars().next_back();
         let behind = text[found + needle.len()..].chars().next();
         let joined = |one: Option<char>, other: char| one.is_some_and(char::is_alphanumeric) && other.is_alphanumeric();
-        // 12 is no part of 12.5.
+        // 12 isn't part of 12.5.
         let digits = last.is_ascii_digit() && behind == Some('.') && {
             text[found + needle.len() + 1..].starts_with(|c: char| c.is_ascii_digit())
         };
@@ -101,12 +101,12 @@ fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// Whether `needle` stands in `text` as a whole word, small and capital letters alike.
+/// Whether `text` contains `needle` as a whole word, ignoring case.
 pub(super) fn contains_word(text: &str, needle: &str) -> bool {
     find_word(&text.to_lowercase(), needle, 0).is_some()
 }
 
-/// Lifts what is known out of a text: `known` are places and how they are written.
+/// Replaces known values in a text by slots: `known` are slots and how they're written.
 pub(super) fn extract_values(parts: Vec<TemplatePart>, known: &[(String, String)]) -> Vec<TemplatePart> {
     let mut parts = parts;
     // The longest first: a path before the name in it.
@@ -209,7 +209,7 @@ fn is_distinctive(value: &str) -> bool {
     value.len() >= 4 || (value.len() >= 2 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
 }
 
-/// What a place stands for.
+/// Returns the value of a slot.
 fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<String, String> {
     let (name, form) = place.split_once(':').unwrap_or((place, ""));
     if let Some((kind, text)) = values.get(name) {
@@ -282,12 +282,12 @@ fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: u
     })
 }
 
-/// The object that stands for a number of the goal.
+/// Returns the object that stands for a number of the goal.
 pub(super) fn number_slot_object(slot: &str) -> Value {
     Value::Object(Map::from_iter([(NUMBER_SLOT_KEY.to_owned(), Value::String(slot.to_owned()))]))
 }
 
-/// The slot that a value stands for as a number.
+/// Returns the slot, if a value stands for a number of the goal.
 pub(super) fn number_slot(value: &Value) -> Option<&str> {
     value.as_object().filter(|object| object.len() == 1)?.get(NUMBER_SLOT_KEY)?.as_str()
 }

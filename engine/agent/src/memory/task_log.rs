@@ -1,4 +1,4 @@
-//! The log of a session: what was done lately, task by task, in the form of `llmos-lite.md`; written and read again.
+//! The log of a session: recent tasks in the format of `llmos-lite.md`, written and parsed.
 
 use super::experience::{Experience, RunOutcome};
 use super::trace::short_hash;
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 pub const TASK_LOG_FOLDER: &str = "short_term";
 /// The log in a folder of memory.
 pub const TASK_LOG_FILE: &str = "short_term/execution_log.md";
-/// So many tasks are kept in it.
+/// Maximum number of tasks in a log.
 const MAX_LOGGED_TASKS: usize = 100;
-/// Of the code of a task so much is logged, in bytes.
+/// Maximum length of a task's code in the log, in bytes.
 const MAX_LOGGED_CODE_BYTES: usize = 4_000;
-/// So many tasks of one file are read.
+/// Maximum number of tasks read from one file.
 const MAX_READ_LOG_TASKS: usize = 2_000;
 /// How the line of a call ends that failed.
 const FAILED_ACTION_SUFFIX: &str = " (failed)";
 /// How a task begins.
 const TASK_HEADING_PREFIX: &str = "# Task: ";
-/// The line around what is known of a task.
+/// Delimiter of a task's metadata.
 const METADATA_DELIMITER: &str = "---";
 
-/// What is known of a task: the lines above its title.
+/// Metadata of a task: the lines above its title.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskLogMetadata {
@@ -32,7 +32,7 @@ pub struct TaskLogMetadata {
     pub action: String,
     /// A short name of it.
     pub task: String,
-    /// How it stands: `completed`, `failed`.
+    /// Status: `completed` or `failed`.
     pub status: String,
     /// Id of the run; empty if another program or a person wrote the entry.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -76,7 +76,7 @@ pub struct TaskLogEntry {
     pub task: LoggedTask,
 }
 
-/// A value of the YAML above a title: as it is where nothing else can be meant, else between quotation marks.
+/// Formats a YAML scalar, quoted only if needed.
 fn yaml_scalar(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     let other = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
@@ -147,7 +147,7 @@ impl LoggedTask {
         way
     }
 
-    /// What came of it; `None`: it is not over.
+    /// Returns the outcome; `None` if it isn't finished.
     pub fn outcome(&self) -> Option<RunOutcome> {
         let failed = || self.actions.iter().any(|action| action.ends_with(FAILED_ACTION_SUFFIX));
         match self.known.status.as_str() {
@@ -176,7 +176,7 @@ impl LoggedTask {
             if piece.trim().is_empty() {
                 continue;
             }
-            // Indented, so that a heading in it is none, and it is no cell.
+            // Indented, so that its headings and fences aren't interpreted.
             let piece: String = piece.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect();
             code.push_str(&format!("\n{piece}"));
         }
@@ -199,13 +199,13 @@ impl TaskLogEntry {
         format!("{}\nconsolidated: {at}\n", self.front.trim_end())
     }
 
-    /// The experience that it becomes, where no run of ours has left one: with this note as its source. `None`: a run
-    /// has, it has become one already, it is not over, or what is known of it is not said.
+    /// Converts it to an experience with this note as source, unless one of our runs has stored one. `None` if a run
+    /// has, if it was converted already, if it isn't finished, or if metadata is missing.
     pub fn to_experience(&self, project: &str) -> Option<Experience> {
         let TaskLogMetadata { timestamp, run, agent, consolidated, .. } = &self.task.known;
         let open = run.is_empty() && consolidated.is_empty() && !self.front.trim().is_empty();
         let final_outcome = self.task.outcome().filter(|_| open)?;
-        // A line of data is no lesson.
+        // A line of data isn't a lesson.
         let says = |line: &&str| !line.is_empty() && !line.starts_with(['{', '[', '`', '<']);
         let first = |text: &str| text.lines().map(str::trim).find(says).unwrap_or_default().to_owned();
         let goal = self.task.goal.trim();
@@ -226,7 +226,7 @@ impl TaskLogEntry {
     }
 }
 
-/// Where the tasks of a log begin: at what is known of each, or at its title. With the YAML of each, by its place.
+/// Returns where the tasks of a log start: at their metadata, or at their title. With the YAML of each, by position.
 fn find_task_starts(text: &str) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut found: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     let lines: Vec<(usize, &str)> = text
@@ -261,7 +261,7 @@ fn find_task_starts(text: &str) -> Vec<(usize, std::ops::Range<usize>)> {
     found
 }
 
-/// The tasks of a log, in their order. What is known of one and cannot be read is told.
+/// Parses the tasks of a log. Unreadable metadata is reported in `problems`.
 pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<TaskLogEntry> {
     let starts = find_task_starts(text);
     let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([text.len()]);
@@ -420,13 +420,13 @@ mod tests {
         }
         assert_eq!(found[0].task.tool_sequence(), ["read_file", "write_file"]);
         assert_eq!(found[0].to_experience("shop"), None, "its run has left one");
-        // Nothing of it reads as a heading beside its own: neither what was said nor what is known of it.
+        // None of the content is parsed as another heading: neither results nor metadata.
         let heads = whole.lines().filter(|line| line.starts_with('#')).count();
         assert_eq!(heads, MAX_LOGGED_TASKS * 5);
         assert!(!whole.contains("agent: assistant\n---"), "the rule would make a heading of it");
     }
 
-    /// As it stands in `llmos-lite.md`.
+    /// An example from `llmos-lite.md`.
     const THEIRS: &str = "---\ntimestamp: 2025-12-21T18:30:00Z\naction: task_execution\ntask: signal_analysis\n\
                           status: completed\n---\n\n# Task: Signal Analysis with FFT\n\n## Request\n\
                           User asked to create a sine wave signal, add noise, and apply FFT.\n\n## Actions Taken\n\

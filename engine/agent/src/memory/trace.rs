@@ -1,7 +1,6 @@
 //! Traces: what a successful run did, as a note that people can read and edit and a run can replay.
 //!
-//! The form is that of `llm-os.md`: front matter with what is known of the trace, then its steps as YAML, in a note
-//! between fences.
+//! The format is that of `llm-os.md`: a note with metadata in front matter, then the steps as fenced YAML.
 
 use super::goal::{GoalToken, ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
@@ -15,11 +14,11 @@ use text::outline;
 
 /// The folder of traces below the one of a project's memory.
 pub const TRACES_FOLDER: &str = "traces";
-/// From this confidence on a trace is replayed without being asked for.
+/// From this confidence, a trace is replayed automatically.
 pub const AUTO_REPLAY_CONFIDENCE: f64 = 0.9;
-/// A file of a trace has at most so many bytes.
+/// Maximum size of a trace's file in bytes.
 pub const MAX_TRACE_BYTES: usize = 1 << 20;
-/// A trace has at most so many steps.
+/// Maximum number of steps in a trace.
 const MAX_TRACE_STEPS: usize = 200;
 
 /// A value of the goal that may be another the next time.
@@ -30,11 +29,11 @@ pub struct TraceSlot {
     /// What kind of value it is.
     #[serde(rename = "type")]
     pub kind: SlotKind,
-    /// What it was when the trace was learned.
+    /// The value when the trace was learned.
     pub value: String,
 }
 
-/// One step: a call of a tool, what must hold before it, and what must have come of it.
+/// One step: a tool call, its preconditions and its expected result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceStep {
     /// Name of the called tool.
@@ -42,7 +41,7 @@ pub struct TraceStep {
     /// By what its schema is known: a tool that has changed since is another one.
     #[serde(default)]
     pub schema: String,
-    /// What it is given; texts are templates.
+    /// Arguments; texts are templates.
     #[serde(default)]
     pub input: Map<String, Value>,
     /// Files that must be there before.
@@ -72,7 +71,7 @@ struct TraceBody {
     answer: Option<String>,
 }
 
-/// What is known of a trace: its front matter.
+/// Metadata of a trace: its front matter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceMetadata {
@@ -115,16 +114,16 @@ pub struct TraceMetadata {
     pub learned_from: String,
 }
 
-/// What a run did, to be done again.
+/// The recorded calls of a run, which can be replayed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTrace {
-    /// What is known of it.
+    /// Metadata of the trace.
     pub known: TraceMetadata,
     /// The values that may be others.
     pub slots: Vec<TraceSlot>,
     /// The calls, in order.
     pub steps: Vec<TraceStep>,
-    /// What it says at the end; `None`: what its last step said.
+    /// Template of the final answer; `None`: the result of the last step.
     pub answer: Option<String>,
 }
 
@@ -139,7 +138,7 @@ pub(super) fn short_hash(bytes: &[u8]) -> String {
     BlobHash::of(bytes).to_string().chars().take(16).collect()
 }
 
-/// The lower end of the interval in which the true share lies, of which `good` of `all` were seen (Wilson, 95 %).
+/// Returns the lower end of the confidence interval of the success rate for `good` of `all` (Wilson, 95 %).
 pub fn wilson_lower_bound(good: u64, all: u64) -> f64 {
     if all == 0 {
         return 0.0;
@@ -151,12 +150,12 @@ pub fn wilson_lower_bound(good: u64, all: u64) -> f64 {
     ((middle - width) / (1.0 + z * z / n)).max(0.0)
 }
 
-/// The share of replays that were good, as files have it.
+/// Formats the success rate of replays for files.
 pub fn success_share(good: u64, all: u64) -> f64 {
     (good as f64 / all.max(1) as f64 * 1_000.0).round() / 1_000.0
 }
 
-/// A point in time, milliseconds since 1970, as files have it.
+/// Formats a time in milliseconds since 1970 for files.
 pub fn iso_timestamp(at: i64) -> String {
     let (year, month, day) = text::task::CalendarDay(at.div_euclid(86_400_000)).date();
     let seconds = at.rem_euclid(86_400_000) / 1_000;
@@ -164,11 +163,11 @@ pub fn iso_timestamp(at: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// A tool's name, and what it is given.
+/// A tool's name and arguments.
 pub type TraceCall = (String, Map<String, Value>);
 
 impl RunTrace {
-    /// How sure it is that a replay does what is wanted.
+    /// Returns the confidence that a replay reaches the goal.
     pub fn confidence(&self) -> f64 {
         wilson_lower_bound(self.known.verified_count, self.known.usage_count)
     }
@@ -202,7 +201,8 @@ impl RunTrace {
                 (GoalToken::Word(_) | GoalToken::Value(..), _) => return Err("the words are others".to_owned()),
             }
         }
-        // What stood apart when it was learned must stand apart now, or a step would do another thing.
+        // Values that were different when the trace was learned must be different now, or a step would do something
+        // else.
         let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, (_, text)) in &values {
             if let Some(other) = seen.insert(text, name) {
@@ -277,7 +277,7 @@ impl RunTrace {
         short_hash(format!("{}\n{}", self.known.agent, form.join(" ")).as_bytes())
     }
 
-    /// As one that another workspace has learned: what is known of it there proves nothing here.
+    /// Resets the statistics of an imported trace: they prove nothing on this machine.
     pub fn reset_for_import(self) -> RunTrace {
         let known = TraceMetadata {
             kind: "trace".to_owned(),
@@ -363,7 +363,7 @@ impl RunTrace {
     }
 }
 
-/// The YAML of a body: what stands between fences, or all of it.
+/// Returns the YAML of a body: the fenced part, or all of it.
 fn extract_yaml(text: &str) -> &str {
     let mut at = 0;
     let mut open: Option<(usize, &str)> = None;

@@ -13,15 +13,15 @@ use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 
 /// Tools whose calls leave nothing behind and say nothing that counts.
 const IGNORED_TOOLS: [&str; 1] = ["todo_write"];
-/// Tools that concern somebody who will not be there.
+/// Tools that need a person, who may be absent during a replay.
 const INTERACTIVE_TOOLS: [&str; 2] = ["ask_user", "create_tool"];
-/// A value of so few letters is only lifted where it stands alone.
+/// Values this short are extracted only where they're the whole text.
 const MAX_STANDALONE_VALUE_CHARS: usize = 2;
 
-/// What is known of a tool.
+/// Facts about a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFacts {
-    /// What it is known by.
+    /// Hash of its schema.
     pub schema: String,
     /// Whether running it twice is as good as once.
     pub idempotent: bool,
@@ -59,7 +59,7 @@ pub struct CompletedCall {
     pub result: String,
     /// Whether it did what was asked; `None`: it has no result.
     pub success: Option<bool>,
-    /// Whether it made a file that was not there.
+    /// Whether it created a new file.
     pub created: bool,
     /// Whether its tool only looks.
     pub looks: bool,
@@ -68,7 +68,7 @@ pub struct CompletedCall {
 }
 
 impl CompletedCall {
-    /// Whether nothing can have come of it where it failed.
+    /// Whether a failure can't have had an effect.
     pub fn is_harmless(&self) -> bool {
         self.looks || !self.known
     }
@@ -125,7 +125,7 @@ pub fn completed_calls(
     found
 }
 
-/// The same calls, with what is known of their tools.
+/// Adds facts about tools to the calls.
 pub fn with_tool_facts(calls: Vec<CompletedCall>, tools: &BTreeMap<String, ToolFacts>) -> Vec<CompletedCall> {
     let with = |call: CompletedCall| {
         let facts = tools.get(&call.tool);
@@ -170,7 +170,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
     if let Some(call) = calls.iter().find(|call| INTERACTIVE_TOOLS.contains(&call.tool.as_str())) {
         return Err(format!("it used {}, whose outcome is another each time", call.tool));
     }
-    // A look that failed changed nothing and is left out.
+    // A failed read changed nothing and is dropped.
     calls.retain(|call| call.success == Some(true) || !facts(&call.tool).is_some_and(|facts| facts.idempotent));
     if let Some(call) = calls.iter().find(|call| call.success != Some(true)) {
         return Err(format!("a call to {} failed, and may have changed something first", call.tool));
@@ -260,7 +260,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
             step.expect = ResultCheck::default();
         }
     }
-    // An answer that tells what was found would tell it the next time, too.
+    // An answer that contains findings would repeat them next time.
     let mut found = BTreeSet::new();
     for call in &calls {
         found.extend(new_information(&call.result, &[], &goal_words));
@@ -304,7 +304,7 @@ fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> 
         let place = |form: &str| if form.is_empty() { name.clone() } else { format!("{name}:{form}") };
         let mut written: Vec<(String, String)> = Vec::new();
         for (form, text) in slots::value_renderings(kind, value) {
-            // A short value in a longer text may stand there by chance.
+            // A short value in a longer text may be a coincidence.
             if text.len() > MAX_STANDALONE_VALUE_CHARS && written.iter().all(|(_, known)| *known != text) {
                 written.push((place(form), text));
             }
@@ -327,11 +327,11 @@ fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> 
     found
 }
 
-/// The values that must be the same the next time: those that no step uses, those that stand for two slots at once,
-/// and those of which something is left in a form that is not known.
+/// Returns the values that must be the same in a replay: those that no step uses, those that fit two slots, and those
+/// with remnants in an unknown form.
 fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTreeSet<String> {
     let mut pinned: BTreeSet<String> = BTreeSet::new();
-    // Two of the same text cannot be told apart. Others that can be written alike must be alike again
+    // Two equal texts can't be told apart. Others that can be written alike must be equal again
     // (`RunTrace::match_goal`).
     for (at, one) in candidates.iter().enumerate() {
         for other in &candidates[at + 1..] {
@@ -393,7 +393,7 @@ fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// What earlier calls said that later ones may use: only what is said once.
+/// Returns results of earlier calls that later ones may use: only those that occur once.
 fn reusable_results(calls: &[CompletedCall]) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (at, call) in calls.iter().enumerate() {
@@ -410,7 +410,7 @@ fn reusable_results(calls: &[CompletedCall]) -> Vec<(String, String)> {
     unique
 }
 
-/// Lifts values out of arguments, and gathers what is left as it stands.
+/// Replaces values in arguments by slots, and collects the literal rest.
 struct SlotExtractor<'a> {
     known: &'a [(String, String)],
     numbers: &'a BTreeMap<&'a str, &'a str>,
@@ -463,7 +463,7 @@ fn distinctive_words(text: &str) -> BTreeSet<String> {
     words.filter(telling).map(str::to_lowercase).collect()
 }
 
-/// What a result says that stands neither in the goal nor in these texts.
+/// Returns words of a result that are neither in the goal nor in these texts.
 fn new_information(result: &str, beside: &[&str], goal: &BTreeSet<String>) -> BTreeSet<String> {
     let mut words = distinctive_words(result);
     words.retain(|word| !goal.contains(word));

@@ -101,7 +101,7 @@ fn literal_text_never_becomes_a_pattern() {
         let arguments = arguments.as_object().expect("an object");
         let rule = ToolPolicy::rule_from_decision(DecisionScope::Always, true, tool, arguments, facts, HERE, RUN)
             .expect("a rule");
-        // As it is kept and read again.
+        // Serialized and parsed again.
         let kept = serde_json::to_string(&rule).expect("written");
         ToolPolicy { rules: vec![serde_json::from_str(&kept).expect("read")], ..ToolPolicy::default() }
     };
@@ -214,7 +214,7 @@ fn what_lies_outside_of_the_internet_is_asked_about_by_its_name() {
     assert_eq!(decide(&listed(&["localhost"]), &fetch, &json!({"url": "http://localhost/"})), Permission::Ask);
     assert_eq!(decide(&listed(&["127.0.0.1"]), &fetch, &json!({"url": "http://127.0.0.1:9/"})), Permission::Allow);
     assert_eq!(decide(&listed(&["127.0.0.1"]), &fetch, &json!({"url": "http://localhost/"})), Permission::Deny);
-    // A list of hosts is no leave for a tool of the user's own.
+    // A list of hosts permits nothing to a user's own tool.
     let mut own = tool("peek", ToolRisk::High, true, true);
     own.source = ToolSource::User { code: "aa".to_owned() };
     let policy = ToolPolicy { hosts: vec!["docs.rs".to_owned()], ..ToolPolicy::default() };

@@ -167,7 +167,7 @@ proptest! {
             within: None,
             origin: DECISION_ORIGIN.to_owned(),
         };
-        // As it is kept.
+        // The serialized form.
         let text = serde_json::to_string(&rule).expect("written");
         let read: PolicyRule = serde_json::from_str(&text).expect("read");
         prop_assert_eq!(&read, &rule);

@@ -72,7 +72,7 @@ impl RoutingCondition {
         &self.text
     }
 
-    /// What it looked at, with the values of this request: `complexity 0.85, code`.
+    /// Describes the features it checked with the values of this request: `complexity 0.85, code`.
     pub fn describe_features(&self, features: &RequestFeatures) -> String {
         let mut names = Vec::new();
         collect_features(&self.tree, &mut names);

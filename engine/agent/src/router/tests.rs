@@ -7,7 +7,7 @@ fn config(text: &str) -> AgentConfig {
     merge(&[ConfigLayer::parse("c", text).expect("a good file")]).expect("fits")
 }
 
-/// Keys are there, and prices and latencies as said: `name price-of-a-million latency`.
+/// All keys are set, with these prices and latencies: `name price-of-a-million latency`.
 fn situation(known: &[(&str, Option<f64>, Option<u64>)]) -> RoutingContext {
     let one = |(name, price, latency): &(&str, Option<f64>, Option<u64>)| {
         let price = price.map(|price| ModelPrice { input: price, output: price });
@@ -176,7 +176,7 @@ fn those_that_are_slow_or_do_not_answer() {
         choose_provider(&config("llm: {fallback: [openai], cost_limit: null}\n"), &features, &down).expect("one");
     assert_eq!(decision.endpoint.provider, "openai");
     assert_eq!(decision.reason, "next in the fallback chain; ollama did not answer: nobody listens at localhost:11434");
-    // Without a chain nobody else is asked.
+    // Without a chain, no other provider is used.
     let why = choose_provider(&config("llm: {default_provider: ollama}\n"), &features, &down).expect_err("nobody");
     assert_eq!(why, "No model can be asked. ollama: nobody listens at localhost:11434. See `tracebook providers`.");
     // A key that is missing.

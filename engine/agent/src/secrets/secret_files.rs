@@ -32,7 +32,7 @@ const DATA_FILE_ENDINGS: &[&str] =
 /// Private keys of SSH have one of these names, or begin so.
 const SSH_KEY_PREFIXES: [&str; 5] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_"];
 
-/// Folders of which all files are asked about, and what they commonly hold.
+/// Folders whose files always need approval, and what they commonly hold.
 const SECRET_FOLDERS: &[(&str, &str)] = &[
     (".ssh", "private keys"),
     (".gnupg", "private keys"),
@@ -110,7 +110,7 @@ pub fn file_names_in_command(line: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// What may be names of files in code: what stands between quotation marks.
+/// Returns possible file names in code: the string literals.
 pub fn file_names_in_code(code: &str) -> impl Iterator<Item = String> + '_ {
     code.split(['"', '\'', '`'])
         .filter(|piece| !piece.is_empty() && piece.len() <= 1_024 && !piece.contains('\n'))

@@ -91,7 +91,7 @@ fn secrets_of_real_files_are_masked_and_lines_stay_where_they_are() {
     assert_eq!(seen, "./a/.env:4:SMTP_PASS=\"[masked: value]\"\n12:DB_PASSWORD=[masked: value]\n");
     let seen = mask_known_secrets("# N  export DB_PASSWORD=letmein  x (TOKEN='abcd efgh')").into_owned();
     assert_eq!(seen, "# N  export DB_PASSWORD=[masked: value]  x (TOKEN='[masked: value]')");
-    // What tells nothing stays.
+    // Harmless values stay.
     let seen = mask_known_secrets("DEBUG=true\nPORT=8080\nDB_PASSWORD=letmein\n").into_owned();
     assert!(seen.starts_with("DEBUG=true\nPORT=8080\nDB_PASSWORD=[masked: value]"), "{seen}");
 }
