@@ -21,7 +21,7 @@ pub enum MessageRole {
 }
 
 impl MessageRole {
-    /// The word that stands in documents and requests.
+    /// Returns the name used in documents and requests.
     pub fn as_str(self) -> &'static str {
         match self {
             MessageRole::User => "user",
@@ -32,7 +32,7 @@ impl MessageRole {
     }
 }
 
-/// A model's wish that a tool be run.
+/// A tool call requested by a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The model's name for it, unique in its run.
@@ -82,7 +82,7 @@ pub struct SessionMessage {
     /// Why it is not whole: the answer was cut or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<String>,
-    /// Of a summary: the messages that it stands for, oldest first. They stay in the session.
+    /// For a summary: the messages that it replaces, oldest first. They stay in the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summary_of: Vec<MessageId>,
 }
@@ -109,7 +109,7 @@ impl SessionMessage {
     }
 }
 
-/// How a todo of a run stands.
+/// Status of a run's todo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
@@ -162,13 +162,13 @@ pub enum StepKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_streaming: Option<bool>,
     },
-    /// A tool is asked for.
+    /// A tool was called.
     ToolCall {
         /// Id of the call; its result has the same id.
         tool_call_id: String,
         /// Name of the tool that's called.
         tool_name: String,
-        /// What it is given.
+        /// Arguments of the call.
         params: Map<String, Value>,
     },
     /// A tool has answered.
@@ -201,13 +201,13 @@ pub enum StepKind {
     Error {
         /// What, and what can be done.
         message: String,
-        /// Whether the run can go on from here.
+        /// Whether the run can continue.
         recoverable: bool,
     },
 }
 
 impl StepKind {
-    /// The word that tells kinds apart.
+    /// Returns the name of the kind.
     pub fn as_str(&self) -> &'static str {
         match self {
             StepKind::Thinking { .. } => "thinking",
@@ -246,7 +246,7 @@ pub struct ExecutionStep {
     /// The steps that it follows from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<StepId>,
-    /// What it is about.
+    /// Kind and content of the step.
     #[serde(flatten)]
     pub kind: StepKind,
     /// Of a thinking step: what the model call used, and which model, chosen why.

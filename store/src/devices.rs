@@ -1,6 +1,6 @@
-//! The devices document: who may speak to this device, or to this hub. Each device is its public key; what is said of
-//! it is one scalar under that key, and when it was revoked another, so that two lists that were written apart merge
-//! into one in which nobody who was revoked is welcome again by accident.
+//! The devices document: which devices may connect to this device or hub. Each device is identified by its public key.
+//! Its entry is one scalar under that key, and the time of its revocation another, so that merging two lists never
+//! restores a revoked device by accident.
 
 use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
@@ -64,7 +64,7 @@ impl PairedDevice {
     }
 }
 
-/// A name as it is kept: one line, bounded.
+/// Sanitizes a device's name: one line, limited length.
 fn sanitize_device_name(name: &str) -> String {
     let name: String = name.trim().chars().filter(|letter| !letter.is_control()).take(MAX_DEVICE_NAME_CHARS).collect();
     if name.is_empty() { "a device".to_owned() } else { name }
@@ -125,7 +125,7 @@ impl DevicesDoc {
         self.devices().remove(key)
     }
 
-    /// Adds a device, or says something else of it. One that was revoked is welcome again only when it was paired anew:
+    /// Adds a device, or updates its entry. A revoked device is accepted again only if it was paired again:
     /// `added` is set behind the time of its revocation then.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl DevicesDoc {
         if bytes.len() > MAX_DEVICE_LIST_BYTES {
             return Err(StoreError::Record("the list of devices is too long".to_owned()));
         }
-        // It must be a list by itself, or a stranger's document would stand in ours for good.
+        // It must be a valid list by itself, or foreign content would stay in ours permanently.
         DevicesDoc::load(std::slice::from_ref(&bytes.to_vec()), self.doc.get_actor().clone())?;
         document::merge_changes(DEVICES_DOC_ID, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
@@ -218,7 +218,7 @@ mod tests {
         other.merge(&one.save()).expect("merged");
         assert!(!one.device(&key).expect("there").is_authorized());
         assert_eq!(one.devices(), other.devices());
-        // Pairing anew makes it welcome, also by a clock that runs behind.
+        // Pairing again restores it, even if the clock is behind.
         one.pair_device(&key, device("laptop"), 900).expect("paired");
         assert!(one.device(&key).expect("there").is_authorized());
     }

@@ -76,8 +76,8 @@ pub enum RowWrite {
         /// The highest chunk number that it contains.
         covers: i64,
     },
-    /// Removes chunks that a durable snapshot contains. Refused (the commit fails) when there is no such snapshot,
-    /// intact and of an earlier commit.
+    /// Removes chunks that a durable snapshot contains. The commit fails if there's no intact snapshot from an earlier
+    /// commit.
     DropChunks {
         /// The document whose chunks are deleted.
         doc: DocId,
@@ -98,7 +98,7 @@ pub enum RowWrite {
         /// The new value; `None` deletes it.
         value: Option<Vec<u8>>,
     },
-    /// What is known of a file in a volume.
+    /// Metadata of a file in a volume.
     File(FileRow),
     /// The file is gone.
     RemoveFile {
@@ -132,9 +132,9 @@ pub enum RowWrite {
         /// When it was found, in milliseconds since 1970.
         at: i64,
     },
-    /// Moves a note's records from this number on out of the journal, bytes kept: those that
-    /// [`DiskReader::first_broken_record`] names. The first record that a process writes to a note does it by itself
-    /// (with 0 for the time), as nobody could read that record otherwise.
+    /// Moves a note's records from this number on out of the journal and keeps their bytes: the ones that
+    /// [`DiskReader::first_broken_record`] names. The first record that a process writes to a note does this implicitly
+    /// (with time 0), because that record couldn't be read otherwise.
     QuarantineJournal {
         /// The note whose records are moved.
         note: DocId,
@@ -153,7 +153,7 @@ pub enum RowWrite {
     },
 }
 
-/// What is known of a file of a volume: enough to see, without reading it, that it has not changed.
+/// Metadata of a file in a volume, enough to tell without reading it that it hasn't changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRow {
     /// The volume that holds the file.
@@ -191,12 +191,12 @@ pub struct DocumentChunk {
     pub intact: bool,
 }
 
-/// A row that was set aside: bytes that could not be read as what they were, kept for whoever can.
+/// A damaged row that was set aside, with its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantinedRow {
     /// The table that it stood in.
     pub source: String,
-    /// What it was there: its document and number.
+    /// Its key there: document and number.
     pub key: String,
     /// Its bytes as they are.
     pub bytes: Vec<u8>,
@@ -239,13 +239,13 @@ pub enum DiskError {
         /// Path of the database.
         path: PathBuf,
     },
-    /// There is no workspace.
+    /// The folder contains no workspace.
     #[error("there is no workspace; `tracebook init` makes one: {}", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// The expected path.
         path: PathBuf,
     },
-    /// A blob is not there, or its bytes are not those of its name.
+    /// A blob is missing, or its bytes don't match its hash.
     #[error("the stored output {hash} is {what}")]
     Blob {
         /// Hash under which the blob is stored.
@@ -275,7 +275,7 @@ pub enum DiskError {
     },
 }
 
-/// Reading. May be done by several threads, each with a reader of its own, beside the one that writes.
+/// Read access. Several threads may read, each with its own reader, while one writes.
 pub trait DiskReader: Send {
     /// A small value of this device.
     ///
@@ -284,7 +284,7 @@ pub trait DiskReader: Send {
     fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError>;
     /// All small values whose names begin so, by name; without those that are damaged.
     fn metas_with_prefix(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError>;
-    /// A document's chunks: the newest intact snapshot first, then what follows it (and what it does not cover).
+    /// Returns a document's chunks: the newest intact snapshot first, then chunks that it doesn't contain.
     fn chunks(&self, doc: DocId) -> Result<Vec<DocumentChunk>, DiskError>;
     /// All documents that have chunks.
     fn document_ids(&self) -> Result<Vec<DocId>, DiskError>;
@@ -295,16 +295,16 @@ pub trait DiskReader: Send {
     /// A note's journal records that are not yet part of a change, oldest first. Ends before a record that is damaged
     /// or whose predecessor is lost.
     fn journal_records(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError>;
-    /// The number of the first record that [`DiskReader::journal_records`] ends before. What stands from there on
-    /// cannot be applied any more; see [`RowWrite::QuarantineJournal`].
+    /// Returns the number of the record that [`DiskReader::journal_records`] stops before. Records from there on can't
+    /// be applied; see [`RowWrite::QuarantineJournal`].
     fn first_broken_record(&self, note: DocId) -> Result<Option<u64>, DiskError>;
     /// Notes with journal records or whose text is ahead of their file.
     fn unfinished_notes(&self) -> Result<Vec<DocId>, DiskError>;
     /// The highest journal number ever given.
     fn last_journal_seq(&self) -> Result<u64, DiskError>;
-    /// What is known of a volume's files, sorted by path, without rows that are damaged.
+    /// Returns the rows of a volume's files, sorted by path, without damaged ones.
     fn file_rows(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError>;
-    /// What is known of one file; nothing when its row is damaged.
+    /// Returns a file's row; `None` if it's missing or damaged.
     fn file_row(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError>;
     /// The actors that were recorded, and when.
     fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError>;
@@ -322,7 +322,7 @@ pub trait Disk: Send {
     /// # Errors
     /// Any [`DiskError`]; the state is the old one then, and the same commit may be tried again.
     fn commit(&mut self, writes: &[RowWrite]) -> Result<Vec<i64>, DiskError>;
-    /// Stores bytes under their hash; durable on return. Storing again what is there does nothing.
+    /// Stores bytes under their hash, durably. Storing an existing blob does nothing.
     ///
     /// # Errors
     /// Any [`DiskError`].

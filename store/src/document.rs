@@ -1,4 +1,4 @@
-//! What every document has in common: loading from chunks, damage found and told apart, increments, history.
+//! Common parts of all documents: loading from chunks, detecting damage, increments, history.
 
 use crate::error::StoreError;
 use crate::id::DocId;
@@ -31,7 +31,7 @@ pub struct HistoryEntry {
     pub time: i64,
     /// How many operations it holds.
     pub operations: u64,
-    /// What it was made for, such as `import`, if it says so.
+    /// Purpose of the change, such as `import`, if recorded.
     pub message: Option<String>,
 }
 
@@ -40,8 +40,7 @@ pub struct HistoryEntry {
 pub struct ChangeParcel {
     /// As they came, and as they are to be kept.
     pub bytes: Vec<u8>,
-    /// The document that the bytes are, where they are all of one and it was read already: to read a document is most
-    /// of what it costs to take it in.
+    /// The document, if the bytes contain all of it and it was loaded already: loading is most of the cost of merging.
     pub(crate) loaded: Option<Box<Automerge>>,
 }
 
@@ -150,7 +149,7 @@ pub fn compact_chunks(chunks: &[Vec<u8>]) -> Result<Vec<u8>, String> {
 pub(crate) enum MergeOutcome {
     /// The changes that were handed over have become part of it.
     Changes,
-    /// It held nothing yet, and is now what came.
+    /// It was empty, and was replaced by the received document.
     Replaced,
 }
 
@@ -160,8 +159,8 @@ pub(crate) enum MergeOutcome {
 ///
 /// `whole`: the document that the bytes are, if somebody has read it.
 ///
-/// It looks at the changes and not at automerge's patches: a patch says where its object stands, and to find that out
-/// all blocks of a note are gone through, at every merge.
+/// Uses the changes and not automerge's patches: a patch contains its object's path, and finding that visits all blocks
+/// of a note at every merge.
 ///
 /// # Errors
 /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
@@ -179,7 +178,7 @@ pub(crate) fn merge_changes(
         Some(whole) => Some(*whole),
         None => catch_panic(id, || match Automerge::load_with_options(bytes, options()) {
             Ok(read) => Ok(Some(read)),
-            // Increments stand on changes that the document has, or will have: all of the bytes were read.
+            // Increments depend on changes that the document has or will have: all bytes were loaded.
             Err(automerge::AutomergeError::MissingDeps) => Ok(None),
             Err(error) => Err(error),
         })?,

@@ -5,7 +5,7 @@ use crate::id::DocId;
 /// Why something could not be read, written or merged.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The bytes of a document do not hold together. The document is left as it is.
+    /// The bytes of a document are inconsistent. The document is left unchanged.
     #[error("the document is damaged ({why}): {doc}")]
     Damaged {
         /// The document that's damaged.
@@ -13,7 +13,7 @@ pub enum StoreError {
         /// What does not hold.
         why: String,
     },
-    /// The document was written under a newer major schema than this program knows. It is left as it is.
+    /// The document was written with a newer major schema version. It's left unchanged.
     #[error("the document was made by a newer Tracebook (schema {found}, this one knows {known}): {doc}")]
     Newer {
         /// The document that's newer.
@@ -23,7 +23,7 @@ pub enum StoreError {
         /// Highest schema version that this version reads, `major.minor`.
         known: String,
     },
-    /// The document is of another kind than was asked for.
+    /// The document has another kind than expected.
     #[error("the document is a {found}, not a {wanted}: {doc}")]
     Kind {
         /// The document that has another kind.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// 128 bits that name a document (and the file, volume or workspace that it stands for).
+/// 128 bits that identify a document (and its file, volume or workspace).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct DocId(pub [u8; 16]);
@@ -26,7 +26,7 @@ pub struct ExecutionId(pub u64);
 pub struct MessageId(pub u64);
 
 impl MessageId {
-    /// What stands before the first message of a session: what follows it begins a branch of its own.
+    /// The parent of a session's first message; another message with this parent starts a new branch.
     pub const SESSION_ROOT: MessageId = MessageId(0);
 }
 

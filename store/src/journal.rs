@@ -13,12 +13,12 @@ pub struct JournalRecord {
     pub seq: u64,
     /// The note that it belongs to.
     pub note: DocId,
-    /// What was done, in order.
+    /// The operations, in order.
     pub ops: Vec<NoteOp>,
 }
 
 impl JournalRecord {
-    /// The bytes that stand in the journal (JSON: it must be readable by hand after an accident).
+    /// Encodes the record for the journal (as JSON, so that it can be read by hand after damage).
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(&self.ops).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Every key that stands in a document, in one place: a key is a promise to every other version of the program.
+//! All keys in documents, in one place: a key is a promise to every other version of the program.
 
 /// `[major, minor]`, in every document.
 pub(crate) const SCHEMA: &str = "schema";
@@ -24,7 +24,7 @@ pub(crate) const PATH: &str = "path";
 pub(crate) const FILE_KIND: &str = "kind";
 /// File: set when it was removed; the entry stays so that a concurrent rename is not lost silently.
 pub(crate) const GONE: &str = "gone";
-/// File: what its document's heads were when it was deleted, as far as whoever deleted it knew.
+/// In a file: heads of its document when it was deleted, as the deleting device knew them.
 pub(crate) const LAST_HEADS: &str = "last";
 /// File: of an attachment, the hash of its bytes, a space, and how many they are.
 pub(crate) const BYTES: &str = "bytes";
@@ -53,7 +53,7 @@ pub(crate) const VIEW: &str = "view:";
 pub(crate) const CELL: &str = "cell";
 /// Execution: hash of the code that ran.
 pub(crate) const CODE: &str = "code";
-/// Execution: milliseconds since 1970 when it was asked for.
+/// In an execution: when it was requested, in milliseconds since 1970.
 pub(crate) const STARTED: &str = "started";
 /// Execution: milliseconds that it took.
 pub(crate) const DURATION: &str = "duration";
@@ -70,9 +70,9 @@ pub(crate) const OUTPUTS: &str = "outputs";
 
 /// Session: map of message id to message, JSON of [`crate::Message`]: a message never changes.
 pub(crate) const MESSAGES: &str = "messages";
-/// Session: what is said of it: `title`, `head` (the message that the user looks at).
+/// In a session: its metadata: `title`, `head` (the current message).
 pub(crate) const ABOUT: &str = "about";
-/// Run, among what is said of it: JSON, the device that it runs on.
+/// In a run's metadata: the device that it runs on, as JSON.
 pub(crate) const DEVICE: &str = "device";
 /// Run: map of step id to step, JSON of [`crate::ExecutionStep`]: a step never changes.
 pub(crate) const STEPS: &str = "steps";
@@ -82,13 +82,13 @@ pub(crate) const TODOS: &str = "todos";
 pub(crate) const APPROVALS: &str = "approvals";
 /// Run: map of number to what it changed.
 pub(crate) const CHANGES: &str = "changes";
-/// Approval: JSON of what was asked. Change: JSON of what was changed.
+/// In an approval: the request as JSON. In a change: the change as JSON.
 pub(crate) const ASKED: &str = "asked";
 /// Approval: JSON of the decision.
 pub(crate) const DECIDED: &str = "decided";
 /// Change: JSON, the numbers of its hunks that were taken back.
 pub(crate) const UNDONE: &str = "undone";
-/// Todo: `content`, `status`, `priority`, `due`, `repeat`, beside [`POS`] and [`GONE`].
+/// In a todo: `content`, `status`, `priority`, `due`, `repeat`, besides [`POS`] and [`GONE`].
 pub(crate) const CONTENT: &str = "content";
 /// Todo: from 0 to 5.
 pub(crate) const PRIORITY: &str = "priority";
@@ -96,5 +96,5 @@ pub(crate) const PRIORITY: &str = "priority";
 pub(crate) const DUE: &str = "due";
 /// Todo: how it comes again.
 pub(crate) const REPEAT: &str = "repeat";
-/// Registry: map of tool id to tool, a map of version number to JSON beside [`STATUS`].
+/// In the registry: map of tool id to tool, a map of version number to JSON besides [`STATUS`].
 pub(crate) const TOOLS: &str = "tools";

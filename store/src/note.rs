@@ -1,8 +1,8 @@
 //! The note document: an ordered set of blocks, each a text of its own.
 //!
-//! A note's bytes are its blocks' texts, one after another, sorted by position and id. Nothing else is part of them:
-//! a block whose text is empty is not there. So deleting a block is deleting its text, and what another device typed
-//! into it meanwhile stays and is seen. The document does not know what a block means; Markdown is the engine's.
+//! A note's bytes are the texts of its blocks, sorted by position and id, and nothing else: a block with empty text
+//! doesn't exist. So a block is deleted by deleting its text, and text that another device typed into it meanwhile
+//! remains visible. The document doesn't know what a block means; the engine interprets Markdown.
 
 mod history;
 
@@ -19,7 +19,7 @@ use automerge::{ActorId, Automerge, ChangeHash, ObjId, ObjType, ROOT, ReadDoc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
-/// A block as it is shown: its place among the others and its text.
+/// A block as shown: its position and its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     /// Unique id of the block.
@@ -30,7 +30,7 @@ pub struct Block {
     pub text: String,
 }
 
-/// The smallest changes of a note. Offsets and lengths are bytes of UTF-8 and lie on character boundaries.
+/// The smallest changes of a note. Offsets and lengths are bytes of UTF-8, on character boundaries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoteOp {
     /// Replaces `delete` bytes at `at` by `insert`.
@@ -201,8 +201,8 @@ impl NoteDoc {
         Ok(LoadedDocument { doc: note, bad_chunks: bad })
     }
 
-    /// A note of which nothing is here yet, about to take in all of it. Its own first change need not be kept: what has
-    /// come has it. `None`: what has come is not all of a note, or nobody has read it.
+    /// Makes an empty note that's about to merge all of a received one. Its own first change needn't be stored, since
+    /// the received document contains it. `None` if the received bytes aren't a complete note, or weren't loaded.
     ///
     /// # Errors
     /// None that input can cause.
@@ -254,7 +254,7 @@ impl NoteDoc {
         self.doc.get_change_by_hash(change).is_some()
     }
 
-    /// Whether nobody has ever written anything into it.
+    /// Whether it has never been edited.
     pub fn is_untouched(&self) -> bool {
         self.texts.is_empty()
     }

@@ -14,7 +14,7 @@ use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How an execution stands.
+/// Status of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutionStatus {
@@ -33,7 +33,7 @@ pub enum ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// The word that stands in the document.
+    /// Returns the name used in documents.
     pub fn as_str(self) -> &'static str {
         match self {
             ExecutionStatus::Queued => "queued",
@@ -50,7 +50,7 @@ impl ExecutionStatus {
         !matches!(self, ExecutionStatus::Queued | ExecutionStatus::Running)
     }
 
-    /// A stored word read back. An execution that was under way when the program ended reads as interrupted.
+    /// Parses a stored status. An execution that was running when the program ended becomes interrupted.
     fn from_stored(word: &str) -> ExecutionStatus {
         match word {
             "ok" => ExecutionStatus::Ok,
@@ -61,7 +61,7 @@ impl ExecutionStatus {
     }
 }
 
-/// A blob that stands for bytes too large for a document.
+/// A reference to bytes too large for a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobRef {
     /// The bytes' hash and name.
@@ -132,20 +132,20 @@ pub struct Execution {
     pub cell: BlockId,
     /// BLAKE3 hash (16 hexadecimal digits) of the code that ran: a cell whose code differs is stale.
     pub code: String,
-    /// When it was asked for, milliseconds since 1970.
+    /// When it was requested, in milliseconds since 1970.
     pub started: i64,
-    /// How long it took, milliseconds; `None` while it is under way or unknown.
+    /// Duration in milliseconds; `None` while it's running, or if unknown.
     pub duration: Option<u64>,
     /// How the execution ended, or that it's running.
     pub status: ExecutionStatus,
     /// The kernel's execution count.
     pub count: Option<u64>,
-    /// Whether nothing ran: the result of a pure cell, made of the same before.
+    /// Whether nothing ran, because a pure cell's result came from the cache.
     #[serde(default)]
     pub cached: bool,
     /// What it printed and returned.
     pub outputs: Vec<CellOutput>,
-    /// The names that it used, each with the executions that had bound it by then; `None` where nobody knows.
+    /// Names that it used, each with the executions that had assigned it; `None` if unknown.
     #[serde(skip)]
     pub inputs: Option<BTreeMap<String, Vec<ExecutionId>>>,
 }
@@ -194,7 +194,8 @@ impl OutputsDoc {
         latest
     }
 
-    /// Writes executions as they stand (new ones or further outputs of known ones). Gives the chunk to append.
+    /// Writes executions in their current state (new ones, or further outputs of known ones). Returns the chunk to
+    /// append.
     ///
     /// # Errors
     /// automerge's.

@@ -1,7 +1,7 @@
 //! Fractional positions: strings that sort by bytes, with room between any two.
 //!
-//! The scheme is the usual one (a fraction in base 62 without trailing zeros, see Figma, "Realtime editing of ordered
-//! sequences"); equal positions made by two devices at once are told apart by the block's id.
+//! Uses the common scheme (a base-62 fraction without trailing zeros, see Figma, "Realtime editing of ordered
+//! sequences"); equal positions made by two devices at once are ordered by the block's id.
 
 const POSITION_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -14,8 +14,8 @@ fn digit_value(digit: u8) -> usize {
     }
 }
 
-/// A position after `low` and before `high` (`None`: no bound). Where there is no room because `low >= high`, the
-/// answer only sorts after `low`: the caller then moves what stood at `high`.
+/// Returns a position after `low` and before `high` (`None`: no bound). If there's no room because `low >= high`, the
+/// result is only after `low`: the caller then moves the block at `high`.
 pub fn position_between(low: Option<&str>, high: Option<&str>) -> String {
     let found = fraction_between(low, high);
     match low {

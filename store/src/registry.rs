@@ -19,7 +19,7 @@ pub struct UserTool {
     pub name: String,
     /// Its version, from 1.
     pub version: u64,
-    /// What it does, for the model.
+    /// Description of the tool, for the model.
     pub description: String,
     /// JSON schema of its arguments.
     pub parameters: Value,
@@ -31,7 +31,7 @@ pub struct UserTool {
     /// When it was written, milliseconds since 1970.
     #[serde(default)]
     pub created: i64,
-    /// Who wrote it, in words.
+    /// Name of the author.
     #[serde(default)]
     pub author: String,
 }

@@ -61,7 +61,7 @@ pub enum RunOrigin {
     },
 }
 
-/// What is said of a run.
+/// Metadata of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAbout {
@@ -83,17 +83,17 @@ pub struct RunAbout {
     pub start_time: i64,
     /// When the run ended, in milliseconds since 1970; `None` while it's active.
     pub ended: Option<i64>,
-    /// How it ended; `None` while it is under way.
+    /// How it ended; `None` while it's active.
     pub ending: Option<RunEnding>,
     /// How often a model was called.
     pub iteration: u64,
     /// At most so often.
     pub limit: u64,
-    /// What it is at.
+    /// Current state of the agent.
     pub agent_state: AgentState,
-    /// What it has used.
+    /// Tokens and money used so far.
     pub spent: CallUsage,
-    /// At most so many US dollars, with all runs that it has handed work to; `None`: no limit of its own.
+    /// Maximum cost in US dollars including delegated runs; `None` for no limit of its own.
     pub budget: Option<f64>,
     /// Who or what started the run.
     #[serde(default)]
@@ -101,12 +101,12 @@ pub struct RunAbout {
     /// The phase that it is in, from 1, where its agent works in phases; else 0.
     #[serde(default)]
     pub phase: u8,
-    /// Of an imported run: what its file held beside what is kept here, for the way back.
+    /// For an imported run: other content of its file, kept for export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<Value>>,
 }
 
-/// The device that a run belongs to: it alone goes on with it.
+/// The device that owns a run and alone continues it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDevice {
     /// Id of the device's workspace.
@@ -141,10 +141,10 @@ pub struct DecisionRecord {
     pub by: String,
     /// When, milliseconds since 1970.
     pub at: i64,
-    /// What is to be done instead of what was asked for, if the user has changed it.
+    /// The user's changed arguments, which replace the original ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Map<String, Value>>,
-    /// What the user says about it; the model is told.
+    /// The user's comment, which the model gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
@@ -161,9 +161,9 @@ pub struct RunApproval {
     pub tool: String,
     /// What it would be given.
     pub arguments: Map<String, Value>,
-    /// What it would do, in words.
+    /// Effect of the call, as a sentence.
     pub what: String,
-    /// Why it is asked, in words.
+    /// Why approval is needed, as a sentence.
     pub reason: String,
     /// When, milliseconds since 1970.
     pub asked: i64,
@@ -178,7 +178,7 @@ pub struct RunApproval {
     /// The addresses outside of the public internet that it would reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
-    /// What a decision for longer than once reaches, in words.
+    /// What a permanent decision would cover, as a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reach: String,
     /// What was decided; `None`: it waits.
@@ -193,7 +193,7 @@ impl RunApproval {
     }
 }
 
-/// Code that would run, with what it is called.
+/// Code that would run, with a title.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePiece {
     /// Such as `Cell 3`.
@@ -209,14 +209,14 @@ pub struct TextHunk {
     pub at: usize,
     /// The text that was replaced.
     pub removed: String,
-    /// What stands there now.
+    /// The text that replaced it.
     pub inserted: String,
-    /// The end of what stands before it, by which its place is found again.
+    /// The end of the text before it, used to find its place again.
     #[serde(default)]
     pub before: String,
 }
 
-/// What was done to a file.
+/// A change to a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ChangeKind {
@@ -232,7 +232,7 @@ pub enum ChangeKind {
     },
     /// A file was put into the trash.
     Deleted,
-    /// A file that is no note got other bytes; `None`: it was not there.
+    /// The bytes of an attachment were changed; `None` if it didn't exist.
     Bytes {
         /// The bytes before the change; `None` if there was no file.
         before: Option<BlobHash>,
@@ -258,7 +258,7 @@ pub struct RunChange {
     pub at: i64,
     /// How the file was changed.
     pub what: ChangeKind,
-    /// The hunks that were taken back; of a change without hunks 0 stands for all of it.
+    /// Indexes of reverted hunks; for a change without hunks, 0 means all of it.
     #[serde(default)]
     pub undone: Vec<usize>,
 }
@@ -288,9 +288,9 @@ pub struct RunWrite<'a> {
     pub todos: Option<&'a [TodoItem]>,
     /// New or decided approvals.
     pub approvals: Vec<&'a RunApproval>,
-    /// New changes, or changes of which more or less was taken back.
+    /// New changes, or changes with other reverted hunks.
     pub changes: Vec<&'a RunChange>,
-    /// What is said of it.
+    /// New metadata of the run.
     pub about: Option<&'a RunAbout>,
     /// The device that it belongs to.
     pub device: Option<&'a RunDevice>,
@@ -320,7 +320,7 @@ impl RunDoc {
         serde_json::from_str(value.as_str()?).ok()
     }
 
-    /// What is said of it; `None`: nothing that can be read.
+    /// Returns the run's metadata; `None` if it can't be parsed.
     pub fn about(&self) -> Option<RunAbout> {
         let mut whole = Map::new();
         for item in self.doc.map_range(&self.about, ..) {
@@ -396,8 +396,8 @@ impl RunDoc {
         all
     }
 
-    /// The blobs that it names, with their sizes where it tells them: results that are too large for it, files that it
-    /// changed, as they were and as they are. Those whose name is hidden stay where they are, like the files.
+    /// Returns the blobs that it refers to, with their sizes if known: large results, and changed files before and
+    /// after. Blobs of hidden files stay on this device, like the files.
     pub fn blob_sizes(&self) -> BTreeMap<BlobHash, Option<u64>> {
         let mut blobs = BTreeMap::new();
         for change in self.changes().into_iter().filter(|change| !crate::volume::is_hidden(&change.path)) {
@@ -478,7 +478,7 @@ fn ensure_entry(tx: &mut Transaction<'_>, container: &ObjId, key: &str) -> Resul
     }
 }
 
-/// Puts a value as JSON, unless it stands there already.
+/// Writes a value as JSON, unless it's there already.
 fn put_json<T: Serialize>(
     tx: &mut Transaction<'_>,
     object: &ObjId,

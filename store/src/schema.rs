@@ -38,7 +38,7 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
-    /// The word that stands in the document.
+    /// Returns the name used in documents.
     pub fn as_str(self) -> &'static str {
         match self {
             DocumentKind::Workspace => "workspace",
@@ -74,7 +74,7 @@ pub(crate) const TEXT_ENCODING: TextEncoding = TextEncoding::Utf8CodeUnit;
 /// # Errors
 /// None that input can cause; automerge's are passed on.
 pub(crate) fn first_change_document(kind: DocumentKind) -> Result<Automerge, StoreError> {
-    // To make one is a good part of what it costs to take in a note from elsewhere; a copy is nothing.
+    // Creating one is a large part of the cost of receiving a note; a copy is cheap.
     static FIRST_CHANGES: Mutex<BTreeMap<&str, Automerge>> = Mutex::new(BTreeMap::new());
     let mut made = FIRST_CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(doc) = made.get(kind.as_str()) {

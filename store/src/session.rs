@@ -14,7 +14,7 @@ use automerge::{ActorId, Automerge, AutomergeError, ObjId, ReadDoc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is said of a session.
+/// Metadata of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionAbout {
     /// Its title: the beginning of its first message, until the user gives another.
@@ -23,12 +23,12 @@ pub struct SessionAbout {
     pub volume: Option<DocId>,
     /// The note in which it was begun.
     pub note: Option<DocId>,
-    /// The message that is looked at: the end of the current branch. The newest where nothing is said.
+    /// The current message: the end of the current branch; `None` for the newest message.
     pub head: Option<MessageId>,
     /// Whether the user has put it away.
     #[serde(default)]
     pub closed: bool,
-    /// Of an imported session: what its file held beside what is kept here, for the way back, as JSON.
+    /// For an imported session: other content of its file as JSON, kept for export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<String>,
 }
@@ -79,7 +79,7 @@ impl SessionDoc {
         all
     }
 
-    /// What is said of it.
+    /// Returns the session's metadata.
     pub fn about(&self) -> SessionAbout {
         let word = |key: &str| {
             let (value, _) = self.doc.get(&self.about, key).ok()??;
@@ -156,7 +156,7 @@ pub struct MessageTree {
 }
 
 impl MessageTree {
-    /// The tree of these messages. A message whose parent is not known stands at the root.
+    /// Builds the tree of these messages. A message with an unknown parent becomes a root.
     pub fn new(messages: Vec<SessionMessage>) -> MessageTree {
         let mut tree = MessageTree::default();
         let known: BTreeSet<MessageId> = messages.iter().map(|message| message.id).collect();

@@ -1,7 +1,7 @@
 //! Sync without a network: what devices say to each other ([`wire`]), and what follows from it ([`peers`]).
 //!
-//! Nothing here waits, reads a clock or opens a socket: bytes and facts go in, bytes and wishes come out. So many
-//! devices are tested in one process. The protocol is automerge-repo's, version 1: any of its clients can take part.
+//! Nothing here waits, reads a clock or opens a socket: bytes and events go in, bytes and commands come out. So many
+//! devices can be tested in one process. The protocol is automerge-repo's, version 1: any of its clients can take part.
 
 pub mod address;
 pub mod blobs;

@@ -28,13 +28,13 @@ pub enum FileKind {
     Attachment,
 }
 
-/// Whether a file of a volume is hidden, by its own name or a folder's. Where it is no note, it belongs to one device.
+/// Whether a file is hidden, by its own name or a folder's. Hidden attachments stay on their device.
 pub fn is_hidden(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.'))
 }
 
 impl FileKind {
-    /// The word that stands in the document.
+    /// Returns the name used in documents.
     pub fn as_str(self) -> &'static str {
         match self {
             FileKind::Note => "note",
@@ -44,7 +44,7 @@ impl FileKind {
         }
     }
 
-    /// What a file of this name is meant to be.
+    /// Returns the kind of a file by its name.
     pub fn from_path(path: &str) -> FileKind {
         let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
         match name.rsplit_once('.').map(|(_, ending)| ending) {
@@ -82,7 +82,7 @@ pub struct FileBytes {
     pub size: u64,
 }
 
-/// What a volume's document lists beside its files.
+/// Kinds of documents that a volume's document lists besides its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ListedDocumentKind {
     /// A conversation with an agent.
@@ -92,7 +92,7 @@ pub enum ListedDocumentKind {
 }
 
 impl ListedDocumentKind {
-    /// What stands in the document before its id.
+    /// Returns the prefix of its key in the document.
     fn key_prefix(self) -> &'static str {
         match self {
             ListedDocumentKind::Session => keys::SESSION,
@@ -108,12 +108,12 @@ impl ListedDocumentKind {
     }
 }
 
-/// What changes of others concern, as it is now.
+/// Entries affected by other devices' changes, in their current state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChanges {
     /// Files that changed; `None` for those that were deleted.
     pub files: Vec<(DocId, Option<FileEntry>)>,
-    /// Sessions and runs; of deleted ones the heads that whoever deleted them knew.
+    /// Sessions and runs; for deleted ones, the heads that the deleting device knew.
     pub listed: Vec<(ListedDocumentKind, DocId, Option<String>)>,
 }
 
@@ -121,7 +121,7 @@ pub struct VolumeChanges {
 pub struct VolumeDoc {
     doc: Automerge,
     files: ObjId,
-    /// Which file an object stands for, once changes of others come: they name objects only.
+    /// The file of each object, for changes of other devices, which only name objects.
     owners: HashMap<ObjId, DocId>,
 }
 
@@ -153,13 +153,13 @@ impl VolumeDoc {
         name.as_str().map(str::to_owned)
     }
 
-    /// All files that are there.
+    /// Returns all existing files.
     pub fn files(&self) -> BTreeMap<DocId, FileEntry> {
         let keys: Vec<String> = self.doc.keys(&self.files).collect();
         keys.into_iter().filter_map(|key| Some((key.parse().ok()?, self.read_file_entry(&key)?))).collect()
     }
 
-    /// A file, if it is there.
+    /// Returns a file's entry, if it exists.
     pub fn file_entry(&self, id: DocId) -> Option<FileEntry> {
         self.read_file_entry(&id.to_string())
     }
@@ -209,7 +209,7 @@ impl VolumeDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// What the note held when it was deleted: the heads of its document, as whoever deleted it knew them.
+    /// Returns the heads of the note's document when it was deleted, as the deleting device knew them.
     pub fn last_heads(&self, id: DocId) -> Option<String> {
         let (_, file) = self.doc.get(&self.files, id.to_string()).ok()??;
         let (heads, _) = self.doc.get(&file, keys::LAST_HEADS).ok()??;
@@ -238,7 +238,7 @@ impl VolumeDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// The sessions and runs that belong to it; of deleted ones the heads that whoever deleted them knew.
+    /// Returns the sessions and runs; for deleted ones, the heads that the deleting device knew.
     pub fn listed_documents(&self) -> Vec<(ListedDocumentKind, DocId, Option<String>)> {
         let keys: Vec<String> = self.doc.keys(ROOT).collect();
         let known = keys.iter().filter_map(|key| ListedDocumentKind::parse_key(key));
@@ -253,8 +253,8 @@ impl VolumeDoc {
         texts.chain(kept).chain([id, id.tools_id()]).collect()
     }
 
-    /// All documents that changes of a volume's document name, without reading the document: those that they add to
-    /// it, and those of which they say something else, as that they are gone. `None`: it cannot be told from them.
+    /// Returns all documents that changes of a volume's document name, without loading that document: added ones, and
+    /// those whose entry changes, such as deletions. `None` if the changes alone don't tell.
     pub fn documents_in_changes(changes: &[u8]) -> Option<BTreeSet<DocId>> {
         let mut named = BTreeSet::new();
         for (kind, bytes) in inflate::split_chunks(changes)? {
@@ -266,7 +266,7 @@ impl VolumeDoc {
             let is_new = |object: &OpId| object.1 == change.actor_id && object.0 >= change.start_op.get();
             for op in &change.operations {
                 let Key::Map(key) = &op.key else { continue };
-                // A file that is there once more, or a note from now on: its object does not tell which it is.
+                // A restored file, or one that becomes a note: its object doesn't tell which file it is.
                 let tells = key == keys::FILE_KIND || key == keys::GONE && matches!(op.action, OpType::Delete);
                 if tells && matches!(&op.obj, ObjectId::Id(object) if !is_new(object)) {
                     return None;
@@ -311,7 +311,7 @@ impl VolumeDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// Merges changes of another device and says what they concern, as it is now.
+    /// Merges changes of another device and returns the affected entries in their current state.
     ///
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
@@ -475,15 +475,15 @@ mod tests {
     }
 
     proptest! {
-        /// A list of documents to which only that is put which changes name, as a hub keeps it, has all that the list
-        /// has that is made anew, and beside it only what was listed once and is gone.
+        /// A list that only gets the documents named in changes, as a hub keeps it, contains the whole rebuilt list,
+        /// and besides only documents that were deleted.
         #[test]
         fn what_changes_name_keeps_a_list_whole(
             deeds in proptest::collection::vec((any::<bool>(), 0..10_u8, 0..6_u8), 1..60),
             begun in 0..30_usize,
         ) {
             let load = |actor| VolumeDoc::load(VOLUME, &[], ActorId::from([actor; 16])).expect("loaded").doc;
-            // Two devices that hear of each other late, and the document as the hub has it.
+            // Two devices that sync late, and the hub's document.
             let (mut devices, mut hub) = ([load(2), load(3)], load(9));
             let (mut kept, mut ever) = (None, BTreeSet::new());
             for (at, deed) in deeds.into_iter().enumerate() {
@@ -564,7 +564,7 @@ mod tests {
         let said = here.set_attachment_bytes(&[(three, two_bytes), (DocId([99; 16]), two_bytes)], 3).expect("said");
         assert_eq!(there.merge(id, &said).expect("merged").files, [(three, picture)]);
         assert_eq!((there.attachment_bytes(three), there.attachment_bytes(one)), (Some(two_bytes), None));
-        // Both say something at once: one stands, and what the other said is known.
+        // Concurrent values: one wins, and the other is known.
         let new = |bytes: &[u8]| FileBytes { hash: BlobHash::of(bytes), size: bytes.len() as u64 };
         let ours = here.set_attachment_bytes(&[(three, new(b"ours"))], 3).expect("said");
         let theirs = there.set_attachment_bytes(&[(three, new(b"theirs"))], 3).expect("said");

@@ -1,5 +1,5 @@
-//! The workspace document: which volumes there are and settings that all devices share. Where a volume's folder lies
-//! is this device's matter and stands in the disk's table of mounts, not here.
+//! The workspace document: the list of volumes, and settings shared by all devices. Folders of volumes differ by
+//! device; they're in the disk's table of mounts.
 
 use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;

@@ -1,6 +1,6 @@
-//! How a text becomes words: Unicode letters and digits in lower case with their accents folded, identifiers whole and
-//! in parts, Chinese, Japanese and Korean in pairs of characters, and English words by their stem beside the word.
-//! The index and the queries go through the same door, so that what was written is found.
+//! Splits text into words: Unicode letters and digits in lower case with accents folded, identifiers whole and in
+//! parts, Chinese, Japanese and Korean in pairs of characters, and English words with their stems. The index and the
+//! queries use the same analyzer, so that they match.
 
 use frostem::{Algorithm, Stemmer};
 use std::ops::Range;
@@ -18,9 +18,9 @@ pub struct TextWord {
     pub text: String,
     /// Its number in the text. An identifier has the number of its first part.
     pub position: usize,
-    /// Where it stands, in bytes.
+    /// Range of the word in the text, in bytes.
     pub range: Range<usize>,
-    /// Whether it is an identifier whose parts stand behind it as words of their own.
+    /// Whether it's an identifier whose parts follow as words.
     pub whole: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn split_words(text: &str) -> Vec<TextWord> {
             }
             let next = chars.peek().filter(|(_, next)| is_cjk(*next)).map(|(at, next)| at + next.len_utf8());
             let before = text[..at].chars().next_back().is_some_and(is_cjk);
-            // Pairs overlap; a character that stands alone is a word.
+            // Pairs overlap; a single character is a word.
             if next.is_some() || !before {
                 let range = at..next.unwrap_or(at + c.len_utf8());
                 out.push(TextWord { text: fold_text(&text[range.clone()]), position, range, whole: false });
@@ -59,8 +59,8 @@ pub fn split_words(text: &str) -> Vec<TextWord> {
     out
 }
 
-/// The words of a text, in order, and besides each Chinese, Japanese or Korean character by itself: who asks for one
-/// means every word that has it.
+/// Splits text into words in order, plus each Chinese, Japanese or Korean character: a query for one matches every word
+/// that contains it.
 pub fn split_words_and_characters(text: &str) -> Vec<TextWord> {
     let mut out: Vec<TextWord> = Vec::new();
     let mut seen = 0;
@@ -170,7 +170,7 @@ fn is_cjk(c: char) -> bool {
     script && !is_combining_mark(c)
 }
 
-/// The stem of an English word; what is no plain word stays as it is.
+/// Returns the stem of an English word; other words are unchanged.
 pub fn stem_word(stemmer: &Stemmer, word: &str) -> String {
     if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return stemmer.stem(word).into_owned();

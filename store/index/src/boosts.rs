@@ -15,7 +15,7 @@ const MAX_BOOSTED_PASSAGES: usize = 50;
 const RECENCY_HALF_LIFE_MS: f32 = 30.0 * 86_400_000.0;
 /// This many links count in full.
 const FULL_LINK_COUNT: f32 = 32.0;
-/// What is less need not be told.
+/// Smaller boosts aren't reported.
 const MIN_REPORTED_BOOST: f32 = 0.001;
 
 /// What lifted each passage.

@@ -135,7 +135,7 @@ fn mark_phrase(
         .collect();
     match (terms.as_slice(), words.as_slice()) {
         ([], _) => Ok(()),
-        // An identifier alone is meant whole.
+        // A single identifier is matched as a whole.
         (_, [whole, ..]) if whole.whole && whole.range.len() == text.trim().len() => {
             mark_term(segment, field, &whole.text, fits)
         }

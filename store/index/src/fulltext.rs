@@ -1,4 +1,4 @@
-//! The full-text index on disk: what stands in it, and how it is kept.
+//! The full-text index on disk: its schema, and how it's maintained.
 
 use crate::analyzer::WordAnalyzer;
 use crate::vectors::VectorTable;
@@ -14,7 +14,7 @@ use tantivy::schema::{
 };
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
-/// Part of the folder's name: an index of another form is made anew.
+/// Part of the folder's name: an index with another format is rebuilt.
 const INDEX_FORMAT: &str = "words-3";
 /// Memory in which the writer gathers what is to be written.
 const WRITER_MEMORY_BYTES: usize = 32 << 20;
@@ -25,7 +25,7 @@ const PASSAGE_WINDOW_BYTES: usize = 1_000;
 const WINDOW_OVERLAP_BYTES: usize = 200;
 /// Of a passage at most this many windows are embedded; words find the rest.
 const MAX_WINDOWS_PER_PASSAGE: usize = 64;
-/// Stands in the folder while nobody has it open and all is well.
+/// This file exists while the index is closed and intact.
 const CLEAN_MARKER_FILE: &str = "clean";
 
 /// The fields of a passage in the index.
@@ -95,7 +95,7 @@ pub struct IndexCounts {
     pub embedded: usize,
 }
 
-/// The index of a workspace. One process has it open at a time.
+/// The index of a workspace, open in one process at a time.
 pub struct FullTextIndex {
     folder: PathBuf,
     pub(crate) fields: IndexFields,
@@ -106,7 +106,7 @@ pub struct FullTextIndex {
     vectors: RwLock<VectorTable>,
     /// Those of another model, which take their place once they are whole.
     growing: RwLock<Option<VectorTable>>,
-    /// For each part of the index, where the vectors of its passages are, and of which set of vectors that holds.
+    /// The vectors of each segment's passages, and the revision of the vector table that they refer to.
     places: Mutex<HashMap<SegmentId, (u64, SegmentPassages)>>,
     unclean: bool,
 }
@@ -122,8 +122,8 @@ pub(crate) struct PassagePlace {
 }
 
 impl FullTextIndex {
-    /// Opens the index in this folder, or makes a new one. The vectors of which there are most answer; `model` is the
-    /// one that is wanted, see [`FullTextIndex::grow_vectors`].
+    /// Opens the index in this folder, or creates it. The most complete set of vectors answers searches; `model` is the
+    /// wanted one, see [`FullTextIndex::grow_vectors`].
     ///
     /// # Errors
     /// It is damaged, or the disk refuses; see [`FullTextIndex::remove_files`].
@@ -192,7 +192,7 @@ impl FullTextIndex {
 
     /// Says on disk that all is well. Call it last.
     pub fn mark_clean(&self) {
-        // Without the mark the next start looks at every byte, and that is all.
+        // Without the marker, the next start only verifies every byte.
         let _ = std::fs::write(self.folder.join(CLEAN_MARKER_FILE), b"");
     }
 
@@ -258,7 +258,7 @@ impl FullTextIndex {
         Ok(known)
     }
 
-    /// Puts a note in, in the place of what was there of it. Seen by searches after [`FullTextIndex::commit`].
+    /// Adds a note, or replaces it. Searches see it after [`FullTextIndex::commit`].
     ///
     /// # Errors
     /// The writer has failed.
@@ -340,7 +340,7 @@ impl FullTextIndex {
         Ok(())
     }
 
-    /// Looks at every byte of the index. What is found wrong, in words.
+    /// Verifies every byte of the index and returns a description of each error.
     ///
     /// # Errors
     /// It cannot be read at all.
@@ -359,8 +359,8 @@ impl FullTextIndex {
         self.lock_vectors().dimensions()
     }
 
-    /// From now on, vectors of this model are kept. Where those of another answer, they go on until these are whole,
-    /// see [`FullTextIndex::activate_grown_vectors`]. Vectors of third models go.
+    /// Collects vectors of this model from now on. If another model answers searches, it does so until these are
+    /// complete, see [`FullTextIndex::activate_grown_vectors`]. Vectors of all other models are deleted.
     ///
     /// # Errors
     /// The disk refuses.
@@ -398,7 +398,7 @@ impl FullTextIndex {
         }
     }
 
-    /// Drops vectors of texts that are nowhere any more, if they are the most.
+    /// Drops vectors of deleted texts, if they're the majority.
     ///
     /// # Errors
     /// The disk refuses; the old ones are still there then.
@@ -523,7 +523,7 @@ pub(crate) fn stored_text(doc: &TantivyDocument, field: Field) -> String {
     doc.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
 }
 
-/// A passage with what it stands under, which its own words may not say again.
+/// Returns a passage with its title and headings, which its text may not repeat.
 fn passage_context(title: &str, heading: &str, text: &str) -> String {
     let begins = &text[..text.floor_char_boundary(400)];
     let mut out = String::new();
@@ -542,7 +542,7 @@ fn embedded_texts(kind: crate::PassageKind, title: &str, heading: &str, text: &s
     embedding_windows(kind, text).into_iter().map(|window| passage_context(title, heading, &text[window])).collect()
 }
 
-/// The parts of a passage that are embedded, each by itself.
+/// Splits a passage into the parts that are embedded separately.
 pub(crate) fn embedding_windows(kind: crate::PassageKind, text: &str) -> Vec<Range<usize>> {
     // What a program printed is found by its words; numbers and logs mean nothing to a sentence model.
     if kind == crate::PassageKind::Output || !text.chars().any(char::is_alphabetic) {

@@ -4,7 +4,7 @@ use crate::analyzer::{self, english_stemmer, stem_word};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Where words of a text stand that a query named: the same word, the same stem, or one of `terms`.
+/// Returns the ranges of words in a text that match a query: the same word, the same stem, or one of `terms`.
 pub fn highlight_ranges(text: &str, terms: &HashSet<String>) -> Vec<Range<usize>> {
     let stemmer = english_stemmer();
     let mut found: Vec<Range<usize>> = Vec::new();

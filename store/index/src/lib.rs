@@ -1,7 +1,7 @@
 //! Search behind one interface: full text (tantivy) and vectors, over what `store` holds.
 //!
-//! What it will never be is a source of truth: it can be thrown away and made again from the documents. It starts no
-//! thread and reads no clock; whoever calls it decides when, and never from the thread that draws.
+//! The index is never a source of truth: it can be deleted and rebuilt from the documents. It starts no thread and
+//! reads no clock; the caller decides when to use it, and never from the thread that draws.
 
 pub mod analyzer;
 mod boosts;
@@ -86,7 +86,7 @@ pub struct IndexedPassage {
     pub heading: String,
     /// The passage's text.
     pub text: String,
-    /// Whether a todo stands in it.
+    /// Whether it contains a todo.
     pub todo: bool,
     /// Whether a todo in it is done.
     pub done: bool,
@@ -115,7 +115,7 @@ pub struct NoteText {
     pub note: DocId,
     /// The name of its volume.
     pub volume: String,
-    /// Its path inside; of what is no file, the name that stands in addresses before `#`.
+    /// The path in its volume; for sessions and runs, the name used in addresses before `#`.
     pub path: String,
     /// Title of the note.
     pub title: String,
@@ -123,7 +123,7 @@ pub struct NoteText {
     pub tags: Vec<String>,
     /// When its file was changed, milliseconds since 1970.
     pub modified: i64,
-    /// What this state of the note is known by: whoever finds it in the index need not index the note again.
+    /// Identifies this state of the note: if the index has this key, the note needn't be indexed again.
     pub key: u64,
     /// What is in it.
     pub passages: Vec<IndexedPassage>,

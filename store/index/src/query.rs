@@ -37,7 +37,7 @@ pub enum QueryAtom {
     },
 }
 
-/// Some pieces of which one must fit.
+/// Alternatives of which one must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryGroup {
     /// The alternatives, one of which must match.
@@ -81,7 +81,7 @@ impl ParsedQuery {
         ParsedQuery { groups }
     }
 
-    /// Says which filter of a text was not understood, and is looked for as a word: `before:soon`.
+    /// Returns a filter that couldn't be parsed and is searched as a word, such as `before:soon`.
     pub fn misread_filter(text: &str) -> Option<String> {
         split_pieces(text).into_iter().find_map(|piece| {
             let raw = text[piece].trim_start_matches('-');
@@ -99,7 +99,7 @@ impl ParsedQuery {
         })
     }
 
-    /// The words by which hits are ranked: single words and the words of phrases and titles, none of what must not be.
+    /// Returns the words that rank hits: single words and words of phrases and titles, without excluded ones.
     pub fn ranking_words(&self) -> Vec<(String, bool)> {
         let mut words = Vec::new();
         for atom in self.groups.iter().filter(|group| !group.not).flat_map(|group| &group.atoms) {
@@ -125,7 +125,7 @@ impl ParsedQuery {
         self.ranking_words().into_iter().map(|(word, _)| word).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether a hit must fulfil something beside having one of the words.
+    /// Whether a hit must meet conditions besides containing one of the words.
     pub fn is_strict(&self) -> bool {
         self.groups.iter().any(|group| !group.is_loose())
     }
@@ -138,7 +138,7 @@ impl QueryGroup {
     }
 }
 
-/// Where the pieces of a query stand: between spaces, quotes hold together.
+/// Splits a query at spaces outside quotes.
 fn split_pieces(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start: Option<usize> = None;

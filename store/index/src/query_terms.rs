@@ -17,7 +17,7 @@ const MAX_RARE_WORD_NOTES: u64 = 3;
 /// At most this many words are taken for what was mistyped.
 const MAX_TYPO_WORDS: usize = 6;
 
-/// A rare word of the query, and the passages that have it.
+/// A rare word of the query, and the passages that contain it.
 pub(crate) type RareWord = (String, HashSet<DocAddress>);
 
 /// A word of the query, and what counts as it.
@@ -29,7 +29,7 @@ pub(crate) struct QueryWord {
     pub(crate) words: Vec<String>,
     /// Whether `split_words` complete it.
     is_prefix: bool,
-    /// Whether `split_words` are other words, as nothing has it.
+    /// Whether `split_words` are corrections, because no passage contains the word.
     pub(crate) typo: bool,
 }
 
@@ -61,7 +61,7 @@ impl FullTextIndex {
                 let known = there(&wanted.stem, self.fields.stems)? > 0
                     || there(&wanted.typed, self.fields.title)? > 0
                     || wanted.words.len() > 1;
-                // Parts of an identifier are not mended beside it.
+                // Parts of an identifier aren't corrected separately.
                 if !known && !word.whole {
                     wanted.words = self.typo_corrections(searcher, &word.text)?;
                     wanted.typo = !wanted.words.is_empty();
@@ -117,7 +117,7 @@ impl FullTextIndex {
         Ok(Vec::new())
     }
 
-    /// Adds what a word gives to the scores of the passages that have it.
+    /// Adds a word's score to the passages that contain it.
     pub(crate) fn add_word_scores(
         &self,
         searcher: &Searcher,
@@ -144,7 +144,7 @@ impl FullTextIndex {
         }
         let mut rare = rare.last_mut().filter(|(rare, _)| *rare == word.typed);
         let strength = if word.typo { 0.7 } else { 1.0 };
-        // What is mended or completed counts as the stem itself would.
+        // Corrected and completed words count like the stem.
         let exact = if word.typo || (word.is_prefix && stem_count == 0) { 1.0 } else { tuning.exact };
         let rows: [(Field, &[String], f32, u64); 3] = [
             (fields.stems, if word.typo { &[] } else { &stems }, 1.0, stem_count),

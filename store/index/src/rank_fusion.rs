@@ -6,9 +6,9 @@ use crate::ranking::{SearchMode, SearchRequest};
 use std::collections::{HashMap, HashSet};
 use tantivy::{DocAddress, Searcher};
 
-/// Scores are brought to 0 to 1 between the best and the one in this place, whatever number was asked for.
+/// Scores are scaled to 0 to 1 between the best hit and the one at this rank, whatever the requested number.
 pub(crate) const NORMALIZATION_RANK: usize = 100;
-/// What has a rare word of the query stays among so many.
+/// Highest rank that a passage with a rare word of the query is moved to.
 const MAX_RARE_WORD_RANK: usize = 3;
 
 /// Scores of all passages, a list for each segment.
@@ -62,7 +62,7 @@ pub(crate) struct MeaningScores {
 }
 
 impl MeaningScores {
-    /// Those that are nearest, and no more than so many.
+    /// Keeps the nearest passages, at most this many.
     pub(crate) fn keep_nearest(mut self, count: usize) -> MeaningScores {
         self.nearest.truncate(count);
         self
@@ -113,7 +113,7 @@ pub(crate) fn fuse_scores(
     let mut fused: Vec<(f32, DocAddress)> = candidates
         .into_iter()
         .map(|address| {
-            // What lies below the pool stays in order: a hundredth of the scale is left for it.
+            // Passages below the pool keep their order: a hundredth of the scale is left for them.
             let scaled = |value: f32, high: f32, low: f32| ((value - low) / (high - low)).max(0.0);
             let words = scaled(scores.score(address), most, least) + 0.01 * scores.score(address) / most;
             // What has no vector (yet) is known by its words alone.
@@ -127,7 +127,7 @@ pub(crate) fn fuse_scores(
     fused
 }
 
-/// Who asks for a rare word means it: the best passage that has it stays among the first three.
+/// A rare word in a query is meant: the best passage that contains it stays among the first three.
 pub(crate) fn promote_rare(ranked: &mut Vec<(f32, DocAddress)>, rare: &[RareWord]) {
     let holds = |address: &DocAddress| rare.iter().any(|(_, holders)| holders.contains(address));
     for (_, holders) in rare {

@@ -18,11 +18,11 @@ use store::DocId;
 use tantivy::schema::Value;
 use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
-/// Passages that are looked at for a list of notes: this many for each note asked for.
+/// Number of passages examined for each requested note.
 pub(crate) const PASSAGES_PER_NOTE: usize = 8;
 /// The best passages of the first round, whose meanings join that of the question in the second.
 const FEEDBACK_PASSAGES: usize = 3;
-/// The second round of a search looks at this many of the nearest passages of the first.
+/// Number of the nearest passages that the second round of a search examines.
 const SECOND_ROUND_PASSAGES: usize = 1_000;
 /// A question has an answer where a hit is this near in meaning, or has this share of the weight of its words.
 const MIN_ANSWER_COSINE: f32 = 0.35;
@@ -64,9 +64,9 @@ pub struct RankingWeights {
     pub link_boost: f32,
     /// What a star adds.
     pub star_boost: f32,
-    /// Up to so many vectors all are compared with a question's; of more, only the nearest by their signs are.
+    /// Up to this many vectors are all compared with the query; with more, only the nearest by their sign bits.
     pub exact_limit: usize,
-    /// So many of them.
+    /// Number of vectors selected by sign bits.
     pub sieve_size: usize,
 }
 
@@ -102,8 +102,7 @@ pub struct SearchRequest {
     pub mode: SearchMode,
     /// The vector of [`ParsedQuery::describe`], by the model of [`FullTextIndex::answering`].
     pub vector: Option<Vec<f32>>,
-    /// The cosine that this model has for texts that have nothing to do with each other, 0 to 1. All cosines are told
-    /// as if it were 0.
+    /// The model's cosine for unrelated texts, 0 to 1. All cosines are scaled so that this becomes 0.
     pub unrelated: f32,
     /// What time it is, milliseconds since 1970; 0: what was changed lately is not lifted.
     pub now: i64,
@@ -127,9 +126,9 @@ pub struct ScorePart {
 /// Why a hit is one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HitReason {
-    /// The words of the query that stand in it or its title, as they stand there.
+    /// Words of the query as they occur in the passage or its title.
     pub words: Vec<String>,
-    /// Words that were taken for mistyped ones: what was asked, what is there.
+    /// Corrected typos: the query's word and the word in the passage.
     pub typos: Vec<(String, String)>,
     /// The cosine, if it was compared by meaning.
     pub meaning: Option<f32>,
@@ -142,7 +141,7 @@ pub struct HitReason {
 }
 
 impl HitReason {
-    /// The reasons in words.
+    /// Describes the reasons for the user.
     pub fn describe(&self) -> String {
         let mut said = Vec::new();
         if !self.words.is_empty() {
@@ -196,8 +195,8 @@ impl NoteHit {
         if self.place.is_empty() { self.path.clone() } else { format!("{}#{}", self.path, self.place) }
     }
 
-    /// About `length` bytes of the passage in one line, around the words that were found, or else where it is nearest
-    /// in meaning; and where in it the words stand.
+    /// Returns about `length` bytes of the passage on one line, around the matched words or else the most similar part,
+    /// and the ranges of the words in it.
     pub fn excerpt(&self, terms: &HashSet<String>, length: usize) -> (String, Vec<Range<usize>>) {
         let found = highlight_ranges(&self.text, terms);
         match &self.why.nearest {
@@ -391,7 +390,7 @@ impl FullTextIndex {
             }
             let mut note = String::new();
             notes.ord_to_str(number, &mut note)?;
-            // A note may lie in two segments.
+            // A note may be in two segments.
             if let Some(place) = places.get(&(note.clone(), 0)).filter(|_| !grounds.per_passage) {
                 known.insert((address.segment_ord, number), *place);
                 hits[*place].more += 1;

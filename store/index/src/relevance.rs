@@ -5,7 +5,7 @@ use crate::query_terms::QueryWord;
 use crate::ranking::NoteHit;
 use std::collections::HashSet;
 
-/// This many of the best hits are looked at.
+/// Number of top hits that are examined.
 const MAX_FIT_HITS: usize = 5;
 
 /// How well the best hits fit a question.
@@ -13,7 +13,7 @@ const MAX_FIT_HITS: usize = 5;
 pub struct RelevanceFit {
     /// The nearest of them in meaning, as a cosine; `None` where none was compared.
     pub meaning: Option<f32>,
-    /// Of the weight of all words asked for, the share that one of them has, 0 to 1. A rare word weighs more.
+    /// Share of one word in the weight of all query words, 0 to 1. Rare words weigh more.
     pub words: f32,
 }
 

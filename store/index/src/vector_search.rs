@@ -13,7 +13,7 @@ use store::DocId;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, Term};
 
-/// The distance of what is not admitted: farther than any.
+/// Distance of excluded passages: larger than any other.
 const NOT_ADMITTED_DISTANCE: u16 = u16::MAX;
 
 /// The vectors of all passages, ready to be compared.
@@ -133,7 +133,7 @@ impl VectorField<'_> {
         MeaningScores { nearest, cosines }
     }
 
-    /// A vector moved towards the mean of what some passages mean; `None` where none of them has a vector.
+    /// Returns the vector moved towards the mean of some passages; `None` if none of them has a vector.
     pub(crate) fn move_towards(&self, from: &[f32], passages: &[DocAddress], share: f32) -> Option<Vec<f32>> {
         let mut sum = vec![0.0; from.len()];
         let mut any = false;
@@ -239,8 +239,8 @@ mod tests {
     /// Real sentences, for real vectors.
     const TEXTS: [&str; 2] = [include_str!("../../../ARCHITECTURE.md"), include_str!("../../../CHANGELOG.md")];
 
-    /// Among so few the ten nearest are a large part: a quarter is looked at here. The bench has more, and looks at a
-    /// fortieth (BENCHMARKS.md).
+    /// With so few vectors, the ten nearest are a large part: a quarter is selected here. The benchmark has more, and
+    /// selects a fortieth (BENCHMARKS.md).
     #[test]
     fn the_nearest_by_their_signs_hold_the_nearest() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,12 +1,12 @@
 //! The vectors of passages in one file that only grows, mapped into memory: a record for each text that was ever
 //! embedded, by the hash of the text, so that nothing is embedded twice. Each number is kept in a byte.
 //!
-//! The signs of all numbers stand in memory besides, a bit each: where there are very many vectors, a question looks
-//! at these first, and at the bytes of the few thousand that are nearest by them only. Of 6,000 passages of SciFact
-//! and Cranfield a fortieth chosen so holds 99 % of the ten nearest; over 147,129 vectors it takes 2.3 ms where all
-//! take 7.2. A graph of neighbours (HNSW, usearch 2) was tried and left out: over 100,000 such vectors it costs 53 s
-//! of CPU and 85 MB to build, finds 96 to 97 % of the ten nearest, and needs 4 to 5 ms for the thousand that a search
-//! wants; signs need no building, obey filters, and forget what is deleted.
+//! The sign bits of all vectors are also kept in memory: with very many vectors, a query compares these first, and then
+//! the full vectors of only the nearest few thousand. For 6,000 passages of SciFact and Cranfield, a fortieth selected
+//! this way contains 99 % of the ten nearest; with 147,129 vectors it takes 2.3 ms instead of 7.2. A graph index (HNSW,
+//! usearch 2) was tried and rejected: for 100,000 such vectors it costs 53 s of CPU and 85 MB to build, finds 96 to 97
+//! % of the ten nearest, and needs 4 to 5 ms for the thousand that a search wants; sign bits need no building, respect
+//! filters, and drop deleted vectors.
 
 use crate::IndexError;
 use crate::fulltext::PassagePlace;
@@ -25,7 +25,7 @@ const RECORD_CHECKSUM_BYTES: usize = 4;
 const VECTORS_FILE_SUFFIX: &str = ".vectors";
 /// Signs in a word of them.
 const SIGN_WORD_BITS: usize = 64;
-/// A file of fewer vectors than this is not worth being written anew.
+/// Files with fewer vectors aren't compacted.
 const MIN_COMPACTED_VECTORS: usize = 1_000;
 
 /// A vector with a byte for each number, and what one of them is worth.
@@ -63,7 +63,7 @@ pub(crate) struct VectorTable {
 }
 
 impl VectorTable {
-    /// None, of a model of which nothing is kept and whose vectors are of unknown length.
+    /// Makes an empty table for a model without stored vectors, whose dimensions are unknown.
     pub(crate) fn empty(folder: &Path, model: &str) -> VectorTable {
         let path = folder.join(format!("{model}.0{VECTORS_FILE_SUFFIX}"));
         VectorTable {
@@ -78,7 +78,7 @@ impl VectorTable {
         }
     }
 
-    /// The models of which vectors are kept in this folder, the length of those, and how many bytes they take.
+    /// Returns the models with vectors in this folder, their dimensions, and their size in bytes.
     pub(crate) fn stored_models(folder: &Path) -> Vec<(String, usize, u64)> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let read = |entry: std::fs::DirEntry| {
@@ -149,14 +149,14 @@ impl VectorTable {
         RECORD_HEAD_BYTES + self.dimensions + RECORD_CHECKSUM_BYTES
     }
 
-    /// Whether more than half of what the file holds belongs to no text any more.
+    /// Whether more than half of the file's vectors belong to no text.
     pub(crate) fn is_mostly_dead(&self, alive: &HashSet<u64>) -> bool {
         let living = self.slots.keys().filter(|hash| alive.contains(hash)).count();
         let all = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / self.record_bytes();
         all > MIN_COMPACTED_VECTORS && living * 2 < all
     }
 
-    /// Writes the file anew with what is alive; the old one stands until the new one is whole and on disk.
+    /// Rewrites the file with the live vectors; the old file stays until the new one is complete and on disk.
     pub(crate) fn compact(&mut self, folder: &Path, alive: &HashSet<u64>) -> Result<(), IndexError> {
         let fail = |error: std::io::Error| IndexError::disk("cannot keep its vectors", &error);
         let next = self.path.with_extension("next");
@@ -174,7 +174,7 @@ impl VectorTable {
         Ok(())
     }
 
-    /// Removes the file; what is mapped of it can be read until it is let go.
+    /// Removes the file; its mapping stays readable until it's dropped.
     pub(crate) fn remove(folder: &Path, model: &str, dimensions: usize) {
         // What cannot be removed only takes room, and is tried again at the next start.
         let _ = std::fs::remove_file(folder.join(format!("{model}.{dimensions}{VECTORS_FILE_SUFFIX}")));
@@ -300,7 +300,7 @@ fn differing_bits_popcnt(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> 
 /// In how many bits each of some records differs from one.
 #[inline(always)]
 fn differing_bits(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
-    // What is known when the program is built takes a third of the time: 384, 512, 768 and 1,024 numbers are usual.
+    // Compile-time sizes take a third of the time: 384, 512, 768 and 1,024 dimensions are common.
     match to.len() {
         6 => differing_bits_fixed::<6>(signs, places, to),
         8 => differing_bits_fixed::<8>(signs, places, to),
@@ -313,7 +313,7 @@ fn differing_bits(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16
     }
 }
 
-/// The same for records of so many words.
+/// Specialized for records of this many words.
 #[inline(always)]
 fn differing_bits_fixed<const WORDS: usize>(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
     let Some(to) = to.first_chunk::<WORDS>() else { return vec![0; places.len()] };

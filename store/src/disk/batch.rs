@@ -1,5 +1,4 @@
-//! A commit as SQL: what each [`RowWrite`] does to the tables. Knows nothing of files, and nothing of what the bytes
-//! mean.
+//! Commits as SQL: how each [`RowWrite`] changes the tables. Independent of files and of what the bytes mean.
 
 use super::RowWrite;
 use super::reader::select_rows;
@@ -174,8 +173,8 @@ impl<'a> PendingCommit<'a> {
     fn clear_journal(&mut self, note: DocId, upto: u64) -> Result<(), CommitFailure> {
         self.execute("DELETE FROM journal WHERE note = ?1 AND seq <= ?2", (note.0, rows::to_signed_bits(upto)))?;
         self.reload_journal_tail(note)?;
-        // What was typed meanwhile stays, and its first record has no predecessor from now on. A damaged one is left
-        // as it is: a new sum would hide the damage.
+        // Later records stay, and the first of them no longer has a predecessor. A damaged one is left unchanged: a new
+        // checksum would hide the damage.
         let sql = "SELECT seq, note, prev, record, sum FROM journal WHERE note = ?1 ORDER BY seq LIMIT 1";
         let mut statement = self.tx.prepare_cached(sql)?;
         let mut found = statement.query([note.0])?;
@@ -237,7 +236,7 @@ impl<'a> PendingCommit<'a> {
         Ok(self.execute("DELETE FROM chunks WHERE doc = ?1 AND seq <= ?2", (doc.0, upto))?)
     }
 
-    /// Copies rows into the table of what was set aside.
+    /// Copies rows into the quarantine table.
     fn quarantine_rows(
         &self,
         table: &str,

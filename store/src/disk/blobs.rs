@@ -1,5 +1,5 @@
-//! Blobs: bytes too large for a document, a file each, named by their hash (`blobs/ab/cdef…`). Never changes a blob,
-//! and removes none by itself; a file that is not what its name says is replaced when the right bytes come by.
+//! Blobs: bytes too large for a document, one file each, named by hash (`blobs/ab/cdef…`). Blobs never change and
+//! aren't removed here; a file whose bytes don't match its name is replaced when the right bytes are stored.
 
 use super::{DiskError, durable};
 use crate::id::BlobHash;
@@ -37,18 +37,18 @@ impl BlobStore {
         BlobStore { folder: dir.join(BLOBS_FOLDER) }
     }
 
-    /// Where a blob lies.
+    /// Returns the path of a blob.
     pub fn blob_path(&self, hash: BlobHash) -> PathBuf {
         let name = hash.to_string();
         self.folder.join(&name[..2]).join(&name[2..])
     }
 
-    /// Whether there is a file of that name; its bytes are not looked at.
+    /// Whether the blob's file exists; its bytes aren't checked.
     pub fn has(&self, hash: BlobHash) -> bool {
         self.blob_path(hash).is_file()
     }
 
-    /// How many bytes a blob has that is there; they are not looked at.
+    /// Returns the size of an existing blob; its bytes aren't checked.
     pub fn blob_len(&self, hash: BlobHash) -> Option<u64> {
         std::fs::metadata(self.blob_path(hash)).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
     }
@@ -102,7 +102,7 @@ impl BlobStore {
         }
     }
 
-    /// All blobs that are there, and the files among them that bear no blob's name.
+    /// Returns all blobs, and files in their folders whose name isn't a hash.
     ///
     /// # Errors
     /// The system's.

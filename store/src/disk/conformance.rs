@@ -30,7 +30,7 @@ impl DiskBench for SqliteBench {
     }
 
     fn again(&mut self) {
-        // A copy of the files as they lie there is what a killed process leaves.
+        // A copy of the files is what a killed process leaves.
         let dir = tempfile::tempdir().expect("a folder");
         copy_tree(self.dir.path(), dir.path());
         drop(self.disk.take());
@@ -404,7 +404,7 @@ fn write() -> impl Strategy<Value = RowWrite> {
     ]
 }
 
-/// All that a reader tells.
+/// Returns everything that a reader returns.
 fn everything(reader: &dyn DiskReader) -> String {
     let mut all = String::new();
     let mut say = |what: &dyn std::fmt::Debug| all.push_str(&format!("{what:?}\n"));

@@ -1,5 +1,5 @@
-//! A copy of a workspace's database in memory: for reading where nothing can be written, not even the two files that
-//! SQLite wants beside a database with a log.
+//! Copies a workspace's database into memory, for read-only media, where not even the two files next to a database with
+//! a log can be created.
 
 use super::pages::{DatabasePages, PAGE_BYTES};
 use super::progress::{self, ProgressFile};
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static NEXT_COPY_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 impl SqliteDisk {
-    /// Copies the database of the workspace in `dir` into memory. What is committed to the copy is read from it, and is
-    /// gone with it. Nobody may be writing to the database meanwhile.
+    /// Copies the database of the workspace in `dir` into memory. Commits to the copy can be read, and are lost with
+    /// it. Nobody may write to the database meanwhile.
     ///
     /// # Errors
     /// Any [`DiskError`], as for [`SqliteDisk::open`].
@@ -72,7 +72,7 @@ fn open_uri(uri: &str, more: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// The database as one file would hold it: with what stands in its log, and without the mark that it has one.
+/// The database as a single file: with its log applied, and without the flag for a log.
 struct DatabaseImage<'a> {
     pages: &'a DatabasePages,
     next: u32,

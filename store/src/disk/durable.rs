@@ -1,5 +1,5 @@
-//! Files and folders that are still there after a power cut: the few steps that every durable write consists of. Does
-//! not decide what is written, and never gives a file's name to bytes that are not on the platter yet.
+//! Files and folders that survive a power cut: the steps of every durable write. A file gets its name only after its
+//! bytes are on disk.
 
 use super::DiskError;
 use std::fs::{File, OpenOptions};
@@ -49,8 +49,8 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes `bytes` into a new file beside `path` and gives its name, the bytes being on the platter. The name is free
-/// for the taking: nothing but what this crate removes as a leftover begins with `.tracebook-`.
+/// Writes `bytes` to a new file next to `path`, on disk, and returns its name. No conflict is possible: only this
+/// crate's temporary files start with `.tracebook-`.
 ///
 /// # Errors
 /// The system's; nothing is left behind then.

@@ -64,7 +64,7 @@ impl SqliteReader {
 }
 
 impl SqliteDisk {
-    /// Takes damaged rows out of their tables; what stands in them is kept among what was set aside.
+    /// Moves damaged rows out of their tables into quarantine.
     ///
     /// # Errors
     /// Any [`DiskError`]; nothing was changed then.

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// The marker's name in the workspace's folder.
 pub const MARKER_FILE: &str = "workspace.json";
-/// The name of the database's entry that says where the volumes lie: a JSON object of volume id to path.
+/// Key of the entry with the volumes' folders: a JSON object of volume id to path.
 pub const MOUNTS_META_KEY: &str = "mounts";
 const MARKER_FORMAT: i64 = 1;
 
-/// Where a volume lies on this device.
+/// A volume and its folder on this device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeMount {
     /// Document id of the volume.
@@ -72,7 +72,7 @@ pub mod path_form {
     }
 }
 
-/// Writes the marker: the new one or, after any accident, the old one is there.
+/// Writes the marker atomically: after a crash, either the new or the old one exists.
 ///
 /// # Errors
 /// Any [`DiskError`].
@@ -113,8 +113,8 @@ pub fn read_marker(dir: &Path) -> Result<Option<Vec<VolumeMount>>, DiskError> {
 }
 
 impl SqliteReader {
-    /// The volumes as the database knows them. Their names stand in documents: the marker's are taken instead, or the
-    /// folders'.
+    /// Returns the volumes in the database. Their names are in documents, so the marker's or the folders' names are
+    /// used.
     pub fn mounts(&self) -> Vec<VolumeMount> {
         let marker = self.path.parent().and_then(|dir| read_marker(dir).ok().flatten()).unwrap_or_default();
         let known: BTreeMap<DocId, String> = marker.into_iter().map(|mount| (mount.id, mount.name)).collect();

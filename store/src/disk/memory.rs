@@ -1,4 +1,4 @@
-//! The disk's twin in memory, for tests: it does what [`super::SqliteDisk`] does, and fails when it is told to.
+//! An in-memory disk for tests: it behaves like [`super::SqliteDisk`], and fails on request.
 
 use super::rows::{BROKEN_RECORD_REASON, select_chunks};
 use super::{Disk, DiskError, DiskReader, DocumentChunk, FileRow, QuarantinedRow, RowWrite};
@@ -30,7 +30,7 @@ impl CommitFault {
     }
 }
 
-/// A row of which a byte is to be flipped.
+/// A row in which a byte is flipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultyRow {
     /// A journal record, by its number.
@@ -41,7 +41,7 @@ pub enum FaultyRow {
     Block(DocId, BlockId),
     /// A value of the table `meta`, by its key.
     Meta(String),
-    /// What is known of a file.
+    /// A file's row.
     File(DocId, String),
     /// A blob, by its hash.
     Blob(BlobHash),
@@ -104,7 +104,7 @@ impl MemoryDisk {
         (shared.failing, shared.fault) = (times, Some(fault));
     }
 
-    /// From now on there is room for so many bytes in all (of contents, without overhead); `None`: without bound.
+    /// Limits the total size of contents in bytes, without overhead; `None` for no limit.
     pub fn set_size_limit(&self, bytes: Option<usize>) {
         self.lock_shared().limit = bytes;
     }
@@ -124,8 +124,8 @@ impl MemoryDisk {
         self.lock_shared().state.corrupt_row(row).is_some()
     }
 
-    /// What a process finds that starts after this one was killed: all that was committed, and nothing else. Faults
-    /// and limit are not taken over; this disk goes on apart from it.
+    /// Returns the disk as a new process finds it after a crash: everything committed, and nothing else. Faults and
+    /// limits aren't copied; this disk stays independent.
     #[must_use]
     pub fn reopen_after_crash(&self) -> MemoryDisk {
         let state = self.lock_shared().state.clone();

@@ -14,7 +14,7 @@ const TABLE_INNER: u8 = 5;
 const INDEX_LEAF: u8 = 10;
 const INDEX_INNER: u8 = 2;
 
-/// A database file and the log beside it, as one list of pages.
+/// A database file and its log, as one list of pages.
 pub(super) struct DatabasePages {
     file: Option<File>,
     log: Option<File>,
@@ -56,8 +56,8 @@ impl DatabasePages {
         Ok(pages)
     }
 
-    /// Takes the committed frames of the log, up to the first that does not fit the ones before it: what comes later
-    /// may be the remains of commits that failed.
+    /// Reads the committed frames of the log, up to the first one that doesn't match its predecessors: later ones may
+    /// be left from failed commits.
     fn read_log(&mut self, log: &mut File) -> io::Result<()> {
         let mut reader = io::BufReader::with_capacity(1 << 20, log);
         let mut head = [0; 32];
@@ -227,7 +227,7 @@ impl DatabasePages {
         whole
     }
 
-    /// A record's bytes: what stands in its cell, and what follows on pages of its own.
+    /// Returns a record's bytes: from its cell, and from overflow pages.
     fn read_payload(&self, page: &[u8], at: usize, length: usize, table: bool, walk: &mut TreeWalk) -> Option<Vec<u8>> {
         if length as u64 > u64::from(self.count) * PAGE_BYTES as u64 {
             return None;
@@ -319,7 +319,7 @@ fn read_varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
     Some(i64::from_be_bytes(number.to_be_bytes()))
 }
 
-/// The log's sum over `bytes`, going on from `sums`.
+/// Computes the log's checksum over `bytes`, continuing from `sums`.
 pub(super) fn log_checksum(sums: (u32, u32), bytes: &[u8], big: bool) -> (u32, u32) {
     let word = |bytes: [u8; 4]| if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
     let (pairs, _) = bytes.as_chunks::<8>();

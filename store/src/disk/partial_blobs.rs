@@ -31,7 +31,7 @@ impl PartialBlobs {
         std::fs::metadata(self.partial_path(hash)).map_or(0, |file| file.len())
     }
 
-    /// Puts bytes at this place, behind what has come before; what lies beyond goes.
+    /// Writes bytes at this offset, after the bytes received before; anything beyond is truncated.
     ///
     /// # Errors
     /// Less than that has come, or the system's.
@@ -77,7 +77,7 @@ impl PartialBlobs {
         Ok(true)
     }
 
-    /// Removes what is too old: nobody has gone on with it.
+    /// Removes partial blobs that are too old to be continued.
     pub fn remove_stale(&self, is_old: impl Fn(&Metadata) -> bool) {
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let is_part = entry.path().extension().is_some_and(|ending| ending == "part");

@@ -1,5 +1,5 @@
-//! How far the database had got when it was written last, in a small file beside it: whatever is lost of it or of its
-//! log afterwards is seen by that. SQLite itself takes a log whose end is lost for one that was never longer.
+//! Records the database's progress in a small file, so that a later loss of its data or log is detected. SQLite itself
+//! can't tell a truncated log from a shorter one.
 //!
 //! The file is written after each commit and not synced: after a power cut it may be older than the database, and says
 //! nothing then. Newer than the database it only is where a commit was lost that had been durable.
@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// The end of the file's name behind the database's.
 const PROGRESS_SUFFIX: &str = "-progress";
-/// Under which name the database keeps that something was lost, until a check has told of it: why, as text.
+/// Key under which the database records a loss until a check has reported it: the reason as text.
 pub const LOST_KEY: &str = "lost";
 /// A frame of the log: its head and a page.
 const WAL_FRAME_BYTES: u64 = 24 + PAGE_BYTES as u64;
@@ -39,7 +39,7 @@ pub(super) struct LogFile {
 /// What was found wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogDamage {
-    /// What is lost, in words.
+    /// Description of the loss.
     pub(super) lost: Option<String>,
     /// The database is newer than what can be read of the log, which must not be laid over it.
     pub(super) without_log: bool,
@@ -74,7 +74,7 @@ impl LogProgress {
         Some(LogProgress { journal, chunk, log: (log.frames > 0).then_some(log) })
     }
 
-    /// What stands in the file; nothing where there is none, or it is torn.
+    /// Returns the file's content; `None` if it's missing or torn.
     pub(super) fn read(database: &Path) -> Option<LogProgress> {
         LogProgress::decode(&std::fs::read(path_with_suffix(database, PROGRESS_SUFFIX)).ok()?)
     }
@@ -116,7 +116,7 @@ impl ProgressFile {
     }
 }
 
-/// How the log stands that this connection has open.
+/// Returns the progress of the log that this connection has open.
 pub(super) fn current_log(conn: &Connection, database: &Path) -> Option<LogFile> {
     let mut statement = conn.prepare_cached("PRAGMA wal_checkpoint(NOOP)").ok()?;
     let (frames, folded) = statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))).ok()?;
@@ -138,7 +138,7 @@ pub(super) fn current_log(conn: &Connection, database: &Path) -> Option<LogFile>
 /// What can be read of a log file.
 #[derive(Debug, Default)]
 struct ReadableLog {
-    /// Which one it is; `None`: its beginning is not there, or damaged.
+    /// Identifies the log; `None` if its header is missing or damaged.
     salt: Option<[u8; 8]>,
     /// Frames up to the last commit that can be read.
     frames: u32,
@@ -190,20 +190,20 @@ fn read_log_file(path: &Path) -> io::Result<ReadableLog> {
     Ok(readable)
 }
 
-/// Whether the log beside the database is what it was. To be asked while nobody writes to either, and before SQLite
-/// has opened them: it takes what it can read for all there was.
+/// Whether the log next to the database is complete. Call it while nobody writes and before SQLite opens them: SQLite
+/// accepts what it can read as complete.
 pub(super) fn check_log(database: &Path) -> io::Result<LogDamage> {
     let known = LogProgress::read(database);
     let log = read_log_file(&path_with_suffix(database, "-wal"))?;
     let lost = |what: &str| Some(format!("its log is damaged, and what was stored last is lost {what}"));
     let Some(known) = known.and_then(|known| known.log) else {
-        // What comes behind may also be left of a commit that failed: that is no loss, and not known here.
+        // What follows may be left from a failed commit: that's not a loss, and can't be told here.
         let lost = (log.broken && known.is_none()).then(|| lost("in part")).flatten();
         return Ok(LogDamage { lost, without_log: false });
     };
     if log.salt != Some(known.salt) {
-        // Another log has begun, by which time the database had all of the one before; or there is none any more, and
-        // the numbers of the database tell whether it has all.
+        // A new log has begun, so the database contains all of the previous one; or there's no log, and the database's
+        // counters show whether it's complete.
         return Ok(LogDamage::default());
     }
     let sum = log.sums.get(known.frames as usize - 1);
@@ -217,7 +217,7 @@ pub(super) fn check_log(database: &Path) -> io::Result<LogDamage> {
     })
 }
 
-/// Whether the database has lost what had been stored in it; in words. Nobody may be writing to it.
+/// Describes what the database has lost, if anything. Nobody may be writing to it.
 ///
 /// # Errors
 /// Any [`DiskError`].
@@ -235,7 +235,7 @@ pub fn detect_loss(dir: &Path) -> Result<Option<String>, DiskError> {
     Ok(LogProgress::read(&path).and_then(|known| describe_missing(&known, counters)))
 }
 
-/// What the database lacks of what it had; in words.
+/// Describes what the database lacks.
 pub(super) fn describe_missing(known: &LogProgress, counters: NumberCounters) -> Option<String> {
     let edits = known.journal.saturating_sub(counters.journal);
     let changes = known.chunk.saturating_sub(counters.chunk);
@@ -245,7 +245,7 @@ pub(super) fn describe_missing(known: &LogProgress, counters: NumberCounters) ->
 }
 
 impl SqliteReader {
-    /// What was lost of the database some time ago, until a check has told of it; in words.
+    /// Returns the description of an earlier loss until a check has reported it.
     ///
     /// # Errors
     /// Any [`DiskError`].
@@ -267,7 +267,7 @@ mod tests {
         Row::Journal { seq, note: NOTE, record: vec![b'r'; 3_000] }
     }
 
-    /// A copy of a workspace as it is now, while it is open.
+    /// Copies an open workspace in its current state.
     fn copied(from: &Path) -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("a folder");
         for end in ["", "-wal", "-shm", PROGRESS_SUFFIX] {

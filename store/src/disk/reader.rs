@@ -28,8 +28,8 @@ impl SqliteReader {
         sqlite::check_not_truncated(dir)?;
         let conn = match open_connection(&path, "mode=ro") {
             Ok(conn) => conn,
-            // Where the two files beside the database cannot be made, it is read without them; where there is a log
-            // already, as a copy in memory, which has what is in it.
+            // If the two files next to the database can't be created, it's read without them; if there's a log already,
+            // as a copy in memory that contains it.
             Err(error) => match std::fs::metadata(sqlite::path_with_suffix(&path, "-wal")) {
                 Ok(wal) if wal.len() > 0 => {
                     let copied = super::SqliteDisk::copy_in_memory(dir).and_then(|copy| copy.open_sqlite_reader());
@@ -44,7 +44,7 @@ impl SqliteReader {
         Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 
-    /// Opens a database that nobody writes to, such as a copy. Makes no files beside it.
+    /// Opens a database that nobody writes to, such as a copy. Creates no files next to it.
     ///
     /// # Errors
     /// Like [`SqliteReader::open`].
@@ -57,7 +57,7 @@ impl SqliteReader {
         Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 
-    /// Copies the database as it is now into a new file, while others go on writing to it; durable on return.
+    /// Copies the current database into a new file while others may write; durable on return.
     ///
     /// # Errors
     /// Any [`DiskError`], such as for a file that exists.
@@ -76,7 +76,7 @@ impl SqliteReader {
                     None,
                 ));
             }
-            // No log beside it: one file is all of it.
+            // No separate log: the copy is a single file.
             copy.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
             copy.close().map_err(|(_, error)| error)
         };
@@ -122,7 +122,7 @@ impl SqliteReader {
             let mut found = statement.query([])?;
             let mut ids = Vec::new();
             while let Some(row) = found.next()? {
-                // An id of another length is damage, which `inspect` finds; there is nothing to be done with it here.
+                // An id of another length is damage, which `inspect` reports; ignore it here.
                 ids.extend(row.get_ref(0)?.as_blob().ok().and_then(|id| id.try_into().ok()).map(DocId));
             }
             Ok(ids)

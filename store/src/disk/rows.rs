@@ -1,5 +1,5 @@
-//! The tables of the database, and the sum that stands in each row. Knows neither SQL beyond their making nor files:
-//! the reader, the writer and the salvage all take a row as a list of values.
+//! The tables of the database, and the checksum in each row. Contains only the SQL that creates them; reader, writer
+//! and salvage treat a row as a list of values.
 
 use crate::id::{BlockId, DocId};
 use crate::note::Block;
@@ -14,7 +14,7 @@ pub(crate) enum ColumnValue<'a> {
     Null,
     /// A number; unsigned ones by their bits.
     Int(i64),
-    /// A text, as it is on disk: damage need not leave it UTF-8.
+    /// Text as bytes, which may not be UTF-8 after damage.
     Text(&'a [u8]),
     /// Bytes.
     Blob(&'a [u8]),
@@ -163,7 +163,7 @@ table!(
 pub(crate) const ALL_TABLES: [&TableSchema; 9] =
     [&JOURNAL, &CHUNKS, &BLOCKS, &FILES, &META, &AHEAD, &ACTORS, &DAMAGED, &COUNTERS];
 
-/// The sum that stands in a row: the first half of BLAKE3 over the table's name and the values.
+/// Computes a row's checksum: the first half of BLAKE3 over the table's name and the values.
 pub(crate) fn row_checksum(table: &TableSchema, values: &[ColumnValue<'_>]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(table.name.as_bytes());
@@ -211,7 +211,7 @@ impl PendingRecords {
         let [seq, _, prev, record, _] = row else { return };
         let (Some(seq), whole) = (seq.as_int(), is_row_intact(&JOURNAL, row)) else { return };
         if whole && prev.as_int() == Some(0) {
-            // Nothing was pending when it was written: what stands before it was brought back by a salvage.
+            // Nothing was pending when it was written: earlier records were restored by a salvage.
             *self = PendingRecords::default();
         }
         match record.as_blob().filter(|_| self.first_broken.is_none()) {
@@ -289,8 +289,8 @@ pub(crate) fn read_file(row: &[ColumnValue<'_>]) -> Option<FileRow> {
     })
 }
 
-/// Picks a document's chunks for reading, of all that it has in rising order: the newest intact snapshot, then what it
-/// does not cover. `covers` stands beside each chunk.
+/// Selects a document's chunks to read, from all in ascending order: the newest intact snapshot, then those that it
+/// doesn't contain. Each chunk comes with its `covers`.
 pub(crate) fn select_chunks(all: Vec<(super::DocumentChunk, i64)>) -> Vec<super::DocumentChunk> {
     let newest = all.iter().rposition(|(chunk, _)| chunk.snapshot && chunk.intact);
     let Some(newest) = newest else { return all.into_iter().map(|(chunk, _)| chunk).collect() };

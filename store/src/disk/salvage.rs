@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// The folder inside the workspace that keeps damaged files.
 pub const DAMAGED_FOLDER: &str = "damaged";
-/// Where the new database is made. Its name says what it is to whoever finds it after a crash.
+/// Name of the new database while it's built, which explains itself after a crash.
 const SALVAGE_DATABASE_FILE: &str = "tracebook.db.salvage";
 
-/// What came of one table.
+/// Result for one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableCount {
     /// Name of the table.
@@ -26,7 +26,7 @@ pub struct TableCount {
     pub kept: u64,
     /// Rows that are known to have been there and could not be read. Where the index is lost as well, more may be.
     pub lost: u64,
-    /// Rows of which it is not known whether they were removed long ago. They are among those set aside.
+    /// Rows that may have been deleted long ago. They're in quarantine.
     pub doubtful: u64,
 }
 
@@ -48,8 +48,8 @@ impl SalvageReport {
     }
 }
 
-/// Replaces the database in `dir` by a new one with all rows that can be read. `now` is milliseconds since 1970.
-/// Interrupted at any point, it can be done again. Nobody else may have the workspace open.
+/// Replaces the database in `dir` with a new one that contains all readable rows. `now` is milliseconds since 1970. It
+/// can be repeated after an interruption. No other process may have the workspace open.
 ///
 /// # Errors
 /// Any [`DiskError`]; the damaged files are in their place or in the folder `damaged` then.
@@ -136,7 +136,7 @@ fn copy_readable_rows(
         }
         tallies.push(tally);
     }
-    // Leaves that no tree leads to any more: their rows are as good as others if they are not merely left over.
+    // Leaf pages that no tree refers to: their rows are valid unless they're remnants.
     let free = pages.free_pages();
     let trusted = free.is_some() && pages.log_whole;
     let free = free.unwrap_or_default();
@@ -146,7 +146,7 @@ fn copy_readable_rows(
         }
         pages.read_leaf(number, &mut walk, &mut |record| {
             let Some((table, tally)) = find_table(&record, &mut tallies) else { return };
-            // A chunk that comes twice is no harm. Another row that was removed must not come back as if it were new.
+            // A duplicate chunk is harmless. Other deleted rows mustn't come back as new.
             let taken = if trusted || table.name == rows::CHUNKS.name {
                 tally.copy_row(&tx, table, &record)
             } else {
@@ -171,7 +171,7 @@ fn copy_readable_rows(
     Ok((counts, walk.unreadable))
 }
 
-/// What is known of a table's rows.
+/// Counts for a table's rows.
 #[derive(Default)]
 struct TableTally {
     kept: HashSet<i64>,

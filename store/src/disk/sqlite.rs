@@ -1,5 +1,5 @@
-//! The disk as a SQLite database in the workspace's folder: write-ahead log, synced at every commit. Decides nothing
-//! about what is written; never makes a database where one was before.
+//! The disk as a SQLite database in the workspace's folder, with a write-ahead log that's synced at every commit. It
+//! never replaces an existing database.
 
 use super::batch::{PendingCommit, removes_numbered_rows, upsert_row};
 use super::progress::{self, LOST_KEY, LogProgress, ProgressFile};
@@ -29,7 +29,7 @@ pub struct SqliteDisk {
     path: PathBuf,
     conn: Connection,
     blobs: BlobStore,
-    /// Device and inode of the database that is open: its name may come to belong to another file, or to none.
+    /// Device and inode of the open database, since its path may come to name another file, or none.
     identity: (u64, u64),
     counters: NumberCounters,
     /// The last pending journal record of each note that was written to.
@@ -104,8 +104,8 @@ pub(super) fn path_with_suffix(path: &Path, end: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Finds what SQLite does not mind: a database that is gone, empty or cut short. It would make a new one of the first
-/// two, and remove the log beside the second.
+/// Detects what SQLite ignores: a database that's missing, empty or truncated. SQLite would create a new one in the
+/// first two cases, and delete the log of the second.
 pub(super) fn check_not_truncated(dir: &Path) -> Result<(), DiskError> {
     use std::io::Read;
     let path = dir.join(DATABASE_FILE);
@@ -137,7 +137,7 @@ pub(super) fn check_not_truncated(dir: &Path) -> Result<(), DiskError> {
         1 => 65_536,
         size => size,
     };
-    // With a log, the missing pages may stand there.
+    // With a log, the missing pages may be in it.
     let log = std::fs::metadata(path_with_suffix(&path, "-wal")).map_or(0, |log| log.len());
     if log == 0 && size < pages * page {
         return damaged("its end is missing");
@@ -172,7 +172,7 @@ pub(super) fn check_format(conn: &Connection, path: &Path) -> Result<(), DiskErr
     }
 }
 
-/// Makes a database with no rows at `path`, where nothing is, and closes it. Its pages lie always in the same places:
+/// Creates an empty database at an unused `path` and closes it. Its pages are always in the same places:
 /// `salvage` relies on that where the schema is lost.
 pub(super) fn create_database(path: &Path) -> Result<(), DiskError> {
     let run = || {
@@ -275,7 +275,7 @@ impl SqliteDisk {
         &self.blobs
     }
 
-    /// Were the file moved away or replaced, SQLite would go on writing to it, and nobody would ever find that again.
+    /// If the file was moved away or replaced, SQLite would keep writing to it, and that data would be lost.
     fn check_same_file(&mut self) -> Result<(), DiskError> {
         if self.memory_copy_name.is_none() && file_identity(&self.path).ok() != Some(self.identity) {
             check_not_truncated(&self.dir)?;
@@ -284,7 +284,7 @@ impl SqliteDisk {
         Ok(())
     }
 
-    /// Changes rows in other ways than a commit does; the numbers are looked up anew.
+    /// Changes rows outside of commits; counters are read again.
     pub(super) fn alter_rows(
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
@@ -292,7 +292,7 @@ impl SqliteDisk {
         let run = || {
             let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
             change(&tx)?;
-            // A damaged counter is among what may have been taken out: what is known counts.
+            // A damaged counter may be among the removed rows: use the known values.
             let known = NumberCounters::read(&tx)?;
             let journal = known.journal.max(self.counters.journal);
             let counters = NumberCounters { journal, chunk: known.chunk.max(self.counters.chunk) };

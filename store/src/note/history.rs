@@ -1,5 +1,5 @@
-//! A note's past: its changes as moments in time, the text as it was at one of them, and which of them brought each
-//! stretch of a text. Nothing of it is kept; it is read off the document when somebody asks.
+//! A note's history: its changes in time, its text after any of them, and the change that added each passage. Computed
+//! from the document on demand, not stored.
 
 use super::{Block, NoteDoc, sort_blocks};
 use crate::error::StoreError;
@@ -17,7 +17,7 @@ pub struct NoteChange {
     pub time: i64,
     /// How many operations it holds: about one for each character that came or went.
     pub operations: u64,
-    /// What it was made for, such as `import`, if it says so.
+    /// Purpose of the change, such as `import`, if recorded.
     pub message: Option<String>,
     /// automerge hash of the change.
     pub hash: ChangeHash,
@@ -25,7 +25,7 @@ pub struct NoteChange {
     parents: Vec<u32>,
 }
 
-/// All changes of a note, each behind those that it stands on and otherwise by time.
+/// All changes of a note in causal order, otherwise by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotePast {
     /// The changes, oldest first.

@@ -4,7 +4,7 @@ use crate::id::DocId;
 use sha2::{Digest, Sha256};
 
 const BASE58_ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-/// What stands before a document's name in its address.
+/// Scheme of a document's address.
 const ADDRESS_SCHEME: &str = "automerge:";
 /// 20 bytes are at most this many digits.
 const MAX_ADDRESS_DIGITS: usize = 28;

@@ -1,14 +1,14 @@
-//! Blobs on their way between peers: bytes too large for a document, asked for by hash, in small pieces.
+//! Transfer of blobs between peers: bytes too large for a document, requested by hash, in small pieces.
 //!
-//! An extension of Tracebook's own, beside documents and never in front of them: a piece is sent only to whoever asked
-//! for it, few are asked for at a time (fewer on a slow line), and none is sent while others wait for the line. Only
-//! peers whose greeting says that they know it hear of it ([`super::Metadata::blobs`]).
+//! A Tracebook extension with lower priority than documents: a piece is sent only on request, few are requested at a
+//! time (fewer on a slow connection), and none is sent while other messages wait. Only peers that announce support get
+//! these messages ([`super::Metadata::blobs`]).
 //!
-//! What a caller does: it tells of connections, of what it wants ([`BlobTransfers::want`]) and has
-//! ([`BlobTransfers::hold`]), of what comes ([`BlobTransfers::receive`]) and of time ([`BlobTransfers::advance`]), and
-//! performs what [`BlobTransfers::take_commands`] gives. A blob goes along with a volume: whoever may read the volume
-//! may fetch it, whoever may write the volume may bring it. What has come is a blob only once its hash was checked;
-//! what was fetched before a cut is not fetched again.
+//! The caller reports connections, wanted blobs ([`BlobTransfers::want`]) and available ones ([`BlobTransfers::hold`]),
+//! messages ([`BlobTransfers::receive`]) and time ([`BlobTransfers::advance`]), and performs the commands of
+//! [`BlobTransfers::take_commands`]. A blob belongs to a volume: peers with read access may fetch it, peers with write
+//! access may send it. Received bytes become a blob only after their hash was checked; an interrupted transfer is
+//! resumed.
 
 mod codec;
 mod fetch;
@@ -20,7 +20,7 @@ use super::wire::PeerId;
 use crate::id::{BlobHash, DocId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What stands on these messages.
+/// Topic of these messages.
 pub const BLOBS_TOPIC: &str = "blobs";
 /// The version of this that is spoken.
 pub const BLOBS_VERSION: u64 = 1;
@@ -30,7 +30,8 @@ pub const PIECE_BYTES: u64 = 64 << 10;
 const ANSWER_TIMEOUT_MS: i64 = 60_000;
 /// What this machine's disk did not take is tried again after this time, in milliseconds.
 const BLOB_WRITE_RETRY_MS: i64 = 30_000;
-/// A piece that comes sooner than this lets more be asked for at once, one that comes later than the other fewer.
+/// A piece that arrives faster than this raises the number of parallel requests; one slower than the other limit lowers
+/// it.
 const FAST_PIECE_MS: i64 = 150;
 const SLOW_PIECE_MS: i64 = 600;
 
@@ -39,20 +40,20 @@ const SLOW_PIECE_MS: i64 = 600;
 pub struct VolumeBlob {
     /// The volume that the attachment belongs to.
     pub volume: DocId,
-    /// What it is called.
+    /// Hash of the blob.
     pub hash: BlobHash,
 }
 
 /// Limits that keep one peer from using up what all share.
 #[derive(Clone, Copy, Debug)]
 pub struct BlobLimits {
-    /// A blob has at most so many bytes.
+    /// Maximum size of a blob in bytes.
     pub max_blob_bytes: u64,
-    /// So many blobs are wanted, offered or waited for over one connection.
+    /// Maximum number of blobs wanted, offered or awaited over one connection.
     pub max_blobs: usize,
-    /// So many pieces may be asked for at once.
+    /// Maximum number of pieces requested at once.
     pub max_pieces: usize,
-    /// So many blobs are fetched over one connection at the same time.
+    /// Maximum number of blobs fetched over one connection at once.
     pub max_active: usize,
 }
 
@@ -65,13 +66,13 @@ impl Default for BlobLimits {
 /// How much of a blob is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlobExtent {
-    /// All of it, checked: so many bytes.
+    /// Complete and checked, with its size in bytes.
     Whole(u64),
-    /// So many bytes of its beginning, not checked.
+    /// The first bytes, this many, unchecked.
     Part(u64),
 }
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// It is what its name says, and durable.
@@ -107,8 +108,8 @@ pub enum BlobCommand {
         /// Where to start reading, in bytes.
         offset: u64,
     },
-    /// Put this behind what is there of it: the file ends here, whatever it held beyond. Call [`BlobTransfers::failed`]
-    /// where that fails. In order, and before a [`BlobCommand::Check`] that follows.
+    /// Append these bytes: the file ends after them, whatever followed before. Call [`BlobTransfers::failed`] if that
+    /// fails. In order, and before a following [`BlobCommand::Check`].
     Write {
         /// The attachment to write.
         item: VolumeBlob,
@@ -152,7 +153,7 @@ pub type PeerRights<'a> = &'a dyn Fn(LinkId, DocId) -> DocumentAccess;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TransferPhase {
-    /// Nobody has looked what of it is here.
+    /// The disk hasn't been checked for it.
     New,
     Looking,
     /// It is being fetched, or may be.
@@ -172,22 +173,22 @@ enum BlobOrigin {
 
 /// A blob that is wanted.
 struct WantedBlob {
-    /// How many bytes it has, as far as that is known: the first piece tells it.
+    /// Size in bytes, if known: the first piece gives it.
     size: Option<u64>,
     urgent: bool,
     phase: TransferPhase,
     /// Bytes that have come.
     received: u64,
-    /// Bytes that were asked for.
+    /// Number of requested bytes.
     requested: u64,
     source: Option<LinkId>,
     origin: BlobOrigin,
 }
 
-/// What is known about one connection.
+/// State of one connection.
 struct BlobPeer {
     peer: PeerId,
-    /// Whether it keeps what it is brought: then it is offered what is here.
+    /// Whether the peer stores blobs; then ours are offered to it.
     keeper: bool,
     /// It broke the rules: nothing more is taken from it or said to it.
     is_banned: bool,
@@ -195,16 +196,16 @@ struct BlobPeer {
     to_request: BTreeSet<(bool, VolumeBlob)>,
     /// What it said that it does not have.
     lacks: BTreeSet<VolumeBlob>,
-    /// What it offered; asked for by those that keep.
+    /// Blobs that it offered, requested by peers that store blobs.
     offers: BTreeSet<VolumeBlob>,
-    /// What is fetched from it, and the pieces that were asked for, with when.
+    /// Blobs being fetched from it, and requested pieces with their times.
     active: BTreeSet<VolumeBlob>,
     in_flight: BTreeMap<(VolumeBlob, u64), i64>,
     window: usize,
-    /// What it has asked for, in order; whether a piece is being read for it.
+    /// Its requests in order, and whether a piece is being read for it.
     requests: VecDeque<(VolumeBlob, u64)>,
     is_reading: bool,
-    /// What it asked for and was not here.
+    /// Its requests for blobs that aren't here.
     unmet_requests: BTreeSet<VolumeBlob>,
     /// What is to be offered to it, what was and is not answered, and how many it has refused.
     to_offer: BTreeSet<VolumeBlob>,
@@ -218,13 +219,13 @@ struct BlobPeer {
 
 /// All blobs over all connections; see the head of this file.
 pub struct BlobTransfers {
-    /// Whether this side keeps what others bring, and knows only by looking what it has.
+    /// Whether this side stores all blobs it gets, and must check the disk to know what it has.
     is_keeper: bool,
     limits: BlobLimits,
     links: BTreeMap<LinkId, BlobPeer>,
     wanted: BTreeMap<VolumeBlob, WantedBlob>,
     held: BTreeMap<VolumeBlob, u64>,
-    /// Offers that wait until somebody has looked.
+    /// Offers that wait for a check of the disk.
     offers: BTreeMap<VolumeBlob, BTreeMap<LinkId, u64>>,
     /// What the disk did not take, and when it is tried again.
     paused: BTreeMap<VolumeBlob, i64>,
@@ -260,12 +261,12 @@ impl BlobTransfers {
         }
     }
 
-    /// What is to be done, in this order.
+    /// Returns the commands to perform, in this order.
     pub fn take_commands(&mut self) -> Vec<BlobCommand> {
         self.commands.drain(..).collect()
     }
 
-    /// A peer is here that knows this. `keeper`: it keeps what it is brought.
+    /// Adds a peer that supports blobs. `keeper`: it stores what it gets.
     pub fn connect(&mut self, link: LinkId, peer: PeerId, keeper: bool, may: PeerRights<'_>) {
         let shared = |item: &&VolumeBlob| may(link, item.volume) != DocumentAccess::None;
         let offer = if keeper { self.held.keys().filter(shared).copied().collect() } else { BTreeSet::new() };
@@ -309,14 +310,14 @@ impl BlobTransfers {
         }
     }
 
-    /// So many bytes a peer may still bring.
+    /// Sets how many bytes a peer may still send.
     pub fn set_quota(&mut self, link: LinkId, bytes: u64) {
         if let Some(side) = self.links.get_mut(&link) {
             side.quota_bytes = bytes;
         }
     }
 
-    /// What is here, and what is wanted.
+    /// Returns the blobs that are here, and those that are wanted.
     pub fn held_and_wanted(&self) -> (impl Iterator<Item = &VolumeBlob>, impl Iterator<Item = &VolumeBlob>) {
         (self.held.keys(), self.wanted.keys())
     }
@@ -326,7 +327,7 @@ impl BlobTransfers {
         self.links.keys().copied().collect()
     }
 
-    /// Whether anything is under way, so that time matters.
+    /// Whether transfers are active, so that time matters.
     pub fn is_busy(&self) -> bool {
         let busy =
             |side: &BlobPeer| !side.in_flight.is_empty() || !side.requests.is_empty() || !side.to_offer.is_empty();

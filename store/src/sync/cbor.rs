@@ -1,6 +1,6 @@
 //! As much of CBOR (RFC 8949) as the messages need: definite lengths, everything checked before it is believed.
 
-/// Why bytes are no such message.
+/// Why bytes aren't a valid message.
 pub(super) type CborError = &'static str;
 
 /// Nested deeper, a value that is skipped is refused.

@@ -1,5 +1,5 @@
-//! How large automerge's chunks become when they are unpacked, found out before automerge unpacks them: a few bytes of
-//! deflate can stand for gigabytes, and a run of a few bytes for billions of operations.
+//! Computes how large automerge's chunks become before automerge unpacks them: a few bytes of deflate can expand to
+//! gigabytes, and a few bytes of run-length encoding to billions of operations.
 
 use automerge::ChangeHash;
 use flate2::bufread::DeflateDecoder;
@@ -9,9 +9,9 @@ use std::io::Read;
 /// One message may unpack to this many bytes.
 pub(super) const MAX_INFLATED_BYTES: u64 = 256 << 20;
 
-/// An operation counts as much as so many bytes: those of the largest note (16 MiB, a letter each) fit, and some more.
-/// Each costs automerge about a microsecond and a hundred bytes of memory, however few bytes say it: a message of 10 kB
-/// with ten million letters holds a hub up for ten seconds.
+/// An operation counts as this many bytes: the largest note (16 MiB, one operation per character) fits, with a margin.
+/// Each operation costs automerge about a microsecond and a hundred bytes of memory, however compactly it's encoded: a
+/// message of 10 kB with ten million characters would block a hub for ten seconds.
 const BYTES_PER_OPERATION: u64 = 12;
 
 const CHUNK_MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
@@ -91,7 +91,7 @@ fn inflate_bounded(packed: &[u8], left: &mut u64) -> Result<Vec<u8>, &'static st
     Ok(content)
 }
 
-/// A change: what it stands on, who made it when, then what columns there are, then the columns.
+/// A change: dependencies, author, time, list of columns, columns.
 fn check_change(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
     let (parents, rest) = read_leb128(content)?;
     let mut rest = skip_bytes(rest, parents.checked_mul(32).ok_or("a chunk ends early")?)?;
@@ -140,7 +140,7 @@ fn read_columns(bytes: &[u8]) -> Result<(ChunkColumns, &[u8]), &'static str> {
 fn count_rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
     let kind = specification & 0b111;
     let mut rows = 0_u64;
-    // Bytes of values, of which the lengths stand in another column.
+    // Bytes of values whose lengths are in another column.
     if kind == 7 {
         return Ok(0);
     }
@@ -158,13 +158,13 @@ fn count_rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str
             if kind == 5 { skip_bytes(rest, length) } else { Ok(rest) }
         };
         column = match (count, sign) {
-            // So many times nothing.
+            // A run of nulls.
             (0, _) => {
                 let (count, rest) = read_leb128(rest)?;
                 rows = rows.saturating_add(count);
                 rest
             }
-            // So many values, one behind the other: none of them without a byte.
+            // A run of literals, each at least one byte.
             (count, true) => {
                 let bits = u32::try_from(width * 7).unwrap_or(64);
                 let literal = if bits >= 64 { count.wrapping_neg() } else { (1_u64 << bits) - count };
@@ -175,7 +175,7 @@ fn count_rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str
                 rows = rows.saturating_add(literal);
                 rest
             }
-            // So many times the same.
+            // A run of one value.
             (count, false) => {
                 rows = rows.saturating_add(count);
                 value(rest)?
@@ -310,7 +310,7 @@ mod tests {
         assert!(limit(&typed(24 << 20), MAX_INFLATED_BYTES).is_err());
     }
 
-    /// A change of few bytes that says of itself that it types so many letters.
+    /// A change of few bytes that claims to insert this many characters.
     fn typed(letters: u32) -> Vec<u8> {
         let leb = |mut number: u32| {
             let mut bytes = Vec::new();

@@ -1,14 +1,14 @@
 //! All connections of one program over its documents, as one state machine.
 //!
-//! What a caller does: it tells of connections ([`SyncPeers::connect`], [`SyncPeers::receive`],
-//! [`SyncPeers::disconnect`]), of its own changes **once they are on disk** ([`SyncPeers::changed`]), and after each
-//! call performs what [`SyncPeers::take_outputs`] gives: [`PeersOutput::Load`] is answered by [`SyncPeers::loaded`],
-//! [`PeersOutput::Store`] by [`SyncPeers::stored`] or [`SyncPeers::refused`]. A program that dials says which documents
-//! it wants ([`SyncPeers::follow`]); one that listens need not. Of a document that was made just now
-//! ([`SyncPeers::initial_push`]) another Tracebook is sent all at once instead of being asked what it has.
+//! The caller reports connections ([`SyncPeers::connect`], [`SyncPeers::receive`], [`SyncPeers::disconnect`]) and its
+//! own changes **once they are on disk** ([`SyncPeers::changed`]), and after each call performs the outputs of
+//! [`SyncPeers::take_outputs`]: [`PeersOutput::Load`] is answered by [`SyncPeers::loaded`], [`PeersOutput::Store`] by
+//! [`SyncPeers::stored`] or [`SyncPeers::refused`]. A program that dials names the documents it wants
+//! ([`SyncPeers::follow`]); one that listens needn't. A newly created document ([`SyncPeers::initial_push`]) is sent to
+//! another Tracebook at once instead of comparing first.
 //!
-//! Nothing is sent before it is durable: while changes of a peer are on their way to the disk, nothing is said about
-//! their document to anybody, and further messages about it wait. So they come to the disk as one batch, too.
+//! Nothing is sent before it's durable: while a peer's changes are being written to disk, nothing is sent about their
+//! document, and further messages about it wait. So they're also written as one batch.
 //!
 //! A peer that breaks the protocol, or whose bytes make automerge fail, loses its connection and nothing else.
 
@@ -74,7 +74,7 @@ pub enum PeersOutput {
         link: LinkId,
         /// The peer's id, as it gave it.
         peer: PeerId,
-        /// What it says of itself.
+        /// Metadata that the peer announced.
         metadata: PeerMetadata,
     },
     /// Read the document from the disk and call [`SyncPeers::loaded`].
@@ -88,12 +88,12 @@ pub enum PeersOutput {
         doc: DocId,
         /// Ticket to confirm the write with.
         ticket: DiskTicket,
-        /// From whom, of several the last.
+        /// The connection that the changes came from; if there are several, the last one.
         link: LinkId,
         /// A chunk of changes (or a whole document) as automerge reads it.
         parcel: ChangeParcel,
     },
-    /// Somebody said something about a document.
+    /// A peer sent an ephemeral message about a document.
     Ephemeral {
         /// The connection that it came over.
         link: LinkId,
@@ -110,7 +110,7 @@ pub enum PeersOutput {
         link: LinkId,
         /// The document that it lacks.
         doc: DocId,
-        /// Whether we have it.
+        /// Whether we have the document.
         ours: bool,
     },
     /// Whether both have the same of a document has changed; see [`SyncPeers::is_in_sync`].
@@ -131,8 +131,7 @@ pub enum PeersOutput {
         /// Why, for the log.
         why: String,
     },
-    /// A Tracebook peer compares what it has of a volume with what we have: call [`SyncPeers::scoped`] with the
-    /// volume's documents.
+    /// A Tracebook peer wants to compare a volume: call [`SyncPeers::scoped`] with the volume's documents.
     NeedVolumeDocs {
         /// The peer to compare with.
         link: LinkId,
@@ -150,7 +149,7 @@ pub enum PeersOutput {
     Extension {
         /// The connection that it came from.
         link: LinkId,
-        /// What it is about.
+        /// Topic of the message.
         topic: String,
         /// The content, which this crate doesn't read.
         data: Vec<u8>,
@@ -175,7 +174,7 @@ pub struct SyncLimits {
     pub max_documents: usize,
     /// Bytes that may wait, of one connection, for documents to be read and written.
     pub max_waiting_bytes: usize,
-    /// Documents kept in memory that nothing is under way for.
+    /// Maximum number of idle documents kept in memory.
     pub max_resting_documents: usize,
 }
 
@@ -185,10 +184,10 @@ impl Default for SyncLimits {
     }
 }
 
-/// What is known between us and one peer about one document.
+/// Sync state of one document with one peer.
 struct DocumentSyncState {
     state: sync::State,
-    /// Whether the peer asked for the document and was not answered yet.
+    /// Whether the peer requested the document and wasn't answered yet.
     peer_requested: bool,
     /// Whether we want it and have asked.
     requested: bool,
@@ -201,9 +200,9 @@ struct DocumentSyncState {
 }
 
 impl DocumentSyncState {
-    /// Takes a message in which a peer only says that it has the same as we have, if nothing follows from it: as
-    /// automerge does, without the document. Of very many new documents that is the last that is said of each, when it
-    /// has long been let go here.
+    /// Handles a message in which a peer only confirms that it has the same changes, if nothing follows from it: like
+    /// automerge, but without loading the document. With very many new documents, that's the last message about each,
+    /// long after it was evicted here.
     fn absorb_acknowledgement(&mut self, message: &sync::Message) -> bool {
         let state = &mut self.state;
         let plain = message.flags.is_none_or(|flags| {
@@ -231,7 +230,7 @@ fn new_sync_state(read_only: bool) -> sync::State {
     if read_only { sync::State::new_read_only() } else { sync::State::new() }
 }
 
-/// What is known about one connection.
+/// State of one connection.
 struct SyncPeer {
     /// Whether we are the one who connected.
     dialed: bool,
@@ -261,7 +260,7 @@ pub struct SyncPeers {
     touch_counter: u64,
     heard_messages: HeardMessages,
     prints: HeadsHashes,
-    /// When so many documents are in memory, some are let go.
+    /// Number of documents in memory above which some are evicted.
     evict_at: usize,
     outputs: VecDeque<PeersOutput>,
 }
@@ -297,7 +296,7 @@ impl SyncPeers {
         }
     }
 
-    /// What is to be done, in this order. To be called after every other call.
+    /// Returns the outputs to perform, in this order. Call it after every other call.
     pub fn take_outputs(&mut self) -> Vec<PeersOutput> {
         self.evict_idle_documents();
         self.outputs.drain(..).collect()
@@ -331,7 +330,7 @@ impl SyncPeers {
         }
     }
 
-    /// Gives a peer other rights. Documents that it may not see any more are not spoken of any more.
+    /// Changes a peer's rights. Documents that it may no longer see aren't synced with it any longer.
     pub fn set_share(&mut self, link: LinkId, share: SharePolicy) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         peer.share = share;
@@ -351,7 +350,7 @@ impl SyncPeers {
         }
     }
 
-    /// Syncs a document with a peer, beginning now: ours is offered, and what we lack is asked for.
+    /// Starts to sync a document with a peer: ours is offered, and missing changes are requested.
     pub fn follow(&mut self, link: LinkId, doc: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         if peer.id.is_none() {
@@ -400,7 +399,7 @@ impl SyncPeers {
                     between.absent = true;
                     between.lacks.note_unavailable(between.requested);
                     if between.state.their_heads.is_some() {
-                        // It had it, and does not want to speak of it any more. Should it begin anew it is answered.
+                        // The peer had the document and stops syncing it. If it starts again, it's answered.
                         between.state = new_sync_state(between.state.read_only);
                     }
                     let ours = !between.requested;
@@ -417,7 +416,7 @@ impl SyncPeers {
                 self.outputs.push_back(PeersOutput::Extension { link, topic, data })
             }
             WireMessage::Leave { .. } => self.close_link(link, "it left"),
-            // answered by nobody: an offer, not a duty
+            // these are offers and need no answer
             WireMessage::Subscription { .. } | WireMessage::RemoteHeads { .. } => {}
             WireMessage::Join { .. }
             | WireMessage::Peer { .. }
@@ -476,7 +475,7 @@ impl SyncPeers {
         self.process_queue(doc);
     }
 
-    /// Has what is known between us and a peer about a document. Whether there is room for it.
+    /// Ensures that there's a sync state for a peer and a document. Returns whether there's room for it.
     fn ensure_sync_state(&mut self, link: LinkId, doc: DocId) -> bool {
         let limit = self.limits.max_documents;
         let Some(peer) = self.links.get_mut(&link) else { return false };
@@ -487,7 +486,7 @@ impl SyncPeers {
             self.fail_link(link, "it is about too many documents");
             return false;
         }
-        // What was compared may not be shared any more by the time that it is followed.
+        // A compared document may no longer be shared when it's followed.
         let access = (peer.share)(doc);
         if access == DocumentAccess::None {
             return false;
@@ -524,14 +523,14 @@ impl SyncPeers {
         let them = between.state.their_heads.clone();
         let offers = !empty && peer.metadata.tracebook.is_some() && between.prepare_full_send();
         if empty && between.peer_requested && them.as_ref().is_none_or(Vec::is_empty) {
-            // Neither has it. What we may still want ourselves was asked for before.
+            // Neither side has it. If we want it, it was requested before.
             between.peer_requested = false;
             self.send_unavailable(link, doc);
             self.outputs.push_back(PeersOutput::Absent { link, doc, ours: false });
             return;
         }
         let mut made = Vec::new();
-        // automerge's way to begin anew says at first that nothing is there; what is there must follow (R: samod-core).
+        // automerge restarts by announcing an empty document first; the actual state must follow (R: samod-core).
         for _ in 0..3 {
             let message = match document.next_message(&mut between.state) {
                 Ok(Some(message)) => message,
@@ -609,7 +608,7 @@ impl SyncPeers {
         self.outputs.push_back(PeersOutput::Send { link, bytes: wire::encode(message) });
     }
 
-    /// Ends a connection whose peer broke the protocol, and tells it so.
+    /// Closes a connection whose peer violated the protocol, and tells it why.
     fn fail_link(&mut self, link: LinkId, why: &str) {
         if self.links.contains_key(&link) {
             self.send(link, &WireMessage::Error { message: why.chars().take(500).collect() });

@@ -1,6 +1,6 @@
-//! Who is at a document, where their carets stand, which cells they run: said as ephemeral messages in the form of
-//! automerge-repo's `DocumentPresence`, so that its clients see us and we see them. Kept by nobody; who falls silent is
-//! gone.
+//! Presence: who is at a document, where their carets are, which cells they run. Sent as ephemeral messages in the
+//! format of automerge-repo's `DocumentPresence`, so that its clients see us and we see them. Not stored; silent peers
+//! expire.
 //!
 //! Nothing here reads a clock: all times are milliseconds of one that only goes forward.
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// What has changed is said this many milliseconds after the last word at the earliest.
 pub const MIN_PRESENCE_INTERVAL_MS: u64 = 200;
-/// Who looks at a note says so again after this time …
+/// How often presence at a note is repeated …
 const HEARTBEAT_INTERVAL_MS: u64 = 3_000;
 /// … and is gone after so long a silence.
 const SILENCE_TIMEOUT_MS: u64 = 8_000;
@@ -32,16 +32,16 @@ const MAX_PRESENCE_BYTES: usize = 16 << 10;
 /// The field by which automerge-repo knows such messages.
 const PRESENCE_FIELD: &str = "__presence";
 
-/// A caret, with the other end of what is selected at it.
+/// A caret, with the other end of its selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaretMark {
-    /// In which block it stands, and how many bytes from its beginning.
+    /// Its block, and the offset in the block in bytes.
     pub at: (BlockId, usize),
     /// The same for the other end; equal where nothing is selected.
     pub anchor: (BlockId, usize),
 }
 
-/// Somebody at a document.
+/// A person at a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PresentPerson {
     /// How the device is called.
@@ -114,7 +114,7 @@ impl DocumentPresence {
         self.own.values_mut().for_each(|own| own.changed = true);
     }
 
-    /// When something is to be done next: to be said, or somebody to be forgotten.
+    /// Returns when to act next: to send, or to expire somebody.
     pub fn next_due(&self) -> Option<u64> {
         let own = self.own.values().map(|own| match (own.last_sent, own.changed) {
             (None, _) => 0,
@@ -124,7 +124,7 @@ impl DocumentPresence {
         own.chain(self.next_expiry()).chain((!self.gone.is_empty()).then_some(0)).min()
     }
 
-    /// When somebody is to be forgotten next.
+    /// Returns when the next person expires.
     pub fn next_expiry(&self) -> Option<u64> {
         let others = self.others.values().flat_map(BTreeMap::values);
         others
@@ -165,8 +165,8 @@ impl DocumentPresence {
         own.into_iter().filter(|(_, own)| own.last_sent.is_some()).map(|(doc, _)| (doc, encode_goodbye())).collect()
     }
 
-    /// Somebody said something about a document. Whether that changes who is there, or where. What cannot be read, or
-    /// is of another kind, changes nothing.
+    /// Handles an ephemeral message about a document. Returns whether it changes who is there, or where. Unreadable
+    /// messages and other kinds change nothing.
     pub fn receive(&mut self, now: u64, doc: DocId, from: &PeerId, data: &[u8]) -> bool {
         let Ok(Some(said)) = decode_message(data) else { return false };
         let slow = self.own.get(&doc).is_some_and(|own| own.slow);
@@ -206,7 +206,7 @@ impl DocumentPresence {
         }
     }
 
-    /// Forgets who has been silent for too long. Gives the documents where somebody is gone.
+    /// Expires people who were silent for too long. Returns the affected documents.
     pub fn expire_silent(&mut self, now: u64) -> Vec<DocId> {
         let mut changed = Vec::new();
         self.others.retain(|doc, here| {
@@ -305,14 +305,14 @@ fn read_message(reader: &mut CborReader<'_>) -> Result<Option<PresenceChange>, C
     }
     Ok(match kind.as_str() {
         "snapshot" => state.map(PresenceChange::State),
-        // A change of one field, by a client that is not ours: it is there, at least.
+        // An update of one field by another client: it's present, at least.
         "heartbeat" | "update" => Some(PresenceChange::Beat),
         "goodbye" => Some(PresenceChange::Goodbye),
         _ => None,
     })
 }
 
-/// Fields of other programs are passed over, also where they are called as ours are and hold something else.
+/// Fields of other programs are skipped, even if they have our names and other types.
 fn read_state(reader: &mut CborReader<'_>) -> Result<PresentPerson, CborError> {
     let mut state = PresentPerson::default();
     for _ in 0..reader.read_map(256)? {

@@ -66,7 +66,7 @@ struct SimulatedDevice {
     compares: bool,
 }
 
-/// Messages under way between two devices.
+/// Messages in transit between two devices.
 struct SimulatedWire {
     ends: (usize, usize),
     links: (LinkId, LinkId),
@@ -83,7 +83,7 @@ struct SimulatedWorld {
     /// Edits that were lost with a disk that was restored from a backup, on purpose.
     restored: bool,
     durable: BTreeSet<u64>,
-    /// Documents of which two agreed without speaking about them.
+    /// Number of documents that two devices agreed on without syncing them.
     agreed: usize,
     /// Devices that will offer all documents over a connection, once they have been greeted.
     offering: Vec<(usize, LinkId)>,
@@ -327,7 +327,7 @@ impl SimulatedWorld {
             49 if self.chance.below(4) == 0 && self.actors < 250 => {
                 self.crash(at);
                 let device = &mut self.devices[at];
-                // What is kept of heads is in the backup too, as old as it.
+                // The backup's record of heads is as old as the backup.
                 (device.disk, device.prints) = (device.backup.clone(), BTreeMap::new());
                 device.peers = peers(&device.name, device.compares, &device.disk, &device.prints);
                 self.restored = true;
@@ -341,7 +341,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// All connect to the first device, and all that is under way comes to its end.
+    /// Connects all devices to the first one, and delivers all messages.
     fn heal(&mut self, seed: u64) {
         for at in 1..self.devices.len() {
             self.connect(at, 0);

@@ -1,7 +1,7 @@
 //! The messages of automerge-repo's network protocol, version 1, as CBOR, one in each WebSocket message.
 //!
-//! Beside automerge-repo's there is one of ours, [`WireMessage::Extension`], that only goes to a peer whose metadata
-//! says that it knows it. What comes in is untrusted: every length is checked before it is believed.
+//! Besides automerge-repo's messages there's [`WireMessage::Extension`], which is only sent to peers whose metadata
+//! announces it. Input is untrusted: every length is checked before it's used.
 
 use super::address;
 use super::cbor::{CborError, CborReader, CborWriter};
@@ -38,7 +38,7 @@ pub struct PeerMetadata {
     pub storage: Option<String>,
     /// Whether it keeps nothing when it goes.
     pub ephemeral: bool,
-    /// Which version of [`WireMessage::Extension`] it knows; `None` for those that are no Tracebook.
+    /// Supported version of [`WireMessage::Extension`]; `None` for other programs.
     pub tracebook: Option<u64>,
     /// Which version of [`super::blobs`] it knows; `None`: it exchanges no blobs.
     pub blobs: Option<u64>,
@@ -53,7 +53,7 @@ pub enum WireMessage {
         sender: PeerId,
         /// The versions of the protocol that it speaks.
         versions: Vec<String>,
-        /// What it says of itself.
+        /// Metadata of the sender.
         metadata: PeerMetadata,
     },
     /// The answer to it.
@@ -64,7 +64,7 @@ pub enum WireMessage {
         target: PeerId,
         /// The version that is spoken from now on.
         version: String,
-        /// What it says of itself.
+        /// Metadata of the sender.
         metadata: PeerMetadata,
     },
     /// The sender is about to go.
@@ -78,7 +78,7 @@ pub enum WireMessage {
         sender: PeerId,
         /// Peer id of the receiver.
         target: PeerId,
-        /// The document that's asked for.
+        /// The requested document.
         doc: DocId,
         /// automerge's encoded sync message.
         data: Vec<u8>,
@@ -103,7 +103,7 @@ pub enum WireMessage {
         /// The document that the sender doesn't have.
         doc: DocId,
     },
-    /// Said to all who look at a document, and kept by nobody.
+    /// An ephemeral message to everyone at a document; not stored.
     Ephemeral {
         /// Who said it first; not always who passed it on.
         sender: PeerId,
@@ -151,7 +151,7 @@ pub enum WireMessage {
         sender: PeerId,
         /// Peer id of the receiver.
         target: PeerId,
-        /// What it is about; see [`super::peers`].
+        /// Topic of the message; see [`super::peers`].
         topic: String,
         /// The content, read by the extension only.
         data: Vec<u8>,
@@ -163,7 +163,7 @@ pub enum WireMessage {
     },
 }
 
-/// Why bytes are no message.
+/// Why bytes aren't a valid message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// More than [`MAX_MESSAGE_BYTES`] bytes.

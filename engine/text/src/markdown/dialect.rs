@@ -19,7 +19,7 @@ pub enum DialectToken<'a> {
     Anchor(&'a str),
     /// The box of a task in a state of its own: neither open nor done.
     State(char),
-    /// A quote that is a callout: stands for its start. The paragraph that follows is its title, which may be empty.
+    /// A callout, at the start of its quote. The next paragraph is its title, which may be empty.
     Callout(CalloutHead<'a>),
 }
 
@@ -34,7 +34,7 @@ pub struct CalloutHead<'a> {
     pub folded: Option<bool>,
 }
 
-/// The kinds of callouts; other words stand for one of them.
+/// Kinds of callouts; other names are aliases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum CalloutKind {
@@ -54,7 +54,7 @@ pub enum CalloutKind {
 }
 
 impl CalloutKind {
-    /// The kind that a word stands for; a word that nobody knows is a note.
+    /// Returns the kind of a name; unknown names are notes.
     pub fn of(word: &str) -> CalloutKind {
         match word.to_ascii_lowercase().as_str() {
             "abstract" | "summary" | "tldr" => CalloutKind::Abstract,
@@ -110,7 +110,7 @@ pub fn split_wiki_target(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A link without brackets is no longer than this.
+/// Maximum length of a link without brackets.
 const MAX_BARE_LINK_BYTES: usize = 8_192;
 
 /// The options under which notes are read: those of the cut, and what shows inside a line.
@@ -125,7 +125,7 @@ pub fn tokenize(text: &str, options: Options) -> Vec<(DialectToken<'_>, Range<us
     tokenize_events(text, marks, &found)
 }
 
-/// What Markdown makes of a text; what it does not read is one paragraph of words.
+/// Parses a text as Markdown; text that can't be parsed becomes one plain paragraph.
 fn parse_events(text: &str, options: Options) -> Vec<(Event<'_>, Range<usize>)> {
     let plain = |_| {
         let all = 0..text.len();
@@ -135,7 +135,7 @@ fn parse_events(text: &str, options: Options) -> Vec<(Event<'_>, Range<usize>)> 
     parse(text, options, |parser| parser.into_offset_iter().collect()).unwrap_or_else(plain)
 }
 
-/// The same for a part of a note of which it is known what lies in comments: these ranges.
+/// Tokenizes a part of a note whose comments are in these ranges.
 pub fn tokenize_without<'a>(
     text: &'a str,
     options: Options,
@@ -167,7 +167,7 @@ pub fn plain_text(line: &str) -> String {
             | DialectToken::Callout(_) => {}
         }
     }
-    // What is nothing but marks is shown as it stands there.
+    // Text that consists only of markup is shown as is.
     if out.trim().is_empty() { line.trim().to_owned() } else { out.trim().to_owned() }
 }
 
@@ -213,7 +213,7 @@ fn percent_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> 
             opaque.push(range);
         }
     }
-    // They stand in order, and none inside another.
+    // They're in order and don't overlap.
     let is_opaque = |at: &usize| {
         let before = opaque.partition_point(|range| range.start <= *at);
         before.checked_sub(1).is_some_and(|index| opaque[index].contains(at))
@@ -221,7 +221,7 @@ fn percent_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> 
     text.match_indices("%%").map(|(at, _)| at).filter(|at| !is_opaque(at)).collect()
 }
 
-/// Leaves out what lies in the hidden ranges.
+/// Drops the hidden ranges.
 fn without_hidden<'a>(
     text: &'a str,
     marks: Vec<(Event<'a>, Range<usize>)>,
@@ -232,7 +232,7 @@ fn without_hidden<'a>(
     }
     let mut hidden = hidden.to_vec();
     hidden.sort_by_key(|range| range.start);
-    // Those that a range may touch, of those that stand in order.
+    // The ones in the ordered list that a range may overlap.
     let near = |range: &Range<usize>| {
         let from = hidden.partition_point(|hidden| hidden.end < range.start);
         let to = hidden.partition_point(|hidden| hidden.start <= range.end);
@@ -272,8 +272,8 @@ fn without_hidden<'a>(
     kept
 }
 
-/// Joins neighbouring text that stands in the source as it is read; a dollar sign that only looked like a formula is
-/// text again.
+/// Joins adjacent text that's in the source as parsed; a dollar sign that only looked like a formula becomes text
+/// again.
 fn join_text_events<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) -> Vec<(Event<'a>, Range<usize>)> {
     let mut out: Vec<(Event<'a>, Range<usize>)> = Vec::with_capacity(marks.len());
     for (event, range) in marks {
@@ -299,7 +299,8 @@ fn join_text_events<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) ->
     out
 }
 
-/// The places of `==` that begin (`true`) or end a highlight, in order. Both ends lie in the same running text.
+/// Returns the positions of `==` that start (`true`) or end a highlight, in order. Both ends are in the same inline
+/// text.
 fn highlight_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<(usize, bool)> {
     if !text.contains("==") {
         return Vec::new();
@@ -346,7 +347,7 @@ fn highlight_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<(usiz
 struct DialectReader<'a> {
     text: &'a str,
     out: Vec<(DialectToken<'a>, Range<usize>)>,
-    /// How many links are open: inside one there are no tags.
+    /// Number of open links: there are no tags inside one.
     links: usize,
     /// Callouts whose title is being read: where its line ends, and how many elements are open inside it.
     titles: VecDeque<CalloutHeading>,
@@ -423,7 +424,7 @@ impl<'a> DialectReader<'a> {
         }
     }
 
-    /// Running text that stands in the source as it is read.
+    /// Inline text that's in the source as parsed.
     fn read_running_text(&mut self, range: Range<usize>, next: Option<&Event<'_>>, lit: &[(usize, bool)]) {
         let mut end = range.end;
         let anchor = block_anchor(self.text, range.clone(), next);
@@ -489,7 +490,7 @@ fn task_state(words: &str) -> Option<(char, usize)> {
     rest[1..].starts_with("] ").then_some((state, 4))
 }
 
-/// A link that stands there without brackets, as GitHub reads it: its length and where it leads.
+/// Parses a link without brackets as GitHub does: its length and target.
 fn bare_link_at(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
     let first = text.as_bytes()[at].to_ascii_lowercase();
     let before = text[..at].chars().next_back();
@@ -557,7 +558,7 @@ fn trimmed_link_length(link: &str) -> usize {
     }
 }
 
-/// How long the tag is whose `#` stands there, in bytes behind the `#`.
+/// Returns the length of the tag whose `#` is at `at`, in bytes after the `#`.
 pub fn tag_length(text: &str, at: usize) -> Option<usize> {
     let before = text[..at].chars().next_back();
     if before.is_some_and(|before| !before.is_whitespace() && !matches!(before, '(' | '[' | '{' | ',' | ';' | '"')) {
@@ -591,8 +592,8 @@ fn block_anchor(text: &str, range: Range<usize>, next: Option<&Event<'_>>) -> Op
     (spaced && good).then(|| range.start + mark + 1..range.start + words.len())
 }
 
-/// The head of a callout whose first line begins there: what it is, where the words of its title begin, and where
-/// its line ends.
+/// Parses the head of a callout whose first line starts at `at`: its kind, where its title starts, and where its line
+/// ends.
 pub fn parse_callout(text: &str, at: usize) -> Option<(CalloutHead<'_>, usize, usize)> {
     let line = text[at..].lines().next().unwrap_or("");
     let rest = line.strip_prefix("[!")?;

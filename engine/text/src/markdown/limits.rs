@@ -7,21 +7,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Quotes and lists nest at most so deep. Each line of a note costs as many steps as there are of them around it.
 const MAX_CONTAINER_DEPTH: usize = 100;
 
-/// Parses a text and has `read` take what it holds.
+/// Parses a text within the limits and calls `read` with the events.
 ///
 /// # Errors
 /// A clause that says why it is shown as plain text.
 pub fn parse<'a, R>(text: &'a str, options: Options, read: impl FnOnce(Parser<'a>) -> R) -> Result<R, String> {
     let has_front = options.contains(Options::ENABLE_YAML_STYLE_METADATA_BLOCKS);
-    // What is read as YAML has limits of its own.
+    // YAML has its own limits.
     let front = crate::outline::front_matter_range(text).filter(|_| has_front);
     check_from(text, front.map_or(0, |front| front.end))?;
     catch_unwind(AssertUnwindSafe(|| read(Parser::new_ext(text, options))))
         .map_err(|_| "the Markdown reader fails on it".to_owned())
 }
 
-/// Whether a text keeps to the limits. It looks at nothing but the marks at the beginnings of lines, and never counts
-/// fewer levels than there are: marks in code count, too.
+/// Whether a text is within the limits. Only marks at the starts of lines are checked, and levels are never
+/// undercounted: marks in code count, too.
 ///
 /// # Errors
 /// As [`parse`].
@@ -91,7 +91,7 @@ mod tests {
             check(&list(MAX_CONTAINER_DEPTH + 1)),
             Err("its quotes and lists nest more than 100 levels deep, line 101".to_owned())
         );
-        // The same column again is no level more.
+        // The same column isn't a further level.
         assert!(check(&"- a\n  - b\n".repeat(10_000)).is_ok());
         assert!(check(&"> a\n".repeat(10_000)).is_ok());
         for rule in ["- - - -", "* * *", "---", "-a", "1.a", "1234567890. a", "[^a]"] {

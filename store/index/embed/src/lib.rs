@@ -20,7 +20,7 @@ pub trait SentenceEmbedder: Send + Sync {
     /// A sentence: the model failed.
     fn embed(&self, text: &str) -> Result<Vec<f32>, String>;
 
-    /// The vector of a question, where the model wants it told apart from what is searched.
+    /// Embeds a query, if the model distinguishes queries from texts.
     ///
     /// # Errors
     /// As for [`SentenceEmbedder::embed`].
@@ -78,7 +78,7 @@ pub fn normalize(vector: &mut [f32]) {
 
 static MINILM_MODEL: &[u8] = include_bytes!("../../../../assets/embedding/minilm-l6-v2-dyn7.onnx");
 static MINILM_VOCABULARY: &str = include_str!("../../../../assets/embedding/vocab.txt");
-/// The whole words that the model knows, the most used first: what texts to measure with are made of.
+/// Returns the whole words of the vocabulary, most frequent first; used to generate benchmark texts.
 pub fn vocabulary_words() -> Vec<&'static str> {
     let whole = |word: &&str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_lowercase());
     MINILM_VOCABULARY.lines().filter(whole).collect()
@@ -89,7 +89,7 @@ pub const VECTOR_DIMENSIONS: usize = 384;
 /// The model reads this many pieces of words.
 const MAX_INPUT_TOKENS: usize = 256;
 
-/// What stands at an input of the network.
+/// An input of the network.
 #[derive(Clone, Copy)]
 enum NetworkInput {
     Ids,
@@ -105,7 +105,7 @@ pub struct MiniLm {
     words: WordPiece,
     /// One thread: typing needs the other cores. It is as patient as the thread that first has a text embedded.
     texts: OnceLock<Arc<ThreadPool>>,
-    /// Another for questions, as somebody waits for their answers.
+    /// A separate pool for queries, since users wait for them.
     questions: OnceLock<Arc<ThreadPool>>,
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    /// So many are asked one after the other.
+    /// Number of queries measured one after another.
     const QUESTIONS: usize = 40;
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
                     done.fetch_add(1, Ordering::SeqCst);
                 }
             });
-            // The queue is under way, and each next text waits before the question comes.
+            // Texts are queued when the query arrives.
             while count() == 0 {
                 std::thread::yield_now();
             }

@@ -1,13 +1,13 @@
-//! What peers say of blobs, as bytes: a byte for what it is, the volume, the hash, and what belongs to it. Every length
-//! is checked before it is believed.
+//! Encoding of blob messages: a byte for the kind, the volume, the hash, and the rest. Every length is checked before
+//! it's used.
 
 use super::{PIECE_BYTES, VolumeBlob};
 use crate::id::{BlobHash, DocId};
 
-/// One message names at most so many blobs.
+/// Maximum number of blobs named in one message.
 pub(super) const MAX_NAMED_BLOBS: usize = 256;
 
-/// Why a peer does not take what it was offered.
+/// Why a peer rejects an offered blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlobRefusal {
     NoRoom = 0,
@@ -33,9 +33,9 @@ pub(super) enum BlobMessage<'a> {
     Want(VolumeBlob, u64),
     /// A piece: where, how large the whole is.
     Piece(VolumeBlob, u64, u64, &'a [u8]),
-    /// It does not have it, or does not give it.
+    /// The sender doesn't have the blob, or doesn't share it.
     Lack(VolumeBlob),
-    /// It does not take what it was offered.
+    /// The sender rejects the offered blob.
     Refuse(VolumeBlob, BlobRefusal),
 }
 

@@ -1,4 +1,4 @@
-//! What is wanted of others: who is asked for it, a few pieces at a time, and what becomes of what comes.
+//! Fetching blobs: which peer is asked for which pieces, and what happens with their answers.
 
 use super::codec::{BlobMessage, BlobRefusal};
 use super::{
@@ -11,8 +11,8 @@ use crate::sync::wire::PeerId;
 use std::collections::BTreeSet;
 
 impl BlobTransfers {
-    /// This is wanted from whoever has it. `size`: how many bytes it has, if that is known. `urgent`: somebody looks at
-    /// where it belongs.
+    /// Requests a blob from any peer that has it. `size`: its size in bytes, if known. `urgent`: the user is looking at
+    /// its place.
     pub fn want(&mut self, item: VolumeBlob, size: Option<u64>, urgent: bool, may: PeerRights<'_>) {
         if size.is_some_and(|size| size > self.limits.max_blob_bytes) || self.wanted.len() >= self.limits.max_blobs {
             return;
@@ -32,7 +32,7 @@ impl BlobTransfers {
         self.request_from_all(item, may);
     }
 
-    /// It is not wanted any more.
+    /// Cancels a request.
     pub fn cancel_want(&mut self, item: VolumeBlob) {
         if let Some(wish) = self.wanted.remove(&item)
             && let Some(side) = wish.source.and_then(|link| self.links.get_mut(&link))
@@ -218,7 +218,7 @@ impl BlobTransfers {
                         );
                         self.mark_bad_source(link, item, may);
                     }
-                    // Nobody knows whose bytes were wrong: once more from the beginning, from one alone.
+                    // It's unknown whose bytes were wrong: start again, from one peer only.
                     (_, Some(link)) => self.drop_source(item, link, may),
                     (_, None) => self.request_from_all(item, may),
                 }
@@ -306,7 +306,7 @@ impl BlobTransfers {
         self.commands.push_back(BlobCommand::Arrived { item, size });
         if !self.is_keeper {
             self.add_held(item, size, may);
-            // Whoever gave it has it.
+            // The peer that sent it has it.
             if let Some(side) = wish.source.and_then(|link| self.links.get_mut(&link)) {
                 side.to_offer.remove(&item);
             }
@@ -350,7 +350,7 @@ impl BlobTransfers {
         self.request_from_all(item, may);
     }
 
-    /// This peer sent something else: it is not asked for it again.
+    /// This peer sent wrong bytes: it isn't asked for this blob again.
     pub(super) fn mark_bad_source(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
         if let Some(side) = self.links.get_mut(&link) {
             if self.bad_sources.len() >= self.limits.max_blobs {
@@ -376,7 +376,7 @@ impl BlobTransfers {
         }
     }
 
-    /// Whether peers offer it and hear nothing, or were told that it is not here.
+    /// Whether peers offered it without an answer, or were told that it isn't here.
     fn is_awaited(&self, item: VolumeBlob) -> bool {
         self.offers.get(&item).is_some_and(|links| !links.is_empty())
             || self.links.values().any(|side| side.unmet_requests.contains(&item))
@@ -406,7 +406,7 @@ impl BlobTransfers {
         }
     }
 
-    /// This peer may be asked for it.
+    /// Whether this peer may be asked for it.
     pub(super) fn request_from(&mut self, link: LinkId, item: VolumeBlob) {
         let Some(side) = self.links.get_mut(&link) else { return };
         let gives = !self.is_keeper || side.offers.contains(&item);

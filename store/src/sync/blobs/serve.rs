@@ -19,7 +19,7 @@ impl BlobTransfers {
         }
     }
 
-    /// It is not here any more.
+    /// Removes a blob that's no longer here.
     pub fn remove_held(&mut self, item: VolumeBlob) {
         self.held.remove(&item);
         for side in self.links.values_mut() {
@@ -57,7 +57,7 @@ impl BlobTransfers {
         match found {
             Some((size, bytes)) => self.send_message(link, &BlobMessage::Piece(item, offset, size, &bytes)),
             None => {
-                // It lies elsewhere by now: whoever knows where says that it is here once more, and it is offered anew.
+                // It was moved: the caller reports its new place, and it's offered again.
                 self.remove_held(item);
                 self.send_lack(link, item);
             }
@@ -77,14 +77,14 @@ impl BlobTransfers {
         }
     }
 
-    /// It was here, whole, and is lost: all that may have it hear that, as whoever has it brings it again.
+    /// Reports that a complete blob was lost, so that peers that have it send it again.
     pub fn announce_loss(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
         let links: Vec<LinkId> =
             self.links.keys().copied().filter(|link| may(*link, item.volume) != DocumentAccess::None).collect();
         links.into_iter().for_each(|link| self.send_message(link, &BlobMessage::Lack(item)));
     }
 
-    /// A peer does not have it. One that keeps what it is brought is brought it: it may have had it before.
+    /// Handles a peer's lack of a blob. A peer that stores blobs gets it, since it may have had it before.
     pub(super) fn on_lack(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
         let Some(side) = self.links.get_mut(&link) else { return };
         let goes = side.keeper && self.held.contains_key(&item) && may(link, item.volume) != DocumentAccess::None;
@@ -125,7 +125,7 @@ impl BlobTransfers {
         }
     }
 
-    /// Those hear of it who asked for it when it was not here.
+    /// Tells the peers that requested it while it wasn't here.
     pub(super) fn announce_to_waiting(&mut self, item: VolumeBlob, size: u64) {
         let waits: Vec<LinkId> =
             self.links.iter().filter(|(_, side)| side.unmet_requests.contains(&item)).map(|(at, _)| *at).collect();

@@ -11,7 +11,7 @@ fn writes(_: LinkId, _: DocId) -> DocumentAccess {
     DocumentAccess::Write
 }
 
-/// Bytes that nobody else has.
+/// Unique bytes.
 fn bytes(seed: u8, size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size];
     blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
@@ -67,7 +67,7 @@ impl Peer {
         self.blobs.want(item(bytes), Some(bytes.len() as u64), false, &writes);
     }
 
-    /// Does what is to be done; gives the messages.
+    /// Performs all commands and returns the messages.
     fn perform(&mut self, now: i64) -> Vec<(LinkId, Vec<u8>)> {
         let mut out = Vec::new();
         let access = self.may;
@@ -129,7 +129,7 @@ fn connect(one: &mut Peer, two: &mut Peer, link: LinkId) {
     two.blobs.connect(link, PeerId("one".to_owned()), one.blobs.is_keeper, &move |_, _| access);
 }
 
-/// They talk until nothing is said any more, or `most` messages went.
+/// Exchanges messages until none is left, or `most` messages were sent.
 fn talk(one: &mut Peer, two: &mut Peer, most: usize) -> usize {
     let mut count = 0;
     loop {
@@ -181,7 +181,7 @@ fn whoever_keeps_is_brought_what_it_lacks_and_says_so() {
     talk(&mut device, &mut hub, ALL);
     assert_eq!(hub.whole.get(&item(&new)), Some(&new));
     assert_eq!((device.sent, device.blobs.offer_counts(LINE)), (new.len(), (0, 0)));
-    // Another one gets it from there, and is told when something comes that was not there.
+    // Another device fetches it there, and is told when a missing one arrives.
     let later = bytes(3, 70_000);
     let mut other = Peer::new(false);
     [&known, &new, &later].into_iter().for_each(|bytes| other.want(bytes));
@@ -245,14 +245,14 @@ fn wrong_bytes_are_refused_and_their_sender_is_not_asked_again() {
     assert!(one.whole.is_empty() && one.parts.is_empty());
     assert_eq!(one.said, ["it sent something else under the name of a picture; it is not asked again"]);
     assert_eq!((liar.sent, one.blobs.wanted_counts(&BTreeSet::from([V]), &[LINE])), (right.len(), (1, 0)));
-    // Also not when it comes back, or says that it has it.
+    // Not even when it reconnects, or says that it has it.
     one.blobs.disconnect(LINE, &writes);
     liar.blobs.disconnect(LINE, &writes);
     connect(&mut one, &mut liar, 2);
     one.blobs.receive(2, &BlobMessage::Have(V, vec![(item(&right).hash, 200_000)]).encode(), 0, &writes);
     talk(&mut one, &mut liar, ALL);
     assert_eq!(liar.sent, right.len());
-    // Another peer has it right.
+    // Another peer has the right bytes.
     let mut honest = Peer::with(false, &[&right]);
     one.blobs.connect(3, PeerId("three".to_owned()), false, &writes);
     honest.blobs.connect(3, PeerId("one".to_owned()), false, &writes);
@@ -413,7 +413,7 @@ fn what_is_wanted_by_its_hash_alone_comes_too() {
         assert_eq!(one.whole.get(&item(bytes)), Some(bytes));
     }
     assert_eq!(one.blobs.wanted_counts(&BTreeSet::from([V]), &[2]), (0, 0));
-    // What is too large is not taken, however it is asked for.
+    // A blob that's too large is rejected in every way.
     let mut small = Peer::new(false);
     small.blobs = BlobTransfers::new(false, BlobLimits { max_blob_bytes: 1_000_000, ..BlobLimits::default() });
     small.blobs.want(item(&all[4]), None, false, &writes);
@@ -435,7 +435,7 @@ fn what_another_program_over_the_same_store_took_is_told_of() {
     hub.blobs.on_stored_elsewhere(item(&all), size, &writes);
     talk(&mut device, &mut hub, usize::MAX);
     assert_eq!(device.came, [item(&all)]);
-    // Whoever is bringing it hears that it is there, and brings no more.
+    // A device that's sending it learns that it's there, and stops.
     let (mut device, mut hub) = (Peer::with(false, &[&all]), Peer::new(true));
     connect(&mut device, &mut hub, LINE);
     talk(&mut device, &mut hub, 5);
@@ -454,13 +454,13 @@ fn what_a_keeper_has_lost_is_brought_again_by_whoever_is_there_and_has_it() {
     talk(&mut device, &mut hub, ALL);
     assert_eq!((hub.came.len(), device.sent), (1, all.len()));
     hub.whole.clear();
-    // Whom it does not concern does not even hear of it.
+    // Peers without access learn nothing.
     hub.blobs.announce_loss(item(&all), &|_, _| DocumentAccess::None);
     assert!(hub.perform(0).is_empty());
     hub.blobs.announce_loss(item(&all), &writes);
     talk(&mut device, &mut hub, ALL);
     assert_eq!((hub.whole.get(&item(&all)), device.sent), (Some(&all), 2 * all.len()));
-    // A peer is told nothing of what is not shared with it; one that keeps nothing is brought nothing.
+    // A peer learns nothing of unshared blobs; a peer that stores none gets none.
     for (access, keeps) in [(DocumentAccess::None, true), (DocumentAccess::Write, false)] {
         let mut device = Peer::with(false, &[&all]);
         device.may = access;
@@ -517,7 +517,7 @@ proptest! {
         } else {
             connect(&mut one, &mut two, LINE);
         }
-        // What the hostile one was asked for is not waited for for ever.
+        // Requests to the hostile peer time out.
         for (link, data) in one.perform(ANSWER_TIMEOUT_MS + 1) {
             if link == LINE {
                 two.blobs.receive(link, &data, 0, &writes);

@@ -1,4 +1,4 @@
-//! The documents in memory: read when they are needed, changed by peers and by what is durable, let go when they rest.
+//! Documents in memory: loaded when needed, changed by peers and by durable writes, evicted when idle.
 
 use super::{DiskTicket, DocumentSyncState, LinkId, PeersOutput, SyncPeers, catch_panic};
 use crate::document::ChangeParcel;
@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 
 /// How a document is in memory.
 enum DocumentForm {
-    /// As it is on disk, or will be once what came is there: one chunk with all of it, and its heads. Whoever has
-    /// nothing of it is sent these bytes: to read a document and to write it anew is nearly all of a first sync.
+    /// The document as it is on disk, or will be once pending writes are done: one chunk with all of it, and its heads.
+    /// New peers get these bytes, since loading and saving a document is nearly all of the cost of a first sync.
     Whole(Vec<u8>, Vec<ChangeHash>),
     /// The document is in memory.
     Loaded(Box<Automerge>),
@@ -30,7 +30,7 @@ pub(super) struct SyncDocument {
     loading: bool,
     /// What of it is on its way to the disk.
     ticket: Option<DiskTicket>,
-    /// Messages that wait: from whom, what, how many bytes.
+    /// Queued messages: sender, message, size in bytes.
     pub(super) queue: VecDeque<(LinkId, sync::Message, usize)>,
     /// Changes that became durable while it was being read.
     late_changes: Vec<Vec<u8>>,
@@ -122,10 +122,10 @@ impl SyncDocument {
             let plain = !state.read_only && !state.peer_read_only && !state.needs_reset;
             let new = state.their_capabilities.as_ref().is_some_and(|all| all.contains(&Capability::MessageV2));
             if has(&[]) && !wants && plain && new && state.last_sent_heads.is_empty() {
-                // As automerge has it, which would say the same of a document that is read.
+                // The same message that automerge would make for a loaded document.
                 return Ok(Some(message_with_changes(state, heads, ChunkList::from(bytes.clone()))));
             }
-            // Who has sent all of it is told that it is here: as automerge has it, too.
+            // A peer that sent all of it is told that it arrived, as automerge does.
             let sent_it = matches!(state.their_have.as_deref(), Some([have]) if have.last_sync == *heads);
             if has(heads) && sent_it && state.shared_heads == *heads && !wants && plain && new {
                 return Ok(Some(message_with_changes(state, heads, ChunkList::empty())));
@@ -136,7 +136,7 @@ impl SyncDocument {
     }
 }
 
-/// The message to a peer that has these heads once it has taken the changes, and says what it has beyond them.
+/// Makes the message for a peer that will have these heads after the changes, and announces what it has beyond them.
 fn message_with_changes(state: &mut sync::State, heads: &[ChangeHash], changes: ChunkList) -> sync::Message {
     (state.have_responded, state.in_flight) = (true, true);
     state.last_sent_heads = heads.to_vec();
@@ -156,7 +156,7 @@ fn message_with_changes(state: &mut sync::State, heads: &[ChangeHash], changes: 
 enum MessageRefusal {
     /// automerge can't apply the message.
     Refused(String),
-    /// automerge failed, and what it has of the document is not to be trusted any more.
+    /// automerge failed, and its state of the document can't be trusted.
     Broken(String),
 }
 
@@ -196,8 +196,8 @@ impl SyncPeers {
         }
     }
 
-    /// The answer to [`PeersOutput::Load`]: the document's chunks, none when there is no such document; or why it
-    /// cannot be read, and then it is not synced until somebody connects anew.
+    /// The answer to [`PeersOutput::Load`]: the document's chunks, empty if it doesn't exist, or why it can't be read;
+    /// then it isn't synced until a peer reconnects.
     pub fn on_loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, String>) {
         let Some(document) = self.docs.get_mut(&doc).filter(|document| document.loading) else { return };
         let late = std::mem::take(&mut document.late_changes);
@@ -226,8 +226,8 @@ impl SyncPeers {
         }
     }
 
-    /// Changes of ours are on disk (or somebody else's, by another way). All that is durable has to be told of, in any
-    /// order; what is known already does no harm.
+    /// Reports changes on disk, ours or received in another way. All durable changes must be reported, in any order;
+    /// repeated ones are harmless.
     pub fn on_changed(&mut self, doc: DocId, bytes: &[u8]) {
         let is_followed_anew = self.follow_changed(doc);
         let Some(document) = self.docs.get_mut(&doc) else {
@@ -259,8 +259,8 @@ impl SyncPeers {
         }
     }
 
-    /// What [`PeersOutput::Store`] asked for is on disk. `false`: that was forgotten meanwhile, as the document was
-    /// read again; then [`SyncPeers::on_changed`] is to be told of it, as of what others write.
+    /// Reports that the write of [`PeersOutput::Store`] is on disk. Returns `false` if it was dropped because the
+    /// document was reloaded; then call [`SyncPeers::on_changed`] as for other writes.
     pub fn on_stored(&mut self, ticket: DiskTicket) -> bool {
         let Some(doc) = self.tickets.remove(&ticket) else { return false };
         if let Some(document) = self.docs.get_mut(&doc).filter(|document| document.ticket == Some(ticket)) {
@@ -273,8 +273,8 @@ impl SyncPeers {
         true
     }
 
-    /// Nobody syncs the document any more. What of it was on its way to the disk may never come there, as it belongs to
-    /// nothing that is shared; should the document be shared again, it is read.
+    /// Nobody syncs the document any longer. Its pending writes may never reach the disk, since it isn't shared; if
+    /// it's shared again, it's loaded.
     pub(super) fn release_document(&mut self, doc: DocId) {
         if !self.followers.contains_key(&doc)
             && let Some(ticket) = self.docs.get(&doc).and_then(|document| document.ticket)
@@ -284,15 +284,15 @@ impl SyncPeers {
         }
     }
 
-    /// What [`PeersOutput::Store`] asked for will not be on disk. The document is not synced any more until somebody
-    /// connects anew; on disk it is as it was.
+    /// Reports that the write of [`PeersOutput::Store`] failed. The document isn't synced until a peer reconnects; on
+    /// disk it's unchanged.
     pub fn on_refused(&mut self, ticket: DiskTicket, why: &str) {
         if let Some(doc) = self.tickets.remove(&ticket) {
             self.stop_syncing(doc, why);
         }
     }
 
-    /// The document is not on disk any more: it was deleted for good. Whoever wants it again follows it again.
+    /// The document was deleted permanently. Peers that want it follow it again.
     pub fn forget_document(&mut self, doc: DocId) {
         if let Some(ticket) = self.docs.remove(&doc).and_then(|document| document.ticket) {
             self.tickets.remove(&ticket);
@@ -327,7 +327,7 @@ impl SyncPeers {
         self.ensure_document(doc).queue = old.queue;
     }
 
-    /// What came of this document and was not on disk is gone: its peers are to forget that they have sent it.
+    /// Received changes that weren't on disk are lost: reset the sync states, so that peers send them again.
     fn reset_sync_states(&mut self, doc: DocId) {
         for link in self.followers.get(&doc).into_iter().flatten() {
             let between = self.links.get_mut(link).and_then(|peer| peer.docs.get_mut(&doc));
@@ -337,7 +337,7 @@ impl SyncPeers {
         }
     }
 
-    /// Takes what waits for this document, unless something of it is on its way to the disk; else tells what is new.
+    /// Processes queued messages of this document, unless a write is pending; otherwise announces new changes.
     pub(super) fn process_queue(&mut self, doc: DocId) {
         let Some(document) = self.docs.get(&doc).filter(|document| document.is_durable()) else { return };
         let before = document.heads();
@@ -371,7 +371,7 @@ impl SyncPeers {
                 }
                 Err(MessageRefusal::Broken(why)) => {
                     self.fail_link(link, &why);
-                    // What the others sent is not to be trusted in this document any more; they send it again.
+                    // Other peers' changes in this document can't be trusted; they send them again.
                     for link in taken.into_iter().filter(|other| *other != link) {
                         self.close_link(link, "a document is read again, since what another sent broke it");
                     }
@@ -382,7 +382,7 @@ impl SyncPeers {
         self.store_received(doc, &before, taken.last().copied(), whole);
     }
 
-    /// What came into the document since `before` goes to the disk; if nothing did, there may be an answer to give.
+    /// Writes changes received since `before` to disk; if there are none, an answer may be due.
     /// `whole_document_heads`: bytes that are all of it if they have its heads. They are kept as they came, and what
     /// was read of them goes along.
     fn store_received(
@@ -397,12 +397,12 @@ impl SyncPeers {
         let (Some(link), false) = (last, heads == before) else {
             return self.send_updates(doc);
         };
-        // What came early, and waits in what was read, is nowhere else.
+        // Changes received early and pending in the loaded document are nowhere else.
         let written = match whole.filter(|whole| whole.heads == heads && !document.has_early_changes()) {
             Some(whole) => {
                 let between = self.links.get_mut(&whole.from).and_then(|peer| peer.docs.get_mut(&doc));
                 if let Some(between) = between.filter(|between| between.state.their_heads.as_ref() == Some(&heads)) {
-                    // Whoever sent it has it, in whatever words that was said: to answer, none of it need be read.
+                    // The peer that sent it has it, whatever the message said: answering needs no loaded document.
                     between.state.their_have = Some(vec![Have { last_sync: heads.clone(), ..Have::default() }]);
                 }
                 let form = std::mem::replace(&mut document.form, DocumentForm::Whole(whole.bytes.clone(), heads));
@@ -419,7 +419,7 @@ impl SyncPeers {
         self.outputs.push_back(PeersOutput::Store { doc, ticket, link, parcel });
     }
 
-    /// Lets documents go that nothing is under way for, those first that were needed least lately.
+    /// Evicts idle documents, least recently used first.
     pub(super) fn evict_idle_documents(&mut self) {
         if self.docs.len() <= self.evict_at {
             return;
@@ -432,7 +432,7 @@ impl SyncPeers {
                 self.reset_sync_states(*doc);
             }
         }
-        // What could not go now is not looked at again with each call.
+        // Documents that couldn't be evicted aren't checked again at each call.
         self.evict_at =
             (self.docs.len() + self.limits.max_resting_documents).max(self.limits.max_resting_documents * 2);
     }

@@ -1,4 +1,4 @@
-//! What is said and kept by nobody: where somebody's caret is, who runs which cell.
+//! Ephemeral messages, which aren't stored: carets and running cells.
 
 use super::{DocumentAccess, LinkId, PeersOutput, SyncPeers};
 use crate::id::DocId;
@@ -43,7 +43,7 @@ impl SyncPeers {
         self.links.get(&link).map_or(DocumentAccess::None, |peer| (peer.share)(doc))
     }
 
-    /// Whether anybody has greeted, who would hear what is said.
+    /// Whether any greeted peer would receive them.
     pub fn has_listeners(&self) -> bool {
         self.links.values().any(|peer| peer.id.is_some())
     }

@@ -10,9 +10,9 @@ use automerge::sync::{Capability, Have};
 /// Whether a peer is taken to have nothing of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerLack {
-    /// Nobody has said anything of it yet.
+    /// No message about it yet.
     Unknown,
-    /// It is new, or the peer was asked for it and does not have it.
+    /// It's new, or the peer was asked and doesn't have it.
     Yes,
     /// It has spoken of it, or was sent all of it. That is done once: who refuses a document is not sent it again
     /// whenever it changes.
@@ -20,7 +20,7 @@ pub(super) enum PeerLack {
 }
 
 impl PeerLack {
-    /// The peer says that it does not have it. Whether it was `asked` for it: else it may only not want it.
+    /// The peer doesn't have it. `asked`: whether it was asked; otherwise it may only not want it.
     pub(super) fn note_unavailable(&mut self, asked: bool) {
         if *self == PeerLack::Unknown && asked {
             *self = PeerLack::Yes;
@@ -44,8 +44,8 @@ impl DocumentSyncState {
         true
     }
 
-    /// All of it was said. What the peer has it has not said yet: else all would be said again with every change until
-    /// it answers.
+    /// Everything was sent. The peer hasn't confirmed it yet: otherwise everything would be sent again with every
+    /// change until it answers.
     pub(super) fn finish_full_send(&mut self) {
         let state = &mut self.state;
         (state.their_heads, state.their_have, state.their_need) = (None, None, None);
@@ -94,8 +94,8 @@ mod tests {
         note
     }
 
-    /// Lets both speak until nothing is said any more; what each has on disk. Gives the messages about documents: who
-    /// says it, how many bytes, whether it asks.
+    /// Delivers messages between both until none is left; `disks` has what each stores. Returns the messages about
+    /// documents: sender, size in bytes, whether it's a request.
     fn talk(one: &mut SyncPeers, two: &mut SyncPeers, disks: &mut [Vec<Vec<u8>>; 2]) -> Vec<(usize, usize, bool)> {
         talk_and_read(one, two, disks).0
     }
@@ -178,7 +178,7 @@ mod tests {
             talk(&mut one, &mut two, &mut disks);
             two.follow(1, DOC);
             let said = talk(&mut one, &mut two, &mut disks);
-            // Asked for, given, thanked for.
+            // Request, answer, confirmation.
             assert_eq!(said.iter().map(|(who, ..)| *who).collect::<Vec<_>>(), [1, 0, 1]);
             assert_eq!(disks[1], disks[0]);
             for side in [&one, &two] {
@@ -206,7 +206,7 @@ mod tests {
             let mut whole = note(1, &words());
             let mut disks = [vec![whole.save()], Vec::new()];
             if is_read {
-                // In two chunks, so it is read; and who has read it says in other words what it has.
+                // In two chunks, so it's loaded; a loaded document is announced differently.
                 let op = NoteOp::Insert { block: BlockId(5), pos: "o".to_owned(), text: "more ".to_owned() };
                 disks[0].push(whole.commit(&[op], 2, None).expect("an edit"));
             }
@@ -315,7 +315,7 @@ mod tests {
             PeersOutput::Store { ticket, .. } => Some(ticket),
             _ => None,
         });
-        // It never comes to the disk, as nothing there belongs to it any more.
+        // It never reaches the disk, since nothing there belongs to it.
         let ticket = store.expect("it is to be kept");
         two.set_share(1, Box::new(|_| DocumentAccess::None));
         two.set_share(1, Box::new(|_| DocumentAccess::Write));
@@ -452,7 +452,7 @@ mod tests {
             let bytes = whole.commit(&[NoteOp::Insert { block, pos, text: format!("{number} ") }], 2, None);
             (bytes.expect("an edit"), whole.save())
         };
-        // Behind so many that not all is sent anew.
+        // With so many changes behind, not everything is sent again.
         let known = (0..10).map(|number| edit(number).1).last();
         edit(10);
         let (last, whole) = edit(11);
@@ -517,7 +517,7 @@ mod tests {
         };
         let (between, _) = edit(0);
         let (last, end) = edit(1);
-        // Both wait until it is known that nothing is here; the second lacks what it stands on.
+        // Both wait until it's known that nothing is here; the second lacks its dependencies.
         for (heads, bytes) in [(first, all), (heads(&end), last)] {
             let mut flags = MessageFlags::new();
             flags.set(MessageFlags::SUPPORTS_SYNC_RESET);

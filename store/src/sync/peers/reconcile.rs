@@ -1,13 +1,13 @@
-//! Catching up fast, between two Tracebooks: instead of speaking about each document of a volume, two devices find the
-//! few that differ (set reconciliation, crate `negentropy`, over what each document's heads come to). The others are
-//! not spoken about until they change. Peers that do not say that they know this are never sent any of it.
+//! Fast catch-up between two Tracebooks: instead of syncing each document of a volume, two devices find the few that
+//! differ by set reconciliation (crate `negentropy`, over hashes of the documents' heads). The others aren't synced
+//! until they change. Peers that don't announce support never get these messages.
 //!
-//! What one side has and the other does not is known to that other only as a print; so it asks which documents those
-//! are. Outputs of cells that ran nowhere are then not asked for one by one, and there may be very many of them.
+//! A side knows documents that it lacks only by hash, so it asks which documents those are. Outputs of cells that never
+//! ran are then not requested one by one, and there may be very many of them.
 //!
-//! Who dialed begins, and follows what differs and what it lacks; who listens answers, and follows what it lacks. What
-//! it has and is not asked for is the same on both sides. From the moment in which a side has made its table, each
-//! document of it that changes is followed by itself.
+//! The dialing side starts, and follows what differs and what it lacks; the listening side answers, and follows what it
+//! lacks. Documents that it has and isn't asked for are the same on both sides. Once a side has built its table, each
+//! document that changes is followed separately.
 
 use super::{DocumentAccess, LinkId, PeersOutput, SyncPeers};
 use crate::id::DocId;
@@ -16,21 +16,21 @@ use negentropy::{Id, Negentropy, NegentropyStorageVector};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// What the heads of a document come to: the same on two devices that have the same of it, and else different.
+/// Hash of a document's heads: equal on two devices exactly if they have the same changes.
 pub type HeadsHash = [u8; 32];
 
 /// What the messages are about, on the wire.
 pub(super) const RECONCILE_TOPIC: &str = "reconcile";
 /// A message of this kind is about as long, in bytes, and one of twice the length is refused.
 const TARGET_MESSAGE_BYTES: usize = 60_000;
-/// So many messages may be needed for one volume; more are refused.
+/// Maximum number of messages for one volume; more are rejected.
 const MAX_ROUNDS_PER_VOLUME: u32 = 2_000;
 /// One connection may begin so often.
 const MAX_COMPARISONS_PER_LINK: u32 = 10_000;
 /// Documents that are read at the same time to find out their heads.
 const MAX_CONCURRENT_READS: usize = 64;
-/// Of fewer documents each is asked for: so is a volume that nothing is known of yet. A device that has none of very
-/// many compares them too, and does not ask for the outputs of each cell that never ran.
+/// With fewer documents, each is requested; so is a volume without any state here. A device that has none of very many
+/// compares them too, and doesn't request outputs of cells that never ran.
 const SMALL_DIFFERENCE: usize = 4;
 
 /// The first byte of a message.
@@ -78,10 +78,10 @@ struct VolumeTable {
     docs: HashMap<[u8; 32], DocId>,
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 pub(super) struct VolumeComparison {
     docs: VolumeDocs,
-    /// Documents of which the heads are not known yet.
+    /// Documents whose heads aren't known yet.
     missing: Vec<DocId>,
     table: Option<VolumeTable>,
     /// What the other side began with, until the table is made.
@@ -90,12 +90,12 @@ pub(super) struct VolumeComparison {
     differing: BTreeSet<DocId>,
     /// What the other side has and this one not, or not like that; on the side that began.
     missing_ids: Vec<Id>,
-    /// So many questions which documents those are wait for an answer.
+    /// Number of unanswered queries for document ids.
     open_queries: usize,
-    /// Those documents; on the side that listens those that it was asked for.
+    /// The named documents; on the listening side, those that it was asked for.
     named_docs: BTreeSet<DocId>,
     rounds: u32,
-    /// Which comparison of this connection it is: answers to one that was begun anew are too late.
+    /// Number of the comparison on this connection: answers to an earlier one are too late.
     number: [u8; 4],
 }
 
@@ -127,7 +127,7 @@ pub(super) struct PeerVolumes {
     pub(super) pending: Vec<(DocId, VolumeDocs)>,
 }
 
-/// What is known of the heads of documents that are on disk.
+/// Known hashes of the heads of documents on disk.
 #[derive(Default)]
 pub(super) struct HeadsHashes {
     /// `None`: it is there, and nobody has looked.
@@ -136,7 +136,7 @@ pub(super) struct HeadsHashes {
     reading: BTreeSet<DocId>,
 }
 
-/// What these heads of a document come to; `None`: there are none.
+/// Hashes the heads of a document; `None` if there are none.
 fn hash_heads(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<HeadsHash> {
     if heads.is_empty() {
         return None;
@@ -150,7 +150,7 @@ fn hash_heads(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<HeadsHash> 
 }
 
 impl HeadsHashes {
-    /// Whether these are the heads of what is on disk, as far as is known.
+    /// Whether these are the known heads on disk.
     pub(super) fn matches(&self, doc: DocId, heads: &[automerge::ChangeHash]) -> bool {
         let known = self.by_doc.get(&doc).copied().flatten();
         known.is_some() && known == hash_heads(doc, heads)
@@ -162,18 +162,18 @@ fn comparison_error<T>(done: Result<T, negentropy::Error>) -> Result<T, String> 
 }
 
 impl SyncPeers {
-    /// A document is on disk, and what its heads come to, if the caller knows. For all documents, before the first
-    /// connection; later the state keeps itself.
+    /// Sets the hash of a document on disk, if the caller knows it. For all documents before the first connection;
+    /// later the state updates itself.
     pub fn set_heads_hash(&mut self, doc: DocId, print: Option<HeadsHash>) {
         self.prints.by_doc.insert(doc, print);
     }
 
-    /// What is known of all documents on disk, to be kept for the next start.
+    /// Returns the known hashes of all documents on disk, to be stored for the next start.
     pub fn heads_hashes(&self) -> impl Iterator<Item = (DocId, HeadsHash)> {
         self.prints.by_doc.iter().filter_map(|(doc, print)| Some((*doc, (*print)?)))
     }
 
-    /// The document is on disk as it is in memory: what its heads come to.
+    /// Updates the hash of a document that's on disk as it is in memory.
     pub(super) fn update_heads_hash(&mut self, doc: DocId) {
         let Some(document) = self.docs.get(&doc).filter(|document| document.is_durable()) else { return };
         match hash_heads(doc, &document.heads()) {
@@ -189,7 +189,7 @@ impl SyncPeers {
         self.on_heads_read(doc);
     }
 
-    /// The document is not on disk any more.
+    /// Removes the hash of a document that's no longer on disk.
     pub(super) fn remove_heads_hash(&mut self, doc: DocId) {
         self.prints.by_doc.remove(&doc);
         self.on_heads_read(doc);
@@ -216,8 +216,8 @@ impl SyncPeers {
             docs.iter().for_each(|doc| self.follow(link, *doc));
             return;
         }
-        // Of very many files the list alone takes a second to read, on both sides. Where it is known what it comes to,
-        // it is compared as all others are, and read if it differs.
+        // With very many files, the list alone takes a second to load on both sides. If its hash is known, it's
+        // compared like all others, and loaded if it differs.
         let is_known = docs.contains(&scope) && matches!(self.prints.by_doc.get(&scope), Some(Some(_)));
         if !is_known {
             self.follow(link, scope);
@@ -254,7 +254,7 @@ impl SyncPeers {
         self.advance_comparison(link, scope);
     }
 
-    /// Goes on with a comparison whose table is not made yet: reads what is missing, or makes it.
+    /// Continues a comparison without a table: loads missing documents, or builds the table.
     fn advance_comparison(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.comparisons.get_mut(&scope).filter(|talk| talk.table.is_none()) else { return };
@@ -282,7 +282,7 @@ impl SyncPeers {
         }
     }
 
-    /// A document that was perhaps being read for its heads is there, or cannot be read.
+    /// A document that may have been loaded for its heads is loaded, or can't be read.
     pub(super) fn on_heads_read(&mut self, doc: DocId) {
         if !self.prints.reading.remove(&doc) {
             return;
@@ -370,7 +370,7 @@ impl SyncPeers {
                 if (peer.share)(scope) == DocumentAccess::None {
                     return self.send_comparison(link, scope, ReconcileOpcode::NotShared, number, &[]);
                 }
-                // What was under way is begun anew.
+                // A running comparison is restarted.
                 peer.scopes.comparisons.insert(scope, VolumeComparison::new(Some(bytes.to_vec()), number));
                 self.outputs.push_back(PeersOutput::NeedVolumeDocs { link, scope });
             }
@@ -481,7 +481,8 @@ impl SyncPeers {
         self.send_comparison(link, scope, ReconcileOpcode::ReplyIds, number, &these);
     }
 
-    /// Who dialed has asked for all that only this side has, or has otherwise: the rest of what it had is the same.
+    /// The dialing side has requested everything that only this side has, or has differently: all other documents are
+    /// the same.
     fn on_done(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(VolumeComparison { table: Some(table), named_docs: named, .. }) =
@@ -525,7 +526,7 @@ impl SyncPeers {
         let is_same = |doc: &DocId| compared && compared_docs.contains(doc) && !talk.differing.contains(doc);
         let (mut same, other): (Vec<DocId>, Vec<DocId>) =
             talk.docs.iter().copied().filter(|doc| !peer.docs.contains_key(doc)).partition(is_same);
-        // Both know the note, so either side will say it when its outputs come to be.
+        // Both know the note, so either side announces its outputs when they exist.
         let outputs: HashSet<DocId> = same.iter().map(|note| note.outputs_id()).collect();
         let is_nowhere =
             |doc: &DocId| outputs.contains(doc) && !compared_docs.contains(doc) && !talk.named_docs.contains(doc);
@@ -584,8 +585,8 @@ mod tests {
         *blake3::hash(&[&number.to_be_bytes()[..], &[of]].concat()).as_bytes()
     }
 
-    /// Two that speak until nothing is said any more. Gives how many bytes went over the wire, the documents that the
-    /// first reads, and those that it takes for the same.
+    /// Delivers messages until none is left. Returns the bytes sent, the documents that the first device loads, and
+    /// those that it considers equal.
     fn talk(one: &mut SyncPeers, two: &mut SyncPeers, docs: &VolumeDocs) -> (usize, BTreeSet<DocId>, usize) {
         let (bytes_said, read, [same, _]) = talk_both(one, two, docs);
         (bytes_said, read, same.len())
@@ -640,7 +641,7 @@ mod tests {
         assert_eq!(read, expected);
         assert_eq!(same, 50_000 - changed.len());
         assert!(bytes < 30_000, "{bytes} bytes");
-        // What changes later is spoken about by itself.
+        // Later changes are synced automatically.
         two.on_changed(doc(3), b"");
         assert!(
             two.take_outputs()
@@ -649,7 +650,7 @@ mod tests {
         );
     }
 
-    /// The disk has a change before it is told of: it is read while two compare, and told of before they are done.
+    /// A change is on disk before it's reported: it's loaded while two compare, and reported before they finish.
     #[test]
     fn a_change_that_was_read_to_compare_is_said() {
         for before_the_end in [true, false] {
@@ -716,7 +717,7 @@ mod tests {
         let (_, _, [_, same]) = talk_both(&mut one, &mut two, &docs);
         let differ = [5, 50, 51, 60];
         assert_eq!(same, (0..100).filter(|number| !differ.contains(number)).map(doc).collect());
-        // When nothing differs, nothing is asked for, and that says it.
+        // If nothing differs, nothing is requested, and that's the answer.
         let (mut one, mut two) = (peers("one"), peers("two"));
         for number in 0..100 {
             one.set_heads_hash(doc(number), Some(print(number, 0)));
@@ -741,7 +742,7 @@ mod tests {
             assert_eq!((read.len(), same), (expected, 51 - expected));
             assert_eq!((one.docs.len(), two.docs.len()), (expected, 0), "neither side has it in memory");
             if expected == 0 {
-                // Whoever changes it speaks of it.
+                // The side that changes it announces it.
                 one.on_changed(VOLUME, b"");
                 two.on_changed(VOLUME, b"");
                 assert!(one.take_outputs().iter().any(loads) && two.take_outputs().iter().any(loads));
@@ -767,7 +768,7 @@ mod tests {
         assert_eq!(read, changed.into_iter().chain([VOLUME, doc(7).outputs_id()]).collect());
         assert_eq!(same, (101 - 2) + (21 - 3), "whose note is the same, and whose outputs are nowhere");
         assert!(bytes < 5_000, "{bytes} bytes");
-        // Once they come to be, on either side, they are said.
+        // Once outputs exist on either side, they're announced.
         two.on_changed(doc(8).outputs_id(), b"");
         assert!(
             two.take_outputs()
