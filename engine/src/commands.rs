@@ -140,7 +140,7 @@ command_table!(
     },
     FolderRescan = window_command(
         "folder.rescan",
-        "Look at all files again",
+        "Rescan files",
         &["F5"],
         "Scan the folders of all volumes for changes."
     ),
@@ -154,7 +154,7 @@ command_table!(
         "note.rename",
         "Rename or move note",
         &["F2"],
-        "Give the open note another path; every link to it is written anew.",
+        "Move or rename the open note. Links to it are updated.",
     ),
     ViewTrash =
         window_command("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
@@ -162,7 +162,7 @@ command_table!(
         "trash.empty",
         "Empty the trash",
         &[],
-        "Delete for good all that lies in the trash, with its history."
+        "Permanently delete everything in the trash, with its history."
     ),
     NoteDelete = window_command("note.delete", "Delete note", &[], "Put the open note into the workspace's trash."),
     FilesUndo = CommandInfo {
@@ -176,7 +176,7 @@ command_table!(
     FilesFollow = CommandInfo {
         id: "files.follow",
         title: "Update links to renamed files",
-        help: "Write the links anew that lead to files which another program renamed.",
+        help: "Update links to files that another program renamed.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm { name: "follow", args: &[] }),
@@ -254,7 +254,7 @@ command_table!(
         &["Ctrl+Shift+D"],
         "Open today's note; make it where there is none yet."
     ),
-    NoteDuplicate = window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note beside it."),
+    NoteDuplicate = window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note in the same folder."),
     NoteStar =
         window_command("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
     TemplateInsert = window_command(
@@ -389,7 +389,7 @@ command_table!(
         "Begin a Python cell below the cell or paragraph at the caret."
     ),
     CellDelete =
-        window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret, with what it printed."),
+        window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret and its output."),
     CellCut = window_command("cell.cut", "Cut cell", &[], "Delete the cell at the caret and keep it for pasting."),
     CellCopy = window_command("cell.copy", "Copy cell", &[], "Copy the cell at the caret with its fences."),
     CellPaste =
@@ -577,7 +577,7 @@ command_table!(
     ViewSmaller = window_command("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
     ViewReset = window_command("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
     ViewContrast =
-        window_command("view.contrast", "More or less contrast", &[], "Make all colours stand out more, or as before."),
+        window_command("view.contrast", "More or less contrast", &[], "Turn high contrast on or off."),
     AppKeys = window_command(
         "app.keys",
         "Keys and commands",
@@ -608,9 +608,9 @@ command_table!(
             command_argument(
                 "approve",
                 ArgumentForm::Values,
-                "what it may do without asking, as in \"shell: cargo test *\""
+                "what it may do without asking, such as \"shell: cargo test *\""
             ),
-            command_argument("budget", ArgumentForm::Value, "at most so many US dollars"),
+            command_argument("budget", ArgumentForm::Value, "maximum cost in US dollars"),
             command_argument(
                 "mode",
                 ArgumentForm::Value,
@@ -629,10 +629,10 @@ command_table!(
             command_argument("RUN", ArgumentForm::Optional, "which, by the beginning of its id; `last`"),
             command_argument("stop", ArgumentForm::Flag, "stop it"),
             command_argument("resume", ArgumentForm::Flag, "let it go on"),
-            command_argument("more", ArgumentForm::Value, "with --resume: so many further model calls"),
-            command_argument("budget", ArgumentForm::Value, "with --resume: at most so many US dollars in all"),
+            command_argument("more", ArgumentForm::Value, "with --resume: number of further model calls"),
+            command_argument("budget", ArgumentForm::Value, "with --resume: maximum total cost in US dollars"),
             command_argument("no-wait", ArgumentForm::Flag, "with --resume: end when something waits for a decision"),
-            command_argument("undo", ArgumentForm::Flag, "take back what it changed"),
+            command_argument("undo", ArgumentForm::Flag, "revert its changes"),
             command_argument("redo", ArgumentForm::Flag, "make again what was taken back"),
             command_argument("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
             command_argument("hunk", ArgumentForm::Value, "and only this part of it"),
@@ -766,7 +766,7 @@ command_table!(
             command_argument(
                 "compare",
                 ArgumentForm::Value,
-                "the current branch beside the one that ends with this message"
+                "compare the current branch with the one that ends with this message"
             ),
             command_argument("export", ArgumentForm::Value, "print it: md, html, or json (agent.json)"),
             command_argument("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
@@ -803,7 +803,7 @@ command_table!(
             args: &[
                 command_argument("TOOL", ArgumentForm::Optional, "one of them: its code, or its schema"),
                 command_argument("approve", ArgumentForm::Flag, "let agents use it, as it is now"),
-                command_argument("disable", ArgumentForm::Flag, "let nobody use it for now"),
+                command_argument("disable", ArgumentForm::Flag, "disable it for now"),
                 command_argument("remove", ArgumentForm::Flag, "take it away, with its versions"),
                 command_argument("export", ArgumentForm::Flag, "print your own tools as one JSON file"),
                 command_argument("import", ArgumentForm::Value, "read such a file; what is in it waits for --approve"),
@@ -896,7 +896,7 @@ command_table!(
                 "its new path inside the volume, or a folder with `/` at its end"
             ),
         ],
-        "Give a note or a folder another path; every link to it is written anew.",
+        "Move or rename a note or a folder. Links to it are updated.",
     ),
     NoteRemove = command_line_form(
         "note.remove",
@@ -915,9 +915,9 @@ command_table!(
                 ArgumentForm::Value,
                 "delete this file of the trash for good: its old path, its name or its id"
             ),
-            command_argument("empty", ArgumentForm::Flag, "delete for good all that lies in it"),
+            command_argument("empty", ArgumentForm::Flag, "permanently delete everything in it"),
         ],
-        "List what lies in the workspace's trash, or delete it for good, with history and outputs.",
+        "List the workspace's trash, or delete it permanently, with history and outputs.",
     ),
     NoteRestore = command_line_form(
         "note.restore",
@@ -983,7 +983,7 @@ command_table!(
         "agent.open",
         "Agent panel",
         &["Ctrl+Alt+I"],
-        "Show the conversation with the agent beside the note, or hide it.",
+        "Show or hide the agent panel next to the note.",
     ),
     AgentNew = window_command("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
     AgentStop = window_command(
@@ -996,7 +996,7 @@ command_table!(
         "agent.resume",
         "Resume the run",
         &[],
-        "Let a run go on that was stopped, failed or came to its limit."
+        "Resume a run that was stopped, failed or reached a limit."
     ),
     AgentAllow =
         window_command("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
@@ -1019,7 +1019,7 @@ command_table!(
         "view.traces",
         "Trace library",
         &["Ctrl+Alt+R"],
-        "Show what runs have learned to do again without a model, how sure that is and what it has saved.",
+        "Show what runs can repeat without a model, the confidence, and the savings.",
     ),
     ViewBudget = window_command(
         "view.budget",
@@ -1049,7 +1049,7 @@ command_table!(
         "memory.undo",
         "Bring back what was forgotten",
         &[],
-        "Put back the experience, the schedule or the task that was forgotten or given up last.",
+        "Restore the experience, schedule or task that was last deleted or canceled.",
     ),
     AgentBranches =
         window_command("agent.branches", "Branches of the session", &[], "Draw the messages of the session as a tree."),
@@ -1097,7 +1097,7 @@ command_table!(
         "Kept searches",
         "searches",
         &[
-            command_argument("NAME", ArgumentForm::Optional, "what it is kept as; `search @NAME` asks it"),
+            command_argument("NAME", ArgumentForm::Optional, "its name; `search @NAME` runs it"),
             command_argument("QUERY", ArgumentForm::Optional, "what is asked"),
             command_argument("forget", ArgumentForm::Flag, "delete the saved search with this name"),
         ],

@@ -407,7 +407,7 @@ impl ValueSource {
                 format!("*The note has no property {}.*", data::escape_markdown(name))
             }
             ValueSource::Bound(ValueName::Variable(name)) => {
-                format!("*Here stands the variable {}.*", data::escape_markdown(name))
+                format!("*Variable {}*", data::escape_markdown(name))
             }
             ValueSource::Values(_) => String::new(),
         }

@@ -186,7 +186,7 @@ impl Notice {
                     RunEnding::Done => "is done",
                     RunEnding::Cancelled => "was stopped",
                     RunEnding::Failed => "failed",
-                    RunEnding::Limit => "came to its limit",
+                    RunEnding::Limit => "reached its limit",
                     RunEnding::Budget => "has no money left",
                 };
                 let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

@@ -146,7 +146,7 @@ impl Note {
             }
         }
         if self.is_declared_pure(cell) && self.pure_names(cell).is_none() {
-            said.push("its result is not kept: what it uses or binds cannot be known".to_owned());
+            said.push("its result isn't cached: the names that it uses or assigns are unknown".to_owned());
         }
         for name in fresh.flow.names_from_below(at, &fresh.names[at]) {
             let writes = |other: &usize| fresh.flow.nodes[*other].writes.contains_key(&name);

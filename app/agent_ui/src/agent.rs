@@ -328,12 +328,12 @@ impl AgentPanel {
         let (text, hint) = match (trouble, setup, &self.waits) {
             (Some(why), _, _) => (why, ""),
             (None, _, Some(_)) => ("Sending…", ""),
-            (None, Some(why), None) => (why, "Mend the configuration; the settings say where it lies."),
+            (None, Some(why), None) => (why, "Fix the configuration file. Settings show its path."),
             (None, None, None) if self.session.is_some_and(|id| agents.sessions().any(|(known, _)| known == id)) => {
                 ("Reading the session…", "")
             }
             (None, None, None) => {
-                ("Ask about this note, or have something done.", "What it changes can be seen, and taken back.")
+                ("Ask about this note, or give the agent a task.", "You can review and revert its changes.")
             }
         };
         ui::empty_state::show_message(ui, text, None, hint);

@@ -81,12 +81,12 @@ impl ForgottenItem {
             }
             ForgottenItem::Schedule { id: schedule, what } => (
                 Command::RemoveSchedule { schedule },
-                "The schedule is removed.",
+                "Schedule deleted.",
                 Command::AddSchedule { schedule, what },
             ),
             ForgottenItem::Task { note, task, failed } => (
                 Command::CancelTask { note, task: task.clone() },
-                "The task is given up.",
+                "Task canceled.",
                 Command::ReopenTask { note, task, failed },
             ),
         }

@@ -470,7 +470,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
         None => None,
         Some(json) => match serde_json::from_str(json) {
             Ok(arguments) => Some(arguments),
-            Err(error) => return Err(CliError::usage(format!("--arguments is no JSON object: {error}"))),
+            Err(error) => return Err(CliError::usage(format!("--arguments isn't a JSON object: {error}"))),
         },
     };
     let comment = args.get_one::<String>("comment").cloned();

@@ -67,7 +67,7 @@ pub(super) fn parse_access(word: &str) -> Result<DeviceAccess, CliError> {
         "none" => Ok(DeviceAccess::None),
         "read" => Ok(DeviceAccess::Read),
         "write" => Ok(DeviceAccess::Write),
-        other => Err(CliError::usage(format!("“{other}” is no right: none, read or write"))),
+        other => Err(CliError::usage(format!("“{other}” isn't an access right; use none, read or write"))),
     }
 }
 
@@ -142,7 +142,7 @@ fn revoke_device(
     }
     let name = untrusted_text::escape_line(&device.name);
     writeln!(out, "{name} is revoked: it is cut off within a second, and cannot connect again.")?;
-    writeln!(out, "What it has received already stays on it; nobody can take that back.")?;
+    writeln!(out, "It keeps what it has already received; that can't be undone.")?;
     for (hub, why) in told {
         match why {
             None => writeln!(out, "{hub} was told; it takes this from devices that may change its list.")?,

@@ -131,7 +131,7 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
         }
         let (documents, blobs) = (report.documents, report.blobs);
         let verdict = match (report.damaged(), report.repaired()) {
-            (true, _) => "some damage could not be mended; nothing was deleted".to_owned(),
+            (true, _) => "some damage couldn't be repaired; nothing was deleted".to_owned(),
             (false, 0) => "everything is in order".to_owned(),
             (false, mended) => format!("{mended} findings were mended"),
         };

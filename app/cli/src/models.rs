@@ -126,7 +126,7 @@ pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result
         (_, Some(known)) => known.name.clone(),
         (_, None) => {
             let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
-            return Err(CliError::usage(format!("“{name}” is no reranker; there are none, {}", names.join(", "))));
+            return Err(CliError::usage(format!("“{name}” isn't a reranker; use none, {}", names.join(", "))));
         }
     };
     let (wanted, _) = EmbeddingChoice::of(&read_settings(scene)?);

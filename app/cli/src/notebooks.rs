@@ -78,7 +78,7 @@ pub(super) fn write_note_as(
     form: NotebookFormat,
 ) -> Result<String, CliError> {
     let path = scene.handle.read(move |session| session.locate_file(note).map(|(_, path)| path.to_owned()))?;
-    let path = path.ok_or_else(|| CliError::usage("the note is no longer there"))?;
+    let path = path.ok_or_else(|| CliError::usage("the note no longer exists"))?;
     let name = path.rsplit('/').next().unwrap_or(&path);
     let name = format!("{}.{}", name.strip_suffix(".md").unwrap_or(name), form.extension());
     let dest = if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };

@@ -107,9 +107,9 @@ pub fn apply_cell_edit(
         }
         CellEdit::Merge => {
             let cell = cell?;
-            let next = all.get(index.unwrap_or(0) + 1).ok_or("There is no cell below this one.")?;
+            let next = all.get(index.unwrap_or(0) + 1).ok_or("No cell below this one")?;
             if !text[cell.whole.end..next.whole.start].trim().is_empty() {
-                return Err("Text stands between this cell and the next one.");
+                return Err("There's text between this cell and the next one.");
             }
             let code = &text[next.code.clone()];
             let with = if code.is_empty() { String::new() } else { format!("\n{code}") };

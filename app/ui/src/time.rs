@@ -32,7 +32,7 @@ pub fn when(seconds: i64) -> String {
 /// A time in a format of the user's, as `strftime` has it.
 pub fn write_date(format: &str, now: &Zoned) -> Result<String, String> {
     let written = jiff::fmt::strtime::format(format, now);
-    let written = written.map_err(|error| format!("“{format}” is no format for a date: {error}"))?;
+    let written = written.map_err(|error| format!("“{format}” isn't a date format: {error}"))?;
     let fits = !written.trim().is_empty() && !written.contains('\n');
     if fits { Ok(written) } else { Err(format!("“{format}” makes no name for a note")) }
 }

@@ -1,4 +1,4 @@
-//! What stands beside the note: file tree, outline, backlinks, variables.
+//! The side panels: file tree, outline, backlinks, variables.
 
 pub(crate) mod backlinks_panel;
 pub(crate) mod outline;

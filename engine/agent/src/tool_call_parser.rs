@@ -63,7 +63,7 @@ fn parse_call(json: &str) -> Result<(String, Map<String, Value>), String> {
     match inputs {
         None => Ok((name, Map::new())),
         Some(Value::Object(inputs)) => Ok((name, inputs)),
-        Some(_) => Err("its inputs are no JSON object".to_owned()),
+        Some(_) => Err("its inputs aren't a JSON object".to_owned()),
     }
 }
 

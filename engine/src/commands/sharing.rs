@@ -87,7 +87,7 @@ pub(super) const HUB: &[CommandArgument] = &[
     command_argument(
         "open",
         ArgumentForm::Value,
-        "let in programs with automerge-repo that are no devices: local, or token",
+        "accept automerge-repo clients that aren't paired: local, or token",
     ),
     command_argument("store", ArgumentForm::Value, "sqlite (when left out), or nats://HOST:PORT, several with commas"),
     command_argument("quota", ArgumentForm::Value, "megabytes that one device may store"),

@@ -241,7 +241,7 @@ fn changed(arguments: &Map<String, Value>, text: &str) -> Result<Map<String, Val
         changed.insert(key.to_owned(), Value::String(text.to_owned()));
         return Ok(changed);
     }
-    serde_json::from_str(text).map_err(|error| format!("This is no JSON object: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("This isn't a JSON object: {error}"))
 }
 
 /// The first letter large, a full stop behind it.

@@ -71,7 +71,7 @@ fn describe_change(change: &RunChange) -> (&'static str, Vec<String>) {
                 (Some(_), None) => "removed",
                 (Some(_), Some(_)) => "changed",
             };
-            (words, vec!["This file is no note: it is taken back as a whole.".to_owned()])
+            (words, vec!["This file isn't a note. It's reverted as a whole.".to_owned()])
         }
     }
 }
@@ -135,7 +135,7 @@ impl ChangesPage {
             }
             if super::works(run) {
                 let (rect, response) = ui.allocate_exact_size(vec2(260.0, size::MIN_CLICK_HEIGHT), Sense::hover());
-                let words = "The run is at work: stop it first";
+                let words = "The run is active. Stop it first.";
                 paint_clipped_text(
                     ui,
                     rect.left_center() - vec2(0.0, 8.0),

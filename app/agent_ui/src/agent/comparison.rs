@@ -69,7 +69,7 @@ impl BranchComparison {
                     actions.push(PanelAction::Do(Command::GoTo { session: session.id, message: self.other }));
                     closed = true;
                 }
-                if text_button(ui, "Bring over what it came to", true).clicked()
+                if text_button(ui, "Merge its result", true).clicked()
                     && let Some(into) = session.head()
                 {
                     actions.push(PanelAction::Do(Command::MergeBranch { session: session.id, from: self.other, into }));

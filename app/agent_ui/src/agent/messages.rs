@@ -329,7 +329,7 @@ impl MessageList {
             None => "Working…".to_owned(),
         };
         let line = Rect::from_min_size(pos2(at.x, y), vec2(width, size::MIN_CLICK_HEIGHT));
-        let response = ui.interact(line, Id::unique("agent at work"), Sense::hover());
+        let response = ui.interact(line, Id::unique("agent running"), Sense::hover());
         let (icon, colour) =
             if says.starts_with("Thinking") { (icons::BRAIN, colours.thought) } else { (icons::ROBOT, colours.accent) };
         ui.painter().text(

@@ -447,7 +447,7 @@ impl TimelinePage {
                 }
             }
             let changed = run.changes.iter().any(|change| change.step == step.id);
-            if changed && text_button(ui, "What it changed", false).clicked() {
+            if changed && text_button(ui, "Changes", false).clicked() {
                 actions.push(PanelAction::Run(CommandId::AgentChanges));
             }
         });

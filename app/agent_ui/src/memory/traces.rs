@@ -112,7 +112,7 @@ impl TracesPage {
         let (margin, width) = widgets::page_column(ui);
         if self.rows.is_empty() {
             let none = if self.query.is_empty() {
-                "There is no trace yet: a run that an agent did well becomes one."
+                "No traces yet. A successful run becomes a trace."
             } else {
                 "No trace has these words."
             };

@@ -245,7 +245,7 @@ fn substitute(text: &str, mark: char, lines: (LineAddress, LineAddress)) -> Resu
             'I' => case = true,
             '&' | 'e' => {}
             other => {
-                return Err(format!("There is no flag “{other}”: g is for all places of a line, i for any capitals."));
+                return Err(format!("Unknown flag “{other}”. Use g for all matches in a line, i to ignore case."));
             }
         }
     }
@@ -362,7 +362,7 @@ fn replacement(vim: &str) -> Vec<ReplacementPart> {
 /// Says that it is none.
 pub fn regex(pattern: &str, case: bool) -> Result<Regex, String> {
     let made = RegexBuilder::new(pattern).case_insensitive(!case).multi_line(true).crlf(true).build();
-    made.map_err(|error| format!("This is no pattern: {}", error.to_string().lines().last().unwrap_or("")))
+    made.map_err(|error| format!("Invalid pattern: {}", error.to_string().lines().last().unwrap_or("")))
 }
 
 impl SubstituteCommand {

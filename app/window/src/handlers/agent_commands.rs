@@ -59,7 +59,7 @@ impl AppWindow {
         let (run, session) =
             (DocId::random(rand::random()), self.agent.session.unwrap_or_else(|| DocId::random(rand::random())));
         let text = self.agent.composer.text.trim().to_owned();
-        // The first message in other words begins a branch beside it.
+        // An edited first message starts a new branch.
         let (note, parent) = (self.active_pane.note, parent.map(|parent| parent.unwrap_or(MessageId::SESSION_ROOT)));
         let recall = self.agent.before.recall();
         let ask = Command::Ask {
@@ -98,7 +98,7 @@ impl AppWindow {
             }
             AgentCommand::Stop => match busy {
                 Some(run) => _ = self.send(Command::CancelRun { run }),
-                None => self.toasts.show_message("The agent is not at work."),
+                None => self.toasts.show_message("The agent isn't running."),
             },
             AgentCommand::Resume => {
                 let limit =
@@ -131,7 +131,7 @@ impl AppWindow {
                         self.send(Command::OpenSession { session });
                         self.view = Some(PageView::Branches(BranchesPage::new(session)));
                     }
-                    None => self.toasts.show_message("There is no session yet."),
+                    None => self.toasts.show_message("No sessions yet"),
                 }
             }
         }

@@ -134,7 +134,7 @@ impl AppWindow {
             None => (session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id), ""),
         };
         let Some(volume) = volume.and_then(|volume| session.volume(volume)) else {
-            self.toasts.show_message("A collection lies in a folder: open one first.");
+            self.toasts.show_message("Open a folder first. A collection is a file in a folder.");
             return;
         };
         let inside = if folder.is_empty() { String::new() } else { format!("{folder}/") };

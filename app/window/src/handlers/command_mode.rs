@@ -226,7 +226,7 @@ impl AppWindow {
             Note::cells(note).filter(|cell| side(cell) || (!above && Some(*cell) == own)).collect()
         });
         if all.is_empty() {
-            self.toasts.show_message(if above { "There is no cell above." } else { "There is no cell below." });
+            self.toasts.show_message(if above { "No cell above" } else { "No cell below" });
             return;
         }
         self.send(Command::RunCells { note, cells: all });

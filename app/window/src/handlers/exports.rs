@@ -1,4 +1,4 @@
-//! Exports: asked for in a dialog, written on a thread of their own, with what is done shown meanwhile.
+//! Exports: requested in a dialog, written on a separate thread, with progress shown meanwhile.
 
 use crate::app_window::AppWindow;
 use crate::overlays::dialogs::Dialog;
@@ -54,7 +54,7 @@ impl AppWindow {
         self.overlay = WindowOverlay::Dialog(Dialog::Export { wanted, trouble: None });
     }
 
-    /// Begins what was asked for. Gives why not.
+    /// Starts the export, or returns why it can't start.
     pub(crate) fn begin_export(
         &mut self,
         ctx: &egui::Context,

@@ -59,7 +59,7 @@ impl AppWindow {
             return;
         }
         let Some((note, folder)) = self.beside() else {
-            self.toasts.show_message("Files are kept beside a note: open one first.");
+            self.toasts.show_message("Open a note first. Files are stored next to it.");
             return;
         };
         let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
@@ -94,7 +94,7 @@ impl AppWindow {
     /// Keeps a pasted picture beside the note, as PNG.
     pub(crate) fn paste_picture(&mut self, ctx: &egui::Context, picture: Arc<egui::ColorImage>) {
         let Some((note, folder)) = self.beside() else {
-            self.toasts.show_message("A picture is kept beside a note: open one first.");
+            self.toasts.show_message("Open a note first. Pictures are stored next to it.");
             return;
         };
         let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
@@ -144,7 +144,7 @@ impl AppWindow {
         let corner = CornerRadius::same(10);
         painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
         painter.rect_stroke(all, corner, Stroke::new(size::FOCUS_RING_WIDTH, colours.accent), StrokeKind::Inside);
-        let text = "Let go to keep the files beside this note and link them; folders become volumes, notebooks notes";
+        let text = "Drop files to store and link them next to this note. Folders become volumes, notebooks become notes.";
         painter.text(all.center(), Align2::CENTER_CENTER, text, theme::body().font, colours.ink);
     }
 }

@@ -21,7 +21,7 @@ impl AppWindow {
         }
     }
 
-    /// Folds all headings but those that stand alone at the top, or unfolds all.
+    /// Folds all headings except a single one at the top level, or unfolds all.
     pub(crate) fn fold_all(&mut self, ctx: &egui::Context, fold: bool) {
         let dark = ctx.global_style().visuals.dark_mode;
         self.with_note(ctx, dark, |world, editor, _| {
@@ -48,7 +48,7 @@ impl AppWindow {
     }
 }
 
-/// Takes the caret out of what was just folded away, onto the heading.
+/// Moves the caret out of folded text, onto the heading.
 fn leave_hidden(world: &mut EditContext<'_>, editor: &mut Editor, heading: RowIndex) {
     let inside =
         editor.caret.and_then(|caret| world.find_row(caret.at)).is_some_and(|spot| world.sheet.is_hidden(spot));

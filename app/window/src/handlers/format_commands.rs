@@ -22,7 +22,7 @@ impl AppWindow {
             let (dark, down) = (ctx.global_style().visuals.dark_mode, writing == FormatCommand::Down);
             let past = |world: &mut EditContext<'_>| {
                 let spot = world.find_row(caret.at)?;
-                // What is folded away beside it is shown first.
+                // Unfolds hidden text next to it first.
                 let hidden = [true, false].map(|behind| world.beside_hidden(spot, behind));
                 if hidden == [false; 2] { page::past_cell(caret, down, world) } else { None }
             };
@@ -35,7 +35,7 @@ impl AppWindow {
 }
 
 impl AppWindow {
-    /// Selects the word at the caret, or the occurrences of what is selected: the next one, or all of them.
+    /// Selects the word at the caret, or the next or all occurrences of the selection.
     pub(crate) fn select_same(&mut self, ctx: &egui::Context, all: bool) {
         let dark = ctx.global_style().visuals.dark_mode;
         self.with_note(ctx, dark, |world, editor, _| {

@@ -1,5 +1,4 @@
-//! Where a link leads when it is clicked: the web, another note, a heading or block of it. A note that is not there yet
-//! can be made.
+//! Follows links: to the web, another note, a heading or a block. A missing note can be created.
 
 use crate::actions::PendingJump;
 use crate::app_window::AppWindow;

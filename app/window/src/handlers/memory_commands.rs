@@ -9,7 +9,7 @@ use engine::Command;
 use engine::commands::CommandId;
 use store::DocId;
 
-/// So many forgotten experiences can be brought back.
+/// Maximum number of forgotten experiences that can be restored.
 const MAX_FORGOTTEN: usize = 50;
 
 impl AppWindow {

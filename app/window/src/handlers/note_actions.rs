@@ -1,5 +1,5 @@
-//! Notes kept in order: today's note, templates, copies, stars, and what the tree's menus ask for. Where another note's
-//! text is needed, the session is asked to read it, and the rest is done once it is there.
+//! Note management: daily notes, templates, copies, stars, and the tree's menus. If another note's text is needed, the
+//! session loads it, and the action continues then.
 
 use crate::actions::{PageAction, TreeAction};
 use crate::app_window::AppWindow;
@@ -31,7 +31,7 @@ impl AppWindow {
         }
     }
 
-    /// Does what a menu of the tree asked for.
+    /// Performs an action of the tree's menu.
     pub(crate) fn apply_tree_action(&mut self, ctx: &egui::Context, wish: TreeAction) {
         match wish {
             TreeAction::NewNote(volume, folder) => self.ask_name(folder, Some(volume)),
@@ -102,7 +102,7 @@ impl AppWindow {
         let own = self.active_pane.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
         let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         let Some(volume) = own.or_else(first).and_then(|volume| session.volume(volume)) else {
-            self.toasts.show_message("A note lies in a folder: open one first.");
+            self.toasts.show_message("Open a folder first. A note is a file in a folder.");
             return;
         };
         let settings = session.settings();
@@ -141,7 +141,7 @@ impl AppWindow {
             .map(|(path, note)| (note, shown_name(&path[folder.len()..]).to_owned()))
             .collect();
         if notes.is_empty() {
-            self.toasts.show_message(format!("There are no templates: a template is a note in the folder {folder}"));
+            self.toasts.show_message(format!("No templates yet. A template is a note in the folder {folder}."));
             return;
         }
         self.overlay = WindowOverlay::Palette(CommandPalette::templates(notes));
@@ -160,7 +160,7 @@ impl AppWindow {
         }
     }
 
-    /// Goes on with what waits for a note's text.
+    /// Continues actions that waited for a note's text.
     pub(crate) fn run_pending_note_actions(&mut self, ctx: &egui::Context) {
         for errand in std::mem::take(&mut self.pending_note_actions) {
             let read = self.driver.as_ref().and_then(|driver| read(driver.session(), errand.source));
@@ -243,7 +243,7 @@ fn filled(template: &str, title: &str, now: &Zoned) -> String {
             _ => None,
         };
         out.push_str(&rest[..start]);
-        // What is no place of ours stays as it is.
+        // Unknown placeholders stay unchanged.
         out.push_str(value.as_deref().unwrap_or(&rest[start..end + 2]));
         rest = &rest[end + 2..];
     }

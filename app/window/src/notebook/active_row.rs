@@ -1,5 +1,5 @@
-//! The row that holds the caret: its source, drawn with caret and selection, as the control that has the keyboard. Keys
-//! never come here, they have edited the note before (`keyboard.rs`); what is drawn is the note as it is.
+//! The row with the caret: its source, drawn with caret and selection, as the focused control. Keys have already edited
+//! the note (`keyboard.rs`); this only draws the result.
 
 use super::page::{NotePage, is_pressed};
 use super::remote_cursors::{self, RemoteUser};
@@ -34,7 +34,7 @@ impl NotePage {
         let (x, width) = note_editor::place_of(target, world.width, world.margin, pen);
         let origin = origin + vec2(x, 0.0);
         let here = target.shown_byte(caret.at);
-        // What is being composed stands where it will be written.
+        // Text being composed is shown where it will be inserted.
         let mut text = target.shown.clone();
         let mut composed = here..here;
         if let Some(preedit) = &editor.preedit {
@@ -140,7 +140,7 @@ impl NotePage {
         }
     }
 
-    /// All carets that stand in this row.
+    /// Returns all carets in this row.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     pub(crate) fn carets(
         &mut self,
@@ -201,7 +201,7 @@ impl NotePage {
         }
     }
 
-    /// Tells those who listen what is edited.
+    /// Reports the edited text to assistive technology.
     fn report_accessibility(
         &self,
         ui: &Ui,

@@ -1,5 +1,5 @@
-//! Cells: a box for the code with a gutter at its left, what came out straight below. Draws and says what was asked
-//! for; running is the session's.
+//! Cells: a code box with a gutter on the left and the outputs below. This only draws and returns actions; the session
+//! runs cells.
 
 use super::figure::PageFigures;
 use super::outputs::{self, OutputLayout, OutputViewState};
@@ -30,7 +30,7 @@ pub(crate) fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> 
     Rect::from_min_max(origin - vec2(left, 0.0), origin + vec2(column + space::M, height + 2.0 * CELL_PADDING))
 }
 
-/// A cell as it is drawn now.
+/// A cell in the current frame.
 pub(crate) struct CellFrame<'a> {
     pub(crate) cell: BlockId,
     /// Number of the cell in its note, from 1.
@@ -45,13 +45,13 @@ pub(crate) struct CellFrame<'a> {
     pub(crate) elsewhere: Option<&'a str>,
 }
 
-/// What is kept of cells from frame to frame.
+/// State of cells that's kept between frames.
 #[derive(Default)]
 pub(crate) struct CellViews {
     outputs: HashMap<BlockId, OutputLayout>,
-    /// How their outputs are looked at.
+    /// View state of their outputs.
     views: HashMap<BlockId, OutputViewState>,
-    /// How somebody looks at figures.
+    /// View state of figures.
     pub(crate) figures: PageFigures,
     /// Cells whose output is unfolded.
     open: HashSet<BlockId>,
@@ -83,7 +83,7 @@ impl CellViews {
         height + asks
     }
 
-    /// What a running cell asks, with a field for the answer, below what it has printed.
+    /// Draws the prompt of a running cell with its input field, below the outputs.
     pub(crate) fn show_question(
         &mut self,
         ui: &mut Ui,
@@ -165,7 +165,7 @@ impl CellViews {
         }
         let stale = note.stale_reason(cell);
         let elsewhere = elsewhere.filter(|_| !busy);
-        // What was begun elsewhere and is not said to run any more has stopped there.
+        // A cell that ran elsewhere and is no longer reported as running has stopped there.
         let over = !busy && elsewhere.is_none() && run.is_some_and(|run| !run.status.is_final());
         let run = run.filter(|_| !over);
         match elsewhere {
@@ -218,7 +218,7 @@ impl CellViews {
         views.version += 1;
     }
 
-    /// What came out of a cell, at a place below its box.
+    /// Draws a cell's outputs below its box.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     pub(crate) fn output(
         &mut self,
@@ -336,7 +336,7 @@ fn taken(outputs: &OutputLayout) -> f32 {
     outputs.height + 2.0 * space::S + more
 }
 
-/// A ring of which a quarter goes round.
+/// Draws a rotating quarter ring.
 fn turning(ui: &Ui, at: Pos2, colour: Color32, ground: Color32) {
     ui.painter().circle_stroke(at, 6.0, Stroke::new(2.0, ground));
     #[allow(clippy::cast_possible_truncation, reason = "an angle")]

@@ -1,5 +1,5 @@
-//! A collection on its page: its views as tabs, what narrows and orders them, and the table or the cards below. What is
-//! done here is written into the `.base` file or into the notes' properties, one value at a time.
+//! The page of a collection: its views as tabs, filters and sorting, and the table or cards. Edits are written to the
+//! `.base` file or to the notes' properties, one value at a time.
 
 mod cards;
 mod cell;
@@ -46,14 +46,14 @@ struct CellEditor {
     trouble: Option<&'static str>,
 }
 
-/// Where a collection's text stands.
+/// Source of a collection's text.
 #[derive(Clone, Copy)]
 pub(crate) struct CollectionSource<'a> {
     /// The note that holds it.
     pub(crate) note: &'a Note,
     /// Which part of that note it is, and where that begins; `None`: it is all of it.
     part: Option<(&'a str, usize)>,
-    /// The note in which it is looked at, where that is a note of its own around it.
+    /// The note that embeds it, if any.
     inside: Option<DocId>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> CollectionSource<'a> {
         self.part.map_or_else(|| self.note.text(), |(text, _)| text.to_owned())
     }
 
-    /// The note in which it is looked at.
+    /// Returns the note that `this` refers to.
     fn this(&self) -> DocId {
         self.inside.unwrap_or(self.note.id)
     }
@@ -75,7 +75,7 @@ impl<'a> CollectionSource<'a> {
 
 #[derive(Default)]
 pub(crate) struct CollectionPage {
-    /// What was read: of which note at which revision, from where on, and the hash of its text.
+    /// The parsed text: note, revision, offset, and hash of the text.
     read: Option<(DocId, u64, usize, u64)>,
     base: Option<Result<Arc<Collection>, String>>,
     /// The view that is shown.
@@ -84,7 +84,7 @@ pub(crate) struct CollectionPage {
     begin: Option<String>,
     /// Whether its text is shown instead.
     pub(crate) as_text: bool,
-    /// The lines as they were made last, and of which table.
+    /// The current lines, and the table that they were made from.
     lines: Vec<TableLine>,
     pub(crate) lined: Option<Arc<CollectionTable>>,
     folded: HashSet<String>,
@@ -108,7 +108,7 @@ pub(crate) struct CollectionPage {
     wide: f32,
     /// Whether it has the keyboard.
     focused: bool,
-    /// The view that was asked for and is not there.
+    /// A requested view that doesn't exist.
     missing: Option<String>,
 }
 
@@ -164,7 +164,7 @@ impl CollectionContext<'_> {
         file.is_some_and(|file| file.kind == store::FileKind::Note)
     }
 
-    /// The value of a note's property, as it stands in the note.
+    /// Returns a note's property as it is in the note.
     fn property(&self, file: DocId, key: &str) -> Value {
         let outline = self.session.volume(self.source.note.volume).and_then(|volume| volume.links.outline(file));
         let found = outline.and_then(|outline| {
@@ -256,7 +256,7 @@ impl CollectionPage {
         self.line_up(table);
         if let Some(missing) = &self.missing {
             let colours = ThemeColors::of(ui);
-            let text = format!("There is no view “{missing}”; another one is shown.");
+            let text = format!("The view “{missing}” doesn't exist. Another view is shown.");
             empty_state::show_banner(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if let Some(problem) = table.problems.first() {
@@ -375,7 +375,7 @@ impl CollectionPage {
         self.lined = Some(table.clone());
     }
 
-    /// Shows the next view, or the one before, and begins anew behind the last; gives how many views there are.
+    /// Shows the next or previous view, wrapping around; returns the number of views.
     pub(crate) fn turn_view(&mut self, back: bool) -> Option<usize> {
         let count = self.base.as_ref()?.as_ref().ok()?.views.len();
         let step = if back { count - 1 } else { 1 };

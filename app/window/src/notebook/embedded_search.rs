@@ -1,5 +1,5 @@
-//! Searches that a note holds: below a code block in the language `query` stand the notes that fit it now, with the
-//! words that were found marked. They follow the index and are never waited for.
+//! Embedded searches: below a code block in the language `query`, the notes that match it now, with matches
+//! highlighted. They follow the index without blocking.
 
 use crate::actions::{PageAction, PendingJump};
 use crate::overlays::search;
@@ -26,11 +26,11 @@ const EMBEDDED_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// A search in a note.
 #[derive(Default)]
 pub(crate) struct EmbeddedSearch {
-    /// What was asked, of which state of the index, and when.
+    /// The query, the state of the index, and the time of the request.
     asked: Option<(String, u64, Instant)>,
     wait: Option<Receiver<Result<SearchAnswer, String>>>,
     answer: SearchAnswer,
-    /// What is said in the place of hits.
+    /// Message shown instead of hits.
     said: String,
     /// How high all of it is.
     pub(crate) high: f32,
@@ -65,7 +65,7 @@ impl EmbeddedSearch {
                 if !answer.has_match() {
                     answer.hits.clear();
                 }
-                // The note around it has the words because they stand in the query.
+                // The surrounding note matches only because it contains the query.
                 answer.hits.retain(|hit| hit.note != around);
                 answer.hits.truncate(MAX_EMBEDDED_RESULTS);
                 self.answer = answer;

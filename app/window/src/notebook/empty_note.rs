@@ -1,4 +1,4 @@
-//! What is shown where there is nothing yet.
+//! Placeholders for empty panes and notes.
 
 use crate::actions::PageAction;
 use eframe::egui;

@@ -1,5 +1,5 @@
-//! Figures in outputs, as somebody looks at them: which part, which series. Read once, off the thread that draws where
-//! they are large; drawn again when something of that changes, with other limits, so that they stay sharp.
+//! Figures in outputs, with the visible range and series. Parsed once, in the background if large; redrawn when range
+//! or size change, so that they stay sharp.
 
 mod interaction;
 mod shape_backend;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use store::{BlobHash, CellOutput, ExecutionId, OutputBody};
 use ui::theme::{self, ThemeColors};
 
-/// Figures that were not looked at for so many frames are let go.
+/// Number of frames after which unseen figures are evicted.
 const FIGURE_EVICTION_FRAMES: u64 = 900;
 /// What a figure is before it is read, in points.
 const PLACEHOLDER_FIGURE_SIZE: Vec2 = vec2(640.0, 400.0);
@@ -32,17 +32,17 @@ enum FigureSource {
     Blob(BlobHash),
 }
 
-/// A figure among outputs: where it stands, and what is known of it before it is read.
+/// A figure in the outputs: its place, and what is known before it's parsed.
 pub(crate) struct FigureSlot {
     name: FigureId,
     data: FigureSource,
     /// It, where it is small enough for a note's outputs.
     made: Option<FigureResult>,
-    /// Where it stands below the top of the outputs.
+    /// Offset from the top of the outputs.
     pub(crate) y: f32,
     pub(crate) size: Vec2,
     scale: f32,
-    /// What it is, for those who do not see it.
+    /// Text alternative for screen readers.
     pub(crate) words: String,
 }
 
@@ -104,7 +104,7 @@ struct FigureKey {
     letters: u64,
 }
 
-/// A figure as it is painted.
+/// A painted figure.
 struct PaintedFigure {
     ready: Arc<PreparedFigure>,
     key: FigureKey,
@@ -146,7 +146,7 @@ impl PaintedFigure {
     }
 }
 
-/// How somebody looks at a figure.
+/// View state of a figure.
 #[derive(Default)]
 struct FigureView {
     view: PlotView,
@@ -168,7 +168,7 @@ pub(crate) struct PageFigures {
 }
 
 impl PageFigures {
-    /// Draws a figure anew where something has changed.
+    /// Draws a figure again if something has changed.
     fn draw(&mut self, slot: &FigureSlot, pen: TextStyleContext<'_>) -> Option<Result<Arc<PreparedFigure>, String>> {
         let made = slot.made.clone().or_else(|| with(pen.ctx, |shelf| shelf.ask(slot.data)).flatten());
         let ready = match made? {
@@ -192,12 +192,12 @@ impl PageFigures {
         Some(Ok(ready))
     }
 
-    /// Forgets what was drawn, but not how somebody looks at it.
+    /// Drops the drawing but keeps the view state.
     pub(crate) fn relayout(&mut self) {
         self.looked.values_mut().for_each(|looked| looked.drawn = None);
     }
 
-    /// Counts frames, and lets go of what was drawn long ago.
+    /// Counts frames and evicts drawings unseen for long.
     fn begin(&mut self, ctx: &Context) {
         let pass = ctx.cumulative_pass_nr();
         if self.pass != pass {
@@ -258,7 +258,7 @@ impl FigureCache {
     }
 }
 
-/// Sends for the figures that were asked for since the last frame, and takes in those that have come.
+/// Requests figures needed since the last frame, and stores those that arrived.
 pub(crate) fn fetch_figures(ctx: &Context, driver: &host::Driver) {
     let wishes = with(ctx, |shelf| {
         shelf.frame += 1;

@@ -1,6 +1,6 @@
-//! Generated views in notes: trees of a few controls that an agent proposed (`engine::generated_view`), drawn by this
-//! window and by nothing of their own, and only once the user has said so. A slider or a field sets a property of the
-//! note; a button becomes a run, of which the policy decides.
+//! Generated views in notes: trees of a few controls proposed by an agent (`engine::generated_view`), drawn by this
+//! window only after the user has allowed it. Sliders and fields set a property of the note; buttons start runs that
+//! the policy checks.
 
 use super::figure::{FigureSlot, PageFigures};
 use crate::actions::PageAction;
@@ -23,21 +23,21 @@ use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button, word_button};
 
-/// A table shows so many rows without scrolling.
+/// Number of table rows visible without scrolling.
 const MAX_VISIBLE_VIEW_ROWS: usize = 12;
 /// A row of a table.
 const VIEW_TABLE_ROW_HEIGHT: f32 = 26.0;
 const VIEW_PLOT_HEIGHT: f32 = 240.0;
-/// Columns beside each other have at least so much room each; else they stand below each other.
+/// Minimum width of columns side by side; narrower ones are stacked.
 const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;
 
-/// A view in a note, as it is drawn.
+/// State of a generated view.
 #[derive(Default)]
 pub(crate) struct GeneratedView {
     source: String,
     pub(crate) read: Option<(BlobHash, Rc<Result<AgentView, String>>)>,
     values: ViewValues,
-    /// Of which revision of the note, and after how many answers of the kernel, the values are.
+    /// Revision of the note, and number of kernel answers, that the values are from.
     of: Option<(u64, u64)>,
     grids: HashMap<usize, WordGrid>,
     slots: HashMap<usize, Option<FigureSlot>>,
@@ -55,13 +55,13 @@ pub(crate) struct GeneratedView {
     pub(crate) asked: Option<u64>,
     pub(crate) waits: Option<Receiver<InquiryAnswer>>,
     answers: u64,
-    /// Whether the kernel tells values.
+    /// Whether the kernel reports values.
     tells: bool,
     /// How high it is.
     pub(crate) high: f32,
 }
 
-/// What stands around a control.
+/// Context of a control.
 struct ControlContext<'a> {
     session: &'a Session,
     pub(crate) note: DocId,
@@ -77,7 +77,7 @@ struct ControlCounts {
 }
 
 impl GeneratedView {
-    /// Draws it. `source`: what stands between the fences.
+    /// Draws the view. `source`: the code block's text.
     pub(crate) fn show(&mut self, ui: &mut Ui, world: &EditContext<'_>, source: &str, actions: &mut Vec<PageAction>) {
         if self.read.is_none() || self.source != source {
             source.clone_into(&mut self.source);
@@ -107,7 +107,7 @@ impl GeneratedView {
         self.high = ui.min_rect().height().ceil();
     }
 
-    /// What it would show and do, and the button that has it drawn.
+    /// Draws a preview of content and actions, with the button that allows the view.
     fn preview(&mut self, ui: &mut Ui, around: &ControlContext<'_>, read: &AgentView, actions: &mut Vec<PageAction>) {
         let colours = ThemeColors::of(ui);
         let title = if read.title.is_empty() { "A view was proposed for this note" } else { read.title.as_str() };
@@ -135,7 +135,7 @@ impl GeneratedView {
         }
     }
 
-    /// Takes in what is known by now of the note and of its kernel.
+    /// Updates the values from the note and its kernel.
     fn refresh(&mut self, ui: &Ui, world: &EditContext<'_>, read: &AgentView) {
         if let Some(waits) = &self.waits {
             match waits.try_recv() {
@@ -238,7 +238,7 @@ impl GeneratedView {
         }
     }
 
-    /// What stands in the place of a value that is not there.
+    /// Draws the placeholder of a missing value.
     fn missing(&self, ui: &mut Ui, source: &ValueSource) {
         let said = match source.bound_name() {
             Some(generated_view::ValueName::Property(name)) => format!("The note has no property {name} yet."),

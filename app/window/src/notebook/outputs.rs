@@ -62,24 +62,24 @@ pub(crate) enum OutputItem {
     /// Markdown, also what HTML and LaTeX became.
     Rich(Row),
     Picture(TextureHandle, Vec2),
-    /// A bar; `None`: nobody knows how far it is.
+    /// A progress bar; `None` if the progress is unknown.
     Progress(Option<f32>, Vec2),
     /// Of the output at this place.
     Tree(usize),
     Table(usize),
-    /// What shows the whole of the output at this place, of so many bytes.
+    /// Link to the full output at this index, with its size in bytes.
     Whole(usize, u64),
     /// The way to a kernel that has what this one has not.
     Kernels,
 }
 
-/// How a user looks at the outputs of one cell.
+/// View state of a cell's outputs.
 #[derive(Default)]
 pub(crate) struct OutputViewState {
     execution: Option<ExecutionId>,
     trees: BTreeMap<usize, (u64, JsonTree)>,
     tables: BTreeMap<usize, DataTable>,
-    /// Outputs of which all is shown.
+    /// Outputs that are shown in full.
     whole: HashSet<usize>,
     /// Whether all of it is folded away.
     pub(crate) folded: bool,
@@ -88,7 +88,7 @@ pub(crate) struct OutputViewState {
 }
 
 impl OutputViewState {
-    /// Takes in what came, for the outputs of this run.
+    /// Updates the state for the outputs of this run.
     fn sync(&mut self, run: &Execution, ctx: &egui::Context) {
         if self.execution != Some(run.id) {
             *self =
@@ -152,7 +152,7 @@ struct OutputLayoutKey {
 }
 
 impl OutputLayout {
-    /// The layout of an execution's outputs, made anew only when something changed.
+    /// Returns the layout of an execution's outputs, which is cached until something changes.
     pub(crate) fn layout_outputs(
         old: Option<OutputLayout>,
         run: &Execution,
@@ -193,7 +193,7 @@ fn bytes(output: &CellOutput) -> usize {
     }
 }
 
-/// All of it folded away: one line says what is there.
+/// Lays out collapsed outputs: one line that summarizes them.
 fn folded(key: OutputLayoutKey, run: &Execution, pen: TextStyleContext<'_>) -> OutputLayout {
     let count = run.outputs.len();
     let text = if count == 1 { "1 output, folded".to_owned() } else { format!("{count} outputs, folded") };
@@ -328,7 +328,7 @@ impl OutputLayouter<'_> {
         let put = |job: &mut LayoutJob, range: std::ops::Range<usize>, look| {
             job.append(&untrusted_text::escape_block(&shown[range]), 0.0, look);
         };
-        // Where the look changes: at spans, and at what can be clicked.
+        // Where the format changes: at spans and at clickable ranges.
         let mut looks: Vec<(std::ops::Range<usize>, egui::TextFormat)> = spans
             .iter()
             .map(|(range, style)| (range.clone(), styled(style, colour, self.pen)))
@@ -431,7 +431,7 @@ impl OutputLayouter<'_> {
             OutputForm::Html(bytes) => match assets::request_text(pen.ctx, &bytes, short_markdown) {
                 None => self.note("Reading …"),
                 Some(Some(text)) => self.rich(&text),
-                // It says no more than the text beside it, or is too large.
+                // It has no more content than the text form, or is too large.
                 Some(None) => self.form(at, output, data, mime_bundle::plain_form(output, data), views),
             },
             OutputForm::Markdown(bytes) => match &bytes {
@@ -459,7 +459,7 @@ impl OutputLayouter<'_> {
         }
     }
 
-    /// A bar, and how far it is in words below it.
+    /// Lays out a progress bar with its text below.
     fn progress(&mut self, value: &Value) {
         let (done, total) = (value["done"].as_f64().unwrap_or(0.0), value["total"].as_f64());
         #[allow(clippy::cast_possible_truncation, reason = "a share")]
@@ -605,7 +605,7 @@ fn legible(colour: Color32, ground: Color32, colours: &theme::ThemeColors) -> Co
     steps.into_iter().find(|mixed| contrast(*mixed, ground) >= 4.5).unwrap_or(last)
 }
 
-/// The contrast of two colours as WCAG 2.2 has it, 1 to 21.
+/// Returns the contrast of two colors by WCAG 2.2, 1 to 21.
 fn contrast(a: Color32, b: Color32) -> f32 {
     let light = |colour: Color32| {
         let rgba = egui::Rgba::from(colour);

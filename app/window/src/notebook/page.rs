@@ -1,6 +1,6 @@
-//! The open note on its page: only the rows in sight are laid out and drawn, the one with the caret in a text field.
-//! Where the page is scrolled to is kept as a byte of the note, so that what is read stays where it is while heights
-//! above it become known or change.
+//! The page of the open note: only visible rows are laid out and drawn, the one with the caret as a text field. The
+//! scroll position is stored as a byte of the note, so that the text stays in place while heights above it become known
+//! or change.
 
 mod drag;
 mod draw;
@@ -30,7 +30,7 @@ use ui::theme::{self, ThemeColors, size, space};
 /// The room above the first row and below the last.
 const PAGE_TOP_PADDING: f32 = space::XXL;
 const PAGE_BOTTOM_PADDING: f32 = 160.0;
-/// The margin beside the column, at least.
+/// Minimum margin at both sides of the column.
 const MIN_PAGE_MARGIN: f32 = space::XXXL;
 /// The pointer rests once it has been still for so long, in seconds.
 const POINTER_REST_SECONDS: f32 = 0.4;
@@ -38,7 +38,7 @@ const POINTER_REST_SECONDS: f32 = 0.4;
 const LINK_TARGET_HIGHLIGHT_SECONDS: f64 = 1.5;
 /// Laid-out rows that are kept.
 const MAX_CACHED_ROW_LAYOUTS: usize = 400;
-/// No more of them are let go in one frame.
+/// Maximum number of rows evicted per frame.
 const MAX_EVICTED_ROWS_PER_FRAME: usize = 40;
 
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.
@@ -67,9 +67,9 @@ struct CachedRow {
     drawn: Rc<RowLayout>,
     /// In which frame it was used last.
     used: u64,
-    /// Where colours were still on their way: how many had come by then.
+    /// If colors were pending: how many had arrived.
     waits: Option<u64>,
-    /// Where its misspelt words stand, and for which state of the dictionaries.
+    /// Its misspelled words, and the state of the dictionaries.
     spelt: Option<(u64, Vec<Rect>)>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct NotePage {
     frame: u64,
     /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
     look: Option<(f32, f32, Color32, f32, u64)>,
-    /// How full the picture of all letters was, and when that was looked at.
+    /// Fill ratio of the font atlas, and when it was checked.
     letters: (f32, u64),
     seat: ScrollPosition,
     seats: HashMap<DocId, ScrollPosition>,
@@ -91,7 +91,7 @@ pub(crate) struct NotePage {
     /// The offset that was shown, and the one that the user scrolled to since.
     shown: f32,
     ended: f32,
-    /// Whether somebody went to where the page is.
+    /// Whether the user jumped to the current position.
     jumped: bool,
     /// Where a link led, and since when its row is marked.
     pub(crate) pointed: Option<(usize, Option<f64>)>,
@@ -101,7 +101,7 @@ pub(crate) struct NotePage {
     pub(crate) numbers: HashMap<BlockId, usize>,
     /// The cells from the top, as they were counted.
     order: Vec<BlockId>,
-    /// Whether what its cells show stands elsewhere: beside a script.
+    /// Whether outputs are shown elsewhere: next to a script.
     pub(crate) apart: bool,
     /// When and where was pressed last, and how often right there.
     presses: (f64, Pos2, u32),
@@ -120,7 +120,7 @@ pub(crate) struct NotePage {
     pub(crate) over: Option<(String, Pos2)>,
     /// The byte on which the pointer rests, and where that is.
     pub(crate) resting: Option<(usize, Pos2)>,
-    /// What somebody looks for, in order, and which of it is the one that was gone to.
+    /// Search matches in order, and the current one.
     pub(crate) found: Rc<[Range<usize>]>,
     pub(crate) current: Option<Range<usize>>,
 }
@@ -145,7 +145,7 @@ impl NotePage {
         *editor = Editor::default();
     }
 
-    /// Whether it stands at a point, in this pass or the one before.
+    /// Whether it's at a point, in this pass or the previous one.
     pub(crate) fn is_at(&self, ctx: &egui::Context, point: Pos2) -> bool {
         self.drawn_in + 1 >= ctx.cumulative_pass_nr() && self.area.is_some_and(|area| area.contains(point))
     }
@@ -229,7 +229,7 @@ impl NotePage {
         self.nudge += by;
     }
 
-    /// Scrolls so that the line of the caret stands at this part of the page: 0 at its top, 1 at its bottom.
+    /// Scrolls so that the caret's line is at this part of the page: 0 at the top, 1 at the bottom.
     pub(crate) fn scroll_caret_to(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
         let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
         let Some(spot) = target.spot else { return };
@@ -242,7 +242,7 @@ impl NotePage {
         editor.reveal = false;
     }
 
-    /// Scrolls by so much, down or up.
+    /// Scrolls by this distance.
     pub(crate) fn scroll_by(&mut self, by: f32) {
         self.nudge += by;
     }
@@ -275,8 +275,8 @@ impl NotePage {
         let wide = size::WIDE_BLOCK_WIDTH.min(available.x - space::XXXL).max(world.width);
         let (paper, scale) = (ThemeColors::of(ui).paper, ui.ctx().pixels_per_point() * theme::text_scale());
         let look = (world.width, wide, paper, scale, assets::version(ui.ctx()));
-        // Where egui begins that picture anew, it is emptier than it was, and laid-out text points to where its letters
-        // no longer are. A page that was away may have missed it.
+        // If egui rebuilt the atlas, it's emptier than before, and laid-out text refers to outdated positions. A hidden
+        // page may have missed it.
         let letters = (ui.ctx().fonts(|fonts| fonts.font_atlas_fill_ratio()), ui.ctx().cumulative_pass_nr());
         let anew = letters.0 < self.letters.0 || letters.1 > self.letters.1 + 1;
         self.letters = letters;
@@ -288,7 +288,7 @@ impl NotePage {
             self.drawn.clear();
             world.sheet.relayout();
         }
-        // Where the caret goes, or somebody jumps, nothing is folded away.
+        // Unfolds text that the caret or a jump goes to.
         let jumped = std::mem::take(&mut self.jumped).then_some(self.seat.at);
         world.open_comments(editor, jumped);
         for at in editor.carets().map(|caret| caret.at).chain(jumped).collect::<Vec<usize>>() {
@@ -326,8 +326,8 @@ impl NotePage {
         self.forget_rows();
     }
 
-    /// Lets go of the laid-out rows that were seen longest ago when there are too many: a few in each frame, since
-    /// giving back what letters stand on takes its time.
+    /// Evicts the least recently seen rows if there are too many: a few per frame, since freeing text layouts takes
+    /// time.
     fn forget_rows(&mut self) {
         let over = self.drawn.len().saturating_sub(MAX_CACHED_ROW_LAYOUTS).min(MAX_EVICTED_ROWS_PER_FRAME);
         if over == 0 {
@@ -411,7 +411,7 @@ impl NotePage {
         let Some(row) = world.sheet.row(spot).filter(|row| !row.hidden).cloned() else { return 0.0 };
         let above = world.sheet.space_above_row(spot);
         let editing = target.filter(|target| target.spot == Some(spot));
-        // With the caret in it, or with what changes by itself below it, it is measured in every frame.
+        // A row with the caret, or with changing outputs, is measured in every frame.
         let alone = row.kind != RowKind::Cell && !row.base;
         let height = match editing {
             None if alone => match world.sheet.measured_height(spot) {
@@ -445,7 +445,7 @@ impl NotePage {
         height
     }
 
-    /// How wide outputs may be: they keep to the column's left and may go on to the right.
+    /// Returns the maximum width of outputs: from the column's left edge, possibly beyond its right one.
     fn output_width(&self, world: &EditContext<'_>) -> f32 {
         (world.width + world.margin - space::XL).min(size::WIDE_BLOCK_WIDTH).max(world.width)
     }
@@ -467,7 +467,7 @@ fn inset_of(spot: RowIndex, world: &mut EditContext<'_>) -> (BlockId, usize) {
     (world.sheet.block_rows(spot.block).id, before)
 }
 
-/// How high a row is while its source is edited, without what stands below it.
+/// Returns the height of a row's source, without its outputs.
 fn source_height(target: &EditTarget, world: &EditContext<'_>) -> f32 {
     let (_, width) = note_editor::place_of(target, world.width, world.margin, world.pen);
     let galley = world.pen.galley(note_editor::job_of(target, &target.shown, width, world.pen));
@@ -475,13 +475,13 @@ fn source_height(target: &EditTarget, world: &EditContext<'_>) -> f32 {
     note_editor::text_height(&galley, target.kind) + above + below
 }
 
-/// The room above and below the source of a row, inside the box in which it stands.
+/// Returns the padding above and below a row's source inside its box.
 fn pads(kind: RowKind) -> (f32, f32) {
     let (above, below) = kind.has_padding();
     (if above { cells::CELL_PADDING } else { 0.0 }, if below { cells::CELL_PADDING } else { 0.0 })
 }
 
-/// Puts the caret behind the last row: onto an empty line that is there, or onto one that comes with the first letter.
+/// Puts the caret after the last row: onto an existing empty line, or one that's created by the first letter.
 pub(crate) fn move_caret_after_last_row(world: &mut EditContext<'_>, editor: &mut Editor) {
     let bytes = world.sheet.bytes();
     let last = world.find_row(bytes).and_then(|spot| world.sheet.row(spot));

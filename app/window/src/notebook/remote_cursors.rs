@@ -1,5 +1,5 @@
-//! Others at the open note: their carets and what they have selected, each with name and colour, and who runs a cell.
-//! Says also where the user's carets are, to those others.
+//! Other people at the open note: carets and selections with name and color, and cells they run. Also reports the
+//! user's carets to them.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -13,18 +13,18 @@ use text::untrusted_text;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
-/// A name stands beside a caret for this long, in seconds, after it has moved.
+/// How long a name is shown next to a caret that moved, in seconds.
 const CURSOR_NAME_SECONDS: f64 = 3.0;
 
-/// Where the user's carets are: in which note, each with the other end of what is selected.
+/// The user's carets: the note, and each caret with the other end of its selection.
 pub(crate) type SharedCarets = (Option<DocId>, Vec<(usize, usize)>);
 
-/// Somebody else at the note.
+/// Another person at the note.
 pub(crate) struct RemoteUser {
     pub(crate) name: String,
     peer: String,
     moves: u64,
-    /// Bytes of the note as it is now.
+    /// Carets as bytes of the current note.
     carets: Vec<(usize, usize)>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn selection_fills(
     people.iter().flat_map(of).collect()
 }
 
-/// Draws the carets of others that stand in a row. `place`: where a byte of the note is on the screen.
+/// Draws other people's carets in a row. `place`: maps a byte of the note to the screen.
 pub(crate) fn paint_carets(ui: &Ui, people: &[RemoteUser], own: &Range<usize>, place: impl Fn(usize) -> Option<Rect>) {
     for person in people {
         for (number, (at, _)) in person.carets.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! A script: the code of a `.py` file at the left, what it shows at the right. While one writes, it runs by itself once
-//! the keys rest and the code can be read; never because it was opened.
+//! Scripts: the code of a `.py` file on the left, its outputs on the right. While editing, it runs automatically after
+//! a pause if the code parses; opening it never runs it.
 
 use super::page::NotePage;
 use crate::actions::PageAction;
@@ -15,14 +15,14 @@ use text::python_scope::CellNames;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
-/// A narrower pane shows what came out below the code, as in notes.
+/// In narrower panes, outputs are below the code, as in notes.
 const MIN_SPLIT_SCRIPT_WIDTH: f32 = 720.0;
 /// So long the keys rest, in seconds, before it runs.
 const AUTO_RUN_DELAY_SECONDS: f64 = 0.5;
 /// One that is to be stopped first is asked again after this long.
 const RESTART_RETRY_SECONDS: f64 = 0.1;
 
-/// What is known of a script in a pane.
+/// State of a script in a pane.
 #[derive(Default)]
 pub(crate) struct ScriptSync {
     /// The state of the note that was seen last.
@@ -49,7 +49,7 @@ impl ScriptSync {
         let now = ui.input(|input| input.time);
         let state = Some((note.id, note.revision()));
         let before = std::mem::replace(&mut self.seen, state);
-        // What another program or device wrote is never run by itself.
+        // Text written by another program or device never runs automatically.
         let own = |revision| note.shifts_since(revision).into_iter().flatten().any(|shift| !shift.foreign);
         let edited = before.is_some_and(|(id, revision)| id == note.id && revision != note.revision() && own(revision));
         if before.is_none_or(|(id, _)| id != note.id) {
@@ -78,7 +78,7 @@ impl ScriptSync {
     }
 }
 
-/// What a script shows, beside its code.
+/// Draws a script's outputs next to its code.
 pub(crate) fn show_preview(
     ui: &mut Ui,
     page: &mut NotePage,
@@ -121,7 +121,7 @@ pub(crate) fn show_preview(
             let words = if matches!(world.note.kernel, KernelPhase::Busy(_)) {
                 "It runs.".to_owned()
             } else {
-                format!("What the script shows stands here. {run} runs it.")
+                format!("Output appears here. Press {run} to run the script.")
             };
             ui.label(egui::RichText::new(words).font(theme::small().font).color(colours.muted));
         }

@@ -1,5 +1,5 @@
-//! Misspelt words: marked where they are read or written, corrected by a palette of suggestions. Lives as a plugin of
-//! egui, since every row asks it. Code, links and what is no plain word are left alone.
+//! Spell checking: misspelled words are marked while reading and editing, and corrected from a list of suggestions. An
+//! egui plugin, because every row uses it. Code, links and other non-words are skipped.
 
 use editor::row_layout::{RowLayout, RowPart, text_rects};
 use eframe::egui;
@@ -24,7 +24,7 @@ const MAX_SPELL_CHECK_BYTES: usize = 50_000;
 /// Words of our own and of those who write notes, which older dictionaries lack.
 const BUILT_IN_WORDS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wikilinks", "markdown"];
 
-/// A word and where it stands in a note.
+/// A word and its place in a note.
 pub(crate) struct SpellingRequest {
     pub(crate) note: DocId,
     pub(crate) range: Range<usize>,
@@ -32,7 +32,7 @@ pub(crate) struct SpellingRequest {
     pub(crate) found: Vec<String>,
 }
 
-/// What is known of words.
+/// Dictionaries and cached results.
 pub(crate) struct SpellChecker {
     pub(crate) speller: Option<HunspellChecker>,
     pub(crate) own: HashSet<String>,
@@ -70,7 +70,7 @@ impl SpellChecker {
         }
     }
 
-    /// What was known of texts is not known any more.
+    /// Clears cached results.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.words.clear();
@@ -90,7 +90,7 @@ impl SpellChecker {
         right
     }
 
-    /// Whether a word is written as a dictionary, or its user, has it.
+    /// Whether a word is in a dictionary or the user's list.
     pub(crate) fn accepts(&self, word: &str) -> bool {
         let word = word.replace('\u{2019}', "'");
         let small = word.to_lowercase();
@@ -145,8 +145,8 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Marks what is misspelt in laid-out text. `caret`: the character at which somebody is writing; the word there is let
-/// be until it is left.
+/// Marks misspelled words in laid-out text. `caret`: the character being typed at; its word isn't marked until the
+/// caret leaves it.
 pub(crate) fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usize>) {
     let found = with(painter.ctx(), |spelling| spelling.speller.is_some().then(|| spelling.misspelt(galley)));
     let Some(Some(found)) = found else { return };
@@ -166,7 +166,7 @@ pub(crate) fn version(ctx: &egui::Context) -> u64 {
     with(ctx, |spelling| spelling.version).unwrap_or(0)
 }
 
-/// Where misspelt words stand in a laid-out row.
+/// Returns the rectangles of misspelled words in a laid-out row.
 pub(crate) fn misspelled_rects(ctx: &egui::Context, drawn: &RowLayout) -> Vec<Rect> {
     let mut marks = Vec::new();
     for part in &drawn.parts {

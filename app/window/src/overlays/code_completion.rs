@@ -1,6 +1,5 @@
-//! Help for who writes code in a cell: names that could stand at the caret, what a name under the caret or the pointer
-//! is. The kernel knows both while it rests; while it runs, or is not there, the names that the note's cells bind must
-//! do.
+//! Code help in cells: completions at the caret, and descriptions of names at the caret or pointer. The idle kernel
+//! provides both; while it's busy or off, names assigned in the note's cells are used.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -15,9 +14,9 @@ use store::DocId;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
-/// So many lines are in sight; the others come with the arrow keys.
+/// Number of visible lines; the others scroll.
 const MAX_VISIBLE_CODE_CHOICES: usize = 8;
-/// Names are offered by themselves once so many letters are typed.
+/// Number of typed letters after which names are offered automatically.
 pub(crate) const MIN_COMPLETION_CHARS: usize = 2;
 /// Lines of a description.
 const MAX_HOVER_CARD_LINES: usize = 16;
@@ -54,12 +53,12 @@ impl CodeContext {
         self.typed().chars().next().is_some_and(|c| !c.is_numeric())
     }
 
-    /// Whether an attribute of something is meant.
+    /// Whether an attribute is being completed.
     pub(crate) fn dotted(&self) -> bool {
         self.code[..self.word].ends_with('.')
     }
 
-    /// What stands in the line before the caret.
+    /// Returns the line's text before the caret.
     pub(crate) fn line(&self) -> &str {
         let begins = self.code[..self.at].rfind('\n').map_or(0, |newline| newline + 1);
         &self.code[begins..self.at]
@@ -72,11 +71,11 @@ pub(crate) struct CompletionList {
     pub(crate) range: Range<usize>,
     pub(crate) choices: Vec<CompletionChoice>,
     pub(crate) chosen: usize,
-    /// Whether Enter takes: the user asked for the list, or went through it.
+    /// Whether Enter accepts: the user requested the list or moved in it.
     pub(crate) steered: bool,
 }
 
-/// A description: of which byte of the note, where it is shown, and what it says once that is known.
+/// A hover description: byte in the note, place on the screen, and text once known.
 pub(crate) struct HoverCard {
     pub(crate) at: usize,
     pub(crate) point: Option<Pos2>,
@@ -127,7 +126,7 @@ impl CompletionList {
         (self.chosen, self.steered) = (to, true);
     }
 
-    /// More was typed: what no longer fits goes, until the kernel has answered anew.
+    /// After more typing, removes names that no longer match until the kernel answers again.
     pub(crate) fn narrow(&mut self, typed: &str, from: usize) {
         let kept = self.choices.get(self.chosen).map(|choice| choice.text.clone());
         self.choices.retain(|choice| choice.text.starts_with(typed));

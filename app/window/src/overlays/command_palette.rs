@@ -49,7 +49,7 @@ pub(crate) enum PaletteChoice {
 struct PaletteEntry {
     choice: PaletteChoice,
     pub(crate) title: String,
-    /// What stands behind the title in `muted`.
+    /// Muted text after the title.
     about: String,
     key: Option<&'static str>,
     hay: FuzzyCandidate,
@@ -97,7 +97,7 @@ impl CommandPalette {
             | PaletteChoice::Line(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
-        CommandPalette::new("Command palette", "Type a part of a command", entries, false)
+        CommandPalette::new("Command palette", "Search commands", entries, false)
     }
 
     /// All commands, and lines behind Vim's colon.
@@ -136,10 +136,10 @@ impl CommandPalette {
         }
         entries.sort_by_key(|(a, _)| *a);
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
-        CommandPalette::new("Go to note", "Type a part of a note's name", entries, !volumes.is_empty())
+        CommandPalette::new("Go to note", "Search notes", entries, !volumes.is_empty())
     }
 
-    /// What may have been meant by a misspelt word, which stands at `range` of the open note.
+    /// Lists suggestions for a misspelled word at `range` of the open note.
     pub(crate) fn words(wrong: &str, range: &std::ops::Range<usize>, found: &[String]) -> CommandPalette {
         let entry = |choice: PaletteChoice, title: String, about: &str| {
             let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(""));
@@ -168,7 +168,7 @@ impl CommandPalette {
             }
         };
         let entries = notes.into_iter().map(entry).collect();
-        CommandPalette::new("Insert template", "Type a part of a template's name", entries, false)
+        CommandPalette::new("Insert template", "Search templates", entries, false)
     }
 
     /// The built-in kernel and those of Jupyter's that were found; the one that is used comes first.
@@ -193,7 +193,7 @@ impl CommandPalette {
             entries.push(entry(Some(spec.name.clone()), &spec.title, about));
         }
         entries.sort_by_key(|entry| !matches!(&entry.choice, PaletteChoice::Kernel(name) if name.as_deref() == used));
-        CommandPalette::new("Choose kernel", "Type a part of a kernel's name", entries, false)
+        CommandPalette::new("Choose kernel", "Search kernels", entries, false)
     }
 
     fn new(name: &'static str, hint: &'static str, entries: Vec<PaletteEntry>, makes: bool) -> CommandPalette {
@@ -245,7 +245,7 @@ impl CommandPalette {
         self.hits.get(line.checked_sub(usize::from(self.line.is_some()))?)
     }
 
-    /// What stands behind the hits: the name as that of a new note, the words to be searched for.
+    /// Returns the entry after the hits: create a note with this name, or search for the words.
     fn offer(&self, line: usize) -> Option<PaletteChoice> {
         let text = || self.query.trim().to_owned();
         match line.checked_sub(usize::from(self.line.is_some()) + self.hits.len()).filter(|_| self.offers_new())? {

@@ -34,7 +34,7 @@ pub(crate) enum Dialog {
     Grant { note: DocId, wish: KernelPermissionsForm, trouble: Option<String> },
     /// A kernel that others can change is allowed to run a note's cells: its name, its print, and what it would start.
     Kernel { name: String, print: String, place: String, command: String, doubt: String },
-    /// Over which hub a volume is shared: which, and what it is called.
+    /// Share a volume over a hub: volume and name.
     Share { volume: DocId, name: String, hub: String, trouble: Option<String> },
     /// The address of a volume that another device shares, and the folder for it.
     Join { address: String, folder: String, trouble: Option<String> },

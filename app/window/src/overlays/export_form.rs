@@ -32,7 +32,7 @@ impl ExportForm {
     pub(crate) fn summary(&self) -> &'static str {
         let note = matches!(self.choices.get(self.chosen), Some((ExportScope::Note(_), _)));
         match (self.kind, note) {
-            (ExportCommand::Html, true) => "One page for a browser that needs nothing beside it.",
+            (ExportCommand::Html, true) => "A single self-contained HTML page.",
             (ExportCommand::Html, false) => "A folder of pages that link to each other.",
             (ExportCommand::Pdf, true) => "One document.",
             (ExportCommand::Pdf, false) => "One document in which each note begins on a page of its own.",

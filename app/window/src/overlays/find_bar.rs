@@ -18,7 +18,7 @@ use ui::widgets::{icon_button, paint_focus_ring, set_accessible_name, text_butto
 /// More is not found: who looks for a letter in a book does not read on.
 const MAX_FIND_MATCHES: usize = 100_000;
 
-/// What is looked for.
+/// A search pattern and its options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FindQuery {
     pub(crate) text: String,
@@ -61,7 +61,7 @@ impl FindQuery {
             .multi_line(true)
             .crlf(true)
             .build()
-            .map_err(|error| format!("This is no pattern: {}", error.to_string().lines().last().unwrap_or("")))
+            .map_err(|error| format!("Invalid pattern: {}", error.to_string().lines().last().unwrap_or("")))
     }
 
     /// All places in a text, in order.
@@ -86,7 +86,7 @@ impl FindQuery {
         Ok(plain(text, &self.text, self.case).filter(fits).take(MAX_FIND_MATCHES).collect())
     }
 
-    /// What stands in place of a match.
+    /// Returns the replacement of a match.
     fn replaced(&self, text: &str, range: &Range<usize>, with: &str) -> String {
         let pattern = if self.regex { self.pattern().ok() } else { None };
         let Some(found) = pattern.and_then(|pattern| pattern.captures_at(text, range.start)) else {
@@ -144,7 +144,7 @@ impl FindBar {
         let focus = pane.editor.focus;
         pane.editor.more.clear();
         pane.editor.select(range.start, range.end);
-        // Who types into the bar goes on doing so.
+        // The bar keeps the focus while typing.
         pane.editor.focus = focus;
         pane.page.current = Some(range.clone());
     }
@@ -202,7 +202,7 @@ impl FindBar {
         first.add_space(space::S);
         self.count(&mut first, pane);
         if changed {
-            // From where it was looked for first: longer words are found where shorter ones were.
+            // Where the search started, so that longer patterns match where shorter ones did.
             self.go = Some(self.origin.map_or(caret.start, |(_, from)| from));
             ui.ctx().request_repaint();
         }
@@ -264,7 +264,7 @@ impl FindBar {
             Some(range) => {
                 let TextEdit { at, delete, insert } = splice(range);
                 self.go = Some(at + insert.len());
-                // The next one is looked for in the note as it is then.
+                // The next match is searched in the updated note.
                 pane.editor.place_caret(at + delete);
                 pane.editor.focus = false;
                 actions.push(PageAction::Do(Command::Edit { note: note.id, at, delete, insert }));

@@ -13,21 +13,21 @@ use ui::widgets::{floating_frame, paint_clipped_text, set_accessible_name};
 
 /// As many are offered.
 const MAX_LINK_SUGGESTIONS: usize = 8;
-/// What is typed stands at most this many bytes behind the brackets.
+/// Maximum length of the typed text after the brackets, in bytes.
 pub(crate) const MAX_LINK_QUERY_BYTES: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkSuggestion {
     name: String,
     about: String,
-    /// What comes between the brackets.
+    /// Text inserted between the brackets.
     pub(crate) insert: String,
 }
 
 /// What is offered at the moment.
 #[derive(Default)]
 pub(crate) struct LinkCompletion {
-    /// Where the text between the brackets begins, and what it is.
+    /// Start of the text between the brackets, and the text.
     pub(crate) open: Option<(usize, String)>,
     pub(crate) offers: Vec<LinkSuggestion>,
     pub(crate) chosen: usize,
@@ -123,7 +123,7 @@ pub(crate) fn offers(session: &Session, volume: &Volume, own: DocId, query: &str
     offers
 }
 
-/// How well a name fits: 0 where it begins so, 1 where a word of it does, 2 where it stands inside.
+/// Ranks a match: 0 at the start of the name, 1 at the start of a word, 2 inside.
 fn rank(name: &str, query: &str) -> Option<usize> {
     let begins = |rest: &str| {
         let mut letters = rest.chars().flat_map(char::to_lowercase);

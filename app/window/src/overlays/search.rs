@@ -49,7 +49,7 @@ pub(crate) struct SearchOverlay {
     pub(crate) asked: Option<(String, usize, u64)>,
     pub(crate) wait: Option<Receiver<Result<SearchAnswer, String>>>,
     pub(crate) answer: SearchAnswer,
-    /// Whether an answer to what is typed is there.
+    /// Whether the current query was answered.
     pub(crate) answered: bool,
     pub(crate) trouble: Option<String>,
     pub(crate) pick: ListPicker,
@@ -57,7 +57,7 @@ pub(crate) struct SearchOverlay {
     pub(crate) kept: Vec<(String, String)>,
     /// What shall be kept, or be forgotten.
     pub(crate) keep: Option<(String, bool)>,
-    /// Whether the parts of the score are told.
+    /// Whether parts of the score are shown.
     pub(crate) explains: bool,
     /// The note to whose passage a link was copied.
     pub(crate) linked: Option<DocId>,
@@ -82,7 +82,7 @@ impl SearchOverlay {
         }
     }
 
-    /// Keeps what is asked now, or forgets it again.
+    /// Saves the current query, or deletes the saved one.
     pub(crate) fn toggle_saved_search(&mut self) {
         let text = self.text().trim().to_owned();
         if text.is_empty() {
@@ -107,7 +107,7 @@ impl SearchOverlay {
         self.linked.take()
     }
 
-    /// What is asked: the filter and what was typed.
+    /// Returns the filter and the typed text.
     pub(crate) fn text(&self) -> String {
         format!("{}{}", SEARCH_FILTERS[self.filter].1, self.query)
     }
@@ -408,7 +408,7 @@ impl SearchOverlay {
     }
 }
 
-/// How the index stands, in words, and whether that is bad.
+/// Describes the state of the index, and whether it's a problem.
 fn said(fresh: &IndexFreshness) -> (String, bool) {
     if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
         return (why.clone(), true);
@@ -448,7 +448,7 @@ pub(crate) fn hit_location(hit: &NoteHit) -> String {
     [folder.as_str(), heading, kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ·  ")
 }
 
-/// The parts of a score, in words.
+/// Describes the parts of a score.
 fn parts(hit: &NoteHit) -> String {
     let parts: Vec<String> = hit.why.parts.iter().map(|part| format!("{} {:.2}", part.name, part.value)).collect();
     format!("Score {:.2}: {}", hit.score, parts.join(", "))
@@ -462,8 +462,8 @@ fn link(hit: &NoteHit) -> String {
     format!("[[{}{hash}{place}]]", path.strip_suffix(".md").unwrap_or(path))
 }
 
-/// The part of a passage that shows what was found, with its line breaks; where in it the words stand, and what is
-/// nearest in meaning.
+/// Returns the part of a passage with the matches, with line breaks; and the ranges of matched words and of the most
+/// similar text.
 fn part(
     text: &str,
     found: &[Range<usize>],

@@ -151,7 +151,7 @@ impl SettingsChange {
 /// A command that waits for its key.
 struct ShortcutCapture {
     pub(crate) id: CommandId,
-    /// The key that was pressed although another command has it, and which.
+    /// The pressed key that belongs to another command, and that command.
     taken: Option<(String, &'static CommandInfo)>,
     /// Why the key that was pressed cannot be taken.
     trouble: Option<&'static str>,
@@ -159,14 +159,14 @@ struct ShortcutCapture {
 
 pub(crate) struct SettingsPage {
     section: SettingsSection,
-    /// What is looked for in all sections.
+    /// The search text for all sections.
     wanted: String,
     query: String,
     asking: Option<ShortcutCapture>,
     meaning: EmbeddingSettings,
     models: ProviderSettings,
     devices: DeviceSettings,
-    /// What is asked of the session.
+    /// Commands for the session.
     pub(crate) wishes: Vec<engine::Command>,
 }
 
@@ -187,7 +187,7 @@ impl SettingsPage {
         }
     }
 
-    /// Whether the next key is meant to become a command's.
+    /// Whether the next key press is recorded as a shortcut.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking.is_some()
     }
@@ -272,7 +272,7 @@ impl SettingsPage {
         (changes, close || response.backdrop_response.clicked())
     }
 
-    /// The settings of a section, or those of it that are looked for.
+    /// Draws the settings of a section, or those that match the search.
     fn section(
         &mut self,
         ui: &mut Ui,
@@ -357,7 +357,7 @@ fn head(ui: &mut Ui, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A field of the settings has a control: whoever adds one says here which, and sees it on a page.
+    /// Every field of the settings has a control: a new field must be added here and on a page.
     #[test]
     #[rustfmt::skip]
     fn every_setting_has_a_control() {

@@ -1,4 +1,4 @@
-//! The menu behind a slash: on an empty line it offers what can stand there, to those who do not know the marks.
+//! The slash menu: on an empty line it offers blocks and formatting.
 
 use editor::note_editor::{EditTarget, Editor};
 use editor::row_splitter::RowKind;
@@ -14,7 +14,7 @@ pub(crate) const SLASH_MENU_WIDTH: f32 = 280.0;
 /// Lines that are shown at once.
 pub(crate) const MAX_VISIBLE_SLASH_ROWS: usize = 8;
 
-/// Something that can stand on a line: what it is called, its marks, and what is written, the caret at `|`.
+/// An entry: title, keywords, and the inserted text with the caret at `|`.
 pub(crate) struct SlashEntry {
     icon: &'static str,
     pub(crate) title: &'static str,
@@ -71,7 +71,7 @@ impl SlashMenu {
     }
 }
 
-/// What stands behind a slash that begins an otherwise empty line, with the caret behind it.
+/// Returns the text after a slash that starts an otherwise empty line, if the caret is at its end.
 pub(crate) fn filter(editor: &Editor, target: &EditTarget) -> Option<String> {
     let caret = editor.caret.filter(|caret| caret.is_empty() && editor.more.is_empty())?;
     let fits = matches!(target.kind, RowKind::Paragraph | RowKind::Blank);
@@ -86,7 +86,7 @@ pub(crate) fn written(entry: &SlashEntry) -> (String, usize) {
         let caret = today.len();
         return (today, caret);
     }
-    // A table has bars of its own; its caret is the first one that stands alone.
+    // Tables contain bars; the caret is the first one that's alone.
     let at = if entry.text.starts_with("| |") { 2 } else { entry.text.find('|').unwrap_or(entry.text.len()) };
     let mut text = entry.text.to_owned();
     if at < text.len() {

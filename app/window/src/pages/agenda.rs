@@ -170,7 +170,7 @@ fn task(
     }
     let mut right = rect.right();
     let name = shown_name(entry.path.rsplit('/').next().unwrap_or(&entry.path));
-    // Days and notes stand below one another.
+    // Dates and notes are aligned in columns.
     let room = (rect.width() * 0.22).min(MAX_NOTE_NAME_WIDTH);
     let wide = ui
         .painter()

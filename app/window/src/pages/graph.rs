@@ -26,14 +26,14 @@ const LOCAL_GRAPH_DEPTH: usize = 2;
 /// Steps of a layout; the later, the smaller.
 const LAYOUT_STEPS: usize = 300;
 
-/// Where the notes lie so far; the layout goes on while somebody holds it.
+/// Current positions; the layout runs as long as somebody holds them.
 type NodePositions = Mutex<Arc<Vec<[f32; 2]>>>;
 /// What says where notes are on the screen: places, the point at the middle and the zoom, the area.
 type GraphViewport = (usize, [u32; 3], [u32; 4]);
-/// What a mesh was made of: places and view, hovered note, open note, colours.
+/// What a mesh was made from: view, hovered note, open note, colors.
 type GraphMeshKey = (GraphViewport, Option<usize>, Option<DocId>, bool);
 
-/// A graph as it is shown.
+/// State of the graph page.
 #[derive(Default)]
 pub(crate) struct GraphPage {
     /// The note around which it is; `None`: all.
@@ -231,7 +231,7 @@ impl GraphPage {
         (nearest.1.distance(pointer) < self.radius(nearest.0) + 6.0).then_some(nearest.0)
     }
 
-    /// All notes and links in sight as one mesh; made anew when something has changed.
+    /// Returns all visible notes and links as one mesh, which is cached until something changes.
     fn mesh(
         &mut self,
         view: GraphViewport,
@@ -350,7 +350,7 @@ fn corners<const COUNT: usize>() -> [Vec2; COUNT] {
     std::array::from_fn(|corner| Vec2::angled(std::f32::consts::TAU * corner as f32 / COUNT as f32))
 }
 
-/// Begins to lay a graph out in a thread, which ends when nobody holds the places any more.
+/// Starts the layout on a thread that ends when nobody holds the positions.
 fn lay_out(nodes: usize, edges: Vec<(u32, u32)>, ctx: egui::Context) -> Arc<NodePositions> {
     let places: Arc<NodePositions> = Arc::default();
     let held = Arc::downgrade(&places);

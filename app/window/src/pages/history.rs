@@ -1,5 +1,5 @@
-//! The past of a note: its versions at the left, at the right what has changed since one of them, or who wrote what.
-//! Texts are made and compared elsewhere; here they are asked for and drawn, and what shall be brought back is said.
+//! The history page: versions on the left; on the right what changed since one of them, or who wrote what. Texts are
+//! computed elsewhere; the page requests and draws them, and returns edits that restore parts.
 
 mod authors;
 mod side_by_side;
@@ -36,19 +36,19 @@ const HISTORY_HEADER_HEIGHT: f32 = 44.0;
 /// What a version is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompareBase {
-    /// The note as it is now.
+    /// The current note.
     Now,
     /// The version before it.
     Before,
 }
 
-/// What is to be done outside the page.
+/// An action outside the page.
 pub(crate) enum HistoryAction {
-    /// Edits of the note, and what is said once they are made.
+    /// Edits of the note, and the message shown afterwards.
     Edit(Vec<TextEdit>, &'static str),
 }
 
-/// What was asked for last.
+/// The last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HistoryRequest {
     /// A version's changes, the other side, and which revision of the note that is.
@@ -59,14 +59,14 @@ enum HistoryRequest {
 pub(crate) struct HistoryPage {
     pub(crate) note: DocId,
     look: HistoryThread,
-    /// What is known of the past; the outer one: whether an answer has come.
+    /// The history; the outer `None` means that no answer has arrived.
     story: Option<Option<Arc<NoteHistory>>>,
     trouble: Option<String>,
     list: VersionList,
-    /// The version that is looked at.
+    /// The selected version.
     chosen: usize,
     against: CompareBase,
-    /// Whether who wrote what is shown, and not what has changed.
+    /// Whether authors are shown instead of changes.
     authors: bool,
     asked: Option<HistoryRequest>,
     /// Since when an answer is waited for.
@@ -74,7 +74,7 @@ pub(crate) struct HistoryPage {
     waits: bool,
     sides: SideBySide,
     writers: AuthorsView,
-    /// The note's revision of which the document was looked at.
+    /// Revision of the note that the document was read at.
     seen: u64,
     wishes: Vec<HistoryAction>,
 }
@@ -154,7 +154,7 @@ impl HistoryPage {
         self.story.clone().flatten()
     }
 
-    /// Takes over what the document tells. What was looked at stays.
+    /// Takes a new history and keeps the selection.
     pub(crate) fn take(&mut self, story: Option<Arc<NoteHistory>>) {
         let first = self.story.is_none();
         let before = self.versions();
@@ -172,7 +172,7 @@ impl HistoryPage {
         (self.story, self.asked) = (Some(story), None);
     }
 
-    /// Brings back a part of what is compared.
+    /// Restores a part of the comparison.
     fn bring_back(&mut self, part: usize) {
         let edits = self.sides.compared().map(|compared| {
             let TextComparison { old, new, comparison } = &*compared;
@@ -270,7 +270,7 @@ impl HistoryPage {
         }
     }
 
-    /// What can be done with what is looked at. `back`: from the right to the left.
+    /// Draws actions for the selection. `back`: from right to left.
     fn tools(&mut self, ui: &mut Ui, locked: bool, back: bool) {
         if !self.authors && self.against == CompareBase::Now && !locked {
             let differs = self.sides.changes() > 0;
@@ -298,7 +298,7 @@ impl HistoryPage {
         }
     }
 
-    /// What is looked at, and what can be done with it.
+    /// Draws the title of the selection and its actions.
     fn head(&mut self, ui: &mut Ui, story: &NoteHistory, session: &Session) {
         let colours = ThemeColors::of(ui);
         let locked = session.note(self.note).is_none_or(|note| note.read_only().is_some());

@@ -23,7 +23,7 @@ const SYNC_ROW_HEIGHT: f32 = 52.0;
 /// The log shows a line in this height.
 const SYNC_LOG_ROW_HEIGHT: f32 = 28.0;
 
-/// A volume as it is listed.
+/// A row of the list of volumes.
 struct VolumeRow {
     pub(crate) id: DocId,
     pub(crate) name: String,
@@ -33,7 +33,7 @@ struct VolumeRow {
     addresses: Vec<String>,
 }
 
-/// A hub as it is listed.
+/// A row of the list of hubs.
 struct HubRow {
     pub(crate) url: String,
     state: String,
@@ -41,7 +41,7 @@ struct HubRow {
     online: bool,
 }
 
-/// A device as it is listed.
+/// A row of the list of devices.
 struct DeviceRow {
     pub(crate) name: String,
     here: bool,
@@ -50,7 +50,7 @@ struct DeviceRow {
 
 pub(crate) struct SyncPage {
     pub(crate) tab: SyncTab,
-    /// Of which state of sync the rows were made, and of how many volumes.
+    /// The state of sync and number of volumes that the rows were made from.
     made: Option<(u64, usize)>,
     standing: SyncStatus,
     volumes: Vec<VolumeRow>,
@@ -99,7 +99,7 @@ impl SyncPage {
         }
     }
 
-    /// How it stands in words, what can be done about it, and the parts of the page.
+    /// Draws status, actions and tabs of the page.
     fn head(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let colours = ThemeColors::of(ui);
         let (left, width) = column(ui);
@@ -277,7 +277,7 @@ fn device_row(seen: &engine::SeenDevice, here: bool) -> DeviceRow {
     DeviceRow { name: seen.name.clone(), here, state }
 }
 
-/// How far a note has got, in words.
+/// Describes how far a note is synced.
 pub(crate) fn of_note(session: &Session, note: DocId) -> String {
     let spread = session.sync_progress(note);
     let mut words = spread.describe();
@@ -298,7 +298,7 @@ pub(crate) fn time_label(at: UnixMillis) -> String {
     super::history::short_date_label(at.as_seconds())
 }
 
-/// The glyph of how sync stands, and its colour; the words beside it say the same.
+/// Returns icon and color of the sync status; the text next to it says the same.
 pub(crate) fn status_icon(standing: &SyncStatus, colours: &ThemeColors) -> (&'static str, Color32) {
     match standing {
         SyncStatus::NotShared => (icons::FLOPPY, colours.muted),

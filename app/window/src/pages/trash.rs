@@ -15,7 +15,7 @@ use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_but
 
 const TRASH_ROW_HEIGHT: f32 = 52.0;
 
-/// A deleted file as it is listed.
+/// A row of the list of deleted files.
 struct TrashRow {
     file: DocId,
     name: String,
@@ -62,7 +62,7 @@ impl TrashPage {
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.refresh(session);
         if self.rows.is_empty() {
-            empty_state::show_message(ui, "The trash is empty.", None, "What you delete lies here until you empty it.");
+            empty_state::show_message(ui, "The trash is empty.", None, "Deleted files stay here until you empty the trash.");
             return;
         }
         let colours = ThemeColors::of(ui);

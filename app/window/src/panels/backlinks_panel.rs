@@ -1,5 +1,4 @@
-//! The links of the open note: which notes link to it, where its own lead, where its name stands without being a link.
-//! And the page of all links that lead nowhere.
+//! Links of the open note: backlinks, outgoing links, and unlinked mentions. Also the page of broken links.
 
 use super::related::{RelatedNote, RelatedNotes};
 use crate::actions::PageAction;
@@ -27,9 +26,9 @@ enum BacklinkRow {
     Title(String),
     /// A note, to be opened at a byte.
     Note(DocId, String, Option<usize>),
-    /// What stands around a link, and where; in plain words once it is seen.
+    /// The text around a link, and its place; as plain text once visible.
     Context(DocId, usize, String, OnceCell<String>),
-    /// A link that leads nowhere: what it says.
+    /// A broken link: its target.
     Nowhere(String, usize),
     /// A link to a run or a session: its address.
     Run(String),
@@ -123,7 +122,7 @@ impl BacklinksPanel {
                 self.lines.extend((0..self.mentions.len()).map(BacklinkRow::Mention));
                 let words = match (searching.is_some(), self.mentions.is_empty()) {
                     (true, _) => "Looking through the notes…",
-                    (false, true) => "Its name stands nowhere else.",
+                    (false, true) => "No unlinked mentions",
                     (false, false) => "",
                 };
                 self.lines.extend((!words.is_empty()).then(|| BacklinkRow::Words(words.to_owned())));
@@ -300,7 +299,7 @@ fn near_one(ui: &mut Ui, near: &RelatedNote) -> Response {
     response.on_hover_text(untrusted_text::escape_block(&all).into_owned())
 }
 
-/// A line of a note, as it stands there, and in plain words.
+/// Draws a line of a note, as source and as plain text.
 fn context(ui: &mut Ui, line: &str, words: &str, inset: f32) -> Response {
     let (rect, response) = clickable(ui, line, inset);
     let at = pos2(rect.left(), rect.center().y - 8.0);
@@ -375,7 +374,7 @@ impl BrokenLinksPage {
             let Some(volume) = session.volume(volume) else { continue };
             let agents = session.agents();
             let broken = volume.links.outgoing_links(note).filter(|(link, to)| {
-                // What leads to a run is no file's.
+                // A link to a run isn't a file link.
                 to.is_none() && agents.find_by_address(&link.target).is_none()
             });
             self.rows.extend(broken.map(|(link, _)| {

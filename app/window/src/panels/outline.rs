@@ -1,4 +1,4 @@
-//! The panel at the right: for now the outline of the open note and what is known about it.
+//! The right panel: outline of the open note and information about it.
 
 use editor::note_editor::EditContext;
 use editor::row_splitter::RowKind;
@@ -15,7 +15,7 @@ use ui::text::{amount, format_thousands};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
-/// A frame may spend this much on rows that nobody looked at yet.
+/// Time per frame spent on rows that haven't been measured.
 const OUTLINE_FRAME_BUDGET: Duration = Duration::from_millis(4);
 
 /// Words of headings that are kept beyond those that are shown.

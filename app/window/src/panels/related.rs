@@ -1,5 +1,5 @@
-//! Notes whose meaning is near to that of the open note: asked for when the list is in sight, again when the index
-//! has changed, and never waited for.
+//! Related notes by meaning: requested while the list is visible, and again when the index has changed, without
+//! blocking.
 
 use eframe::egui;
 use host::search::{SearchAnswer, SearchService};
@@ -9,7 +9,7 @@ use store::{BlockId, DocId};
 
 /// As many are listed.
 const MAX_RELATED_NOTES: usize = 8;
-/// While one writes, they are asked for at most this often.
+/// Minimum interval between requests while typing.
 const RELATED_NOTES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A note that is near.
@@ -27,7 +27,7 @@ pub(crate) struct RelatedNote {
 /// The notes that are near to one.
 #[derive(Default)]
 pub(crate) struct RelatedNotes {
-    /// The note they were asked for, the state of the index, and when.
+    /// The note, the state of the index, and the time of the request.
     asked: Option<(DocId, u64, Instant)>,
     wait: Option<Receiver<Result<SearchAnswer, String>>>,
     pub(crate) found: Vec<RelatedNote>,
@@ -43,7 +43,7 @@ impl RelatedNotes {
         self.wait.is_some()
     }
 
-    /// Asks where that is due, and takes in what came.
+    /// Sends a request if one is due, and stores answers.
     pub(crate) fn refresh(&mut self, ctx: &egui::Context, search: &SearchService, note: DocId) {
         let revision = search.freshness().revision;
         let same = self.asked.is_some_and(|(of, at, _)| of == note && at == revision);
@@ -81,7 +81,7 @@ impl RelatedNotes {
     }
 }
 
-/// The first words of a passage, but for headings: the note's name stands before them already.
+/// Returns the first words of a passage without headings, since the note's name precedes them.
 fn words(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.flat_map(str::split_whitespace).take(30).collect::<Vec<_>>().join(" ")

@@ -22,10 +22,10 @@ const TREE_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
 const TREE_INDENT: f32 = space::L;
 /// Recent notes that are listed.
 const MAX_RECENT_NOTES: usize = 7;
-/// While a scan runs, the tree is made anew at most this often, in seconds.
+/// Minimum interval between two rebuilds of the tree during a scan, in seconds.
 const TREE_REFRESH_SECONDS: f64 = 0.25;
 
-/// What a line stands for.
+/// The item of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TreeItem {
     /// Starred or recent notes.
@@ -61,7 +61,7 @@ pub(crate) struct FileTree {
     open: HashSet<(DocId, String)>,
     recent_open: bool,
     lines: Vec<TreeRow>,
-    /// What the lines were made of.
+    /// What the lines were made from.
     made: Option<TreeStamp>,
     made_at: f64,
     changes: u64,
@@ -160,7 +160,7 @@ impl FileTree {
         }
     }
 
-    /// Makes the lines anew if something changed.
+    /// Rebuilds the lines if something changed.
     fn refresh(&mut self, ui: &Ui, session: &Session) {
         let state: Vec<(DocId, u64, bool)> =
             session.volumes().map(|volume| (volume.id, volume.revision, volume.known)).collect();
@@ -285,7 +285,7 @@ impl FileTree {
         let colours = ThemeColors::of(ui);
         let starred = self.lines.iter().position(|line| matches!(line.thing, TreeItem::Volume { .. })).unwrap_or(0);
         let id = match &line.thing {
-            // A note may stand among the starred ones, too.
+            // A note may also be among the starred ones.
             TreeItem::Note(note) => ui.scope_id().with((note, index < starred, index.min(starred))),
             thing => ui.scope_id().with((line.volume, &line.name, line.depth, file_of(thing).is_some(), index)),
         };
@@ -415,7 +415,7 @@ impl FileTree {
     }
 }
 
-/// The file that a line stands for.
+/// Returns the file of a line.
 fn file_of(thing: &TreeItem) -> Option<DocId> {
     match thing {
         TreeItem::Note(file) | TreeItem::Attachment(file) => Some(*file),
@@ -450,7 +450,7 @@ fn moves(session: &Session, line: &TreeRow, into: &str) -> Vec<(DocId, String)> 
     }
 }
 
-/// What is dragged, beside the pointer.
+/// Draws the dragged item next to the pointer.
 fn ghost(ui: &Ui, at: egui::Pos2, name: &str) {
     let colours = ThemeColors::of(ui);
     let layer = egui::LayerId::new(egui::Order::Tooltip, egui::Id::unique("dragged line"));
@@ -549,7 +549,7 @@ pub(crate) fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mu
     }
 }
 
-/// What the workspace shows where there is no volume yet.
+/// Draws the tree's placeholder when there's no volume.
 pub(crate) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     let colours = ThemeColors::of(ui);
     let at = ui.cursor().min + vec2(space::L, space::S);

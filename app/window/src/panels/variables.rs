@@ -1,5 +1,4 @@
-//! The variables of a note's kernel, in the panel at the right: asked for after each run, sorted, narrowed, and written
-//! into the cell at a click.
+//! The variables panel: requested after each run, sorted, filtered, and inserted into the cell by a click.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -28,17 +27,17 @@ impl VariableSort {
         [(VariableSort::Made, "Made"), (VariableSort::Name, "Name"), (VariableSort::Type, "Type")];
 }
 
-/// The list as it was told last.
+/// State of the panel.
 #[derive(Default)]
 pub(crate) struct VariablesPanel {
     /// Whether this is seen, and not the outline or the links.
     pub(crate) shown: bool,
     by: VariableSort,
     filter: String,
-    /// For which note and which of its runs they were asked for.
+    /// The note and run that they were requested for.
     pub(crate) asked: Option<(DocId, u64)>,
     pub(crate) waits: Option<Receiver<InquiryAnswer>>,
-    /// Of which note; `None` in it: its kernel cannot tell.
+    /// The note and its variables; `None` if its kernel can't list them.
     pub(crate) known: Option<(DocId, Option<Vec<KernelVariable>>)>,
     /// What was selected last in which revision of the note: a click here takes the keyboard, and so the caret, away.
     pub(crate) last: Option<(DocId, u64, Range<usize>)>,

@@ -1,5 +1,5 @@
-//! What is pasted: HTML on the clipboard becomes Markdown. The clipboard is read and the HTML converted on a thread of
-//! their own; keys that come meanwhile wait, so that nothing is typed in front of what was pasted before.
+//! Pasting: HTML on the clipboard becomes Markdown. The clipboard is read and converted on a separate thread; keys
+//! pressed meanwhile wait, so that nothing is typed before the pasted text.
 
 use egui::Event as Raw;
 use std::sync::mpsc::Receiver;
@@ -10,11 +10,11 @@ pub struct ClipboardContent {
     pub html: String,
 }
 
-/// Pasting: how the clipboard is read, and what is under way.
+/// State of pasting.
 #[derive(Default)]
 pub(crate) struct PasteState {
     pub(crate) read: Option<fn() -> Option<ClipboardContent>>,
-    /// When plain text was asked for.
+    /// When plain text was requested.
     pub(crate) plain: Option<f64>,
     pub(crate) under_way: Option<PendingPaste>,
 }

@@ -4,7 +4,7 @@
 /// Jupyter in this window.
 #[derive(Default)]
 pub(crate) struct CommandMode {
-    /// Command mode, and where the caret stood when it was seen last; elsewhere, somebody went on writing.
+    /// Command mode, and the caret's last position; if it differs, the user continued typing.
     pub(crate) command: Option<usize>,
     /// The first of two letters.
     pub(crate) first: Option<char>,

@@ -64,7 +64,7 @@ pub(crate) enum WindowCommand {
     File(NoteCommand),
     /// It writes notes to a new place.
     Export(ExportCommand),
-    /// A figure, looked at in another way.
+    /// A command for a figure's view.
     Figure(FigureCommand),
     /// Another view of a collection.
     TurnView {
@@ -93,7 +93,7 @@ pub(crate) enum WindowCommand {
     Remember(MemoryCommand),
 }
 
-/// What a command of the table is here. `None`: it stands on the command line alone.
+/// Returns the window's command for a table entry; `None` if it's for the command line only.
 pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
     Some(match id {
         CommandId::PaletteOpen => WindowCommand::Palette,
@@ -300,7 +300,7 @@ pub(crate) struct KeyShortcut {
     pub(crate) what: WindowCommand,
 }
 
-/// All keys, as they are set. From now on they are shown beside their commands.
+/// Returns all shortcuts with the user's changes.
 pub(crate) fn shortcuts(settings: &Settings) -> Vec<KeyShortcut> {
     let map = effective_keymap(settings);
     let spelling = |key: &String| {
@@ -352,7 +352,7 @@ pub(crate) fn can_be_set(key: Key, modifiers: Modifiers) -> bool {
 }
 
 impl KeyShortcut {
-    /// Whether this key press is meant.
+    /// Whether the shortcut matches a key press.
     pub(crate) fn matches_key(&self, key: Key, modifiers: Modifiers) -> bool {
         // `+` stands behind shift on many keyboards, and behind `=` on others.
         let symbol = matches!(self.key, Key::Plus);

@@ -1,5 +1,5 @@
-//! What the window does when something was asked for: commands of the table, wishes of views, choices and decisions.
-//! The one place from which the window sends commands to the session.
+//! Dispatches commands of the table, actions of views, choices and decisions. The only place where the window sends
+//! commands to the session.
 
 use super::commands::{self, WindowCommand};
 use crate::actions::{PageAction, RowDrag};
@@ -38,7 +38,7 @@ impl AppWindow {
         }
     }
 
-    /// Does what views asked for.
+    /// Performs the actions that views returned.
     pub(crate) fn perform_actions(&mut self, ctx: &egui::Context, actions: Vec<PageAction>) {
         for action in actions {
             match action {
@@ -96,7 +96,7 @@ impl AppWindow {
                 self.active_pane.editor.focus = true;
                 self.active_pane.editor.reveal = true;
             }
-            None => self.toasts.show_message("This cell is no longer there."),
+            None => self.toasts.show_message("This cell no longer exists."),
         }
     }
 
@@ -167,7 +167,7 @@ impl AppWindow {
         self.active_pane.show_note(Some(note));
         self.background_notes.retain(|kept| *kept != note);
         self.background_notes.push_front(note);
-        // What has been left long ago is let go, unless its Python still holds variables.
+        // Closes notes unused for long, unless their kernel holds variables.
         while self.background_notes.len() > MAX_BACKGROUND_NOTES {
             let Some(old) = self.background_notes.pop_back() else { break };
             if self.panes.pane_with_note(old).is_some() {
@@ -458,7 +458,7 @@ impl AppWindow {
             .collect();
         if volumes.is_empty() {
             self.overlay = WindowOverlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
-            self.toasts.show_message("A note lies in a folder: open one first.");
+            self.toasts.show_message("Open a folder first. A note is a file in a folder.");
             return;
         }
         let own = volume.or_else(|| Some(session.locate_file(self.active_pane.note?)?.0));

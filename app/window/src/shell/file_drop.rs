@@ -1,6 +1,5 @@
-//! Files dragged into the window, and pictures pasted: they are kept beside the open note, and a link to each comes
-//! where the caret is. A folder becomes a volume, a notebook a note. The copying is done by the host, in a thread
-//! of its own.
+//! Dropped files and pasted pictures: they're stored next to the open note, and a link to each is inserted at the
+//! caret. A folder becomes a volume, a notebook a note. The host copies them on a separate thread.
 
 use eframe::egui;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,7 +24,7 @@ impl Default for FileDrops {
     }
 }
 
-/// The link to a file beside the note.
+/// Returns the link to a file next to the note.
 pub(crate) fn link(name: &str) -> String {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     let picture = IMAGE_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(ending));

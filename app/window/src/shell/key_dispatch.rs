@@ -1,6 +1,6 @@
-//! Keys on their way: to what floats, to the command table, to the note, to a text field, in this order. In the note
-//! each has done its work before the next is looked at. A key that comes in the same frame behind text for a text field
-//! waits for the next one, so that it sees what was typed.
+//! Key dispatch: overlays, the command table, the note, text fields, in this order. The note processes each key before
+//! the next one. A key that follows text for a text field in the same frame waits for the next frame, so that it sees
+//! the text.
 
 use super::commands::WindowCommand;
 use crate::app_window::AppWindow;
@@ -404,7 +404,7 @@ impl AppWindow {
         }
     }
 
-    /// What is selected, as it stands in the source.
+    /// Returns the selected source text.
     pub(crate) fn selected_text(&self) -> String {
         let Some(note) = self.active_pane.note.and_then(|note| self.session()?.note(note)) else {
             return String::new();

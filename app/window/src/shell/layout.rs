@@ -1,5 +1,4 @@
-//! Where everything stands: tree, strip, note, panel, status line, in the order in which one reads, which is also the
-//! order of Tab.
+//! Layout of the window: tree, tabs, note, panel, status bar, in reading order, which is also the Tab order.
 
 use super::tabs::{self, TabsContext};
 use crate::actions::PageAction;
@@ -22,7 +21,7 @@ const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 640.0;
 const PANEL_ANIMATION_SECONDS: f32 = 0.12;
 
 impl AppWindow {
-    /// Draws the window; gives what was asked for.
+    /// Draws the window and returns its actions.
     pub(crate) fn show_layout(&mut self, ui: &mut Ui) -> Vec<PageAction> {
         let mut actions = Vec::new();
         let colours = ThemeColors::of(ui);

@@ -1,5 +1,5 @@
-//! Pages in the middle that are no notes: agenda, broken links. And the commands of the table that concern links and
-//! files: what is asked of the session is asked here, what a page shows is its own affair.
+//! Pages other than notes: agenda, broken links and more. Also handles commands about links and files: requests to the
+//! session are made here, pages only display.
 
 use crate::actions::PageAction;
 use crate::pages::agenda::AgendaPage;
@@ -18,7 +18,7 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name};
 
-/// A page that is no note.
+/// A page other than a note.
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
 pub(crate) enum PageView {
     Agenda(AgendaPage),
@@ -38,15 +38,15 @@ pub(crate) enum PageView {
     Sync(Box<sync::SyncPage>),
     /// What is remembered of earlier work.
     Memory(Box<ExperiencesPage>),
-    /// What was learned to be done again without a model.
+    /// Traces that can be replayed without a model.
     Traces(Box<TracesPage>),
     /// What runs have spent.
     Budget(Box<BudgetPage>),
-    /// What begins by itself, and when.
+    /// Scheduled work.
     Schedule(Box<SchedulesPage>),
     /// Who can be asked.
     Agents(Box<AgentsPage>),
-    /// What is to be done, by which agent, after what.
+    /// Plans: tasks, agents and dependencies.
     Plans(Box<PlansPage>),
 }
 

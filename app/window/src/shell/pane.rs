@@ -26,7 +26,7 @@ pub(crate) struct EditorPane {
     pub(crate) collection: CollectionPage,
     /// When its script runs.
     pub(crate) script: ScriptSync,
-    /// The note's column and the margin beside it, as drawn last.
+    /// Width of the note's column and its margin when last drawn.
     pub(crate) measures: (f32, f32),
 }
 
@@ -69,7 +69,7 @@ impl EditorPane {
         Some(session.note(self.note?)?.phase.clone())
     }
 
-    /// Whether its note is a collection, and its text is not asked for.
+    /// Whether it shows a collection as a table instead of its text.
     pub(crate) fn is_collection(&self, session: &Session) -> bool {
         let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.locate_file(note));
         place.is_some_and(|(_, path)| collection::is_collection(path))
@@ -81,7 +81,7 @@ impl EditorPane {
         place.is_some_and(|(_, path)| FileKind::from_path(path) == FileKind::Script)
     }
 
-    /// Looks at its note, once that is there.
+    /// Calls `with` on its note, once it's loaded.
     pub(crate) fn with_note<R>(
         &mut self,
         session: &Session,

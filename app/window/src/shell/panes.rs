@@ -1,5 +1,5 @@
-//! Panes beside and behind one another (crate `egui_tiles`): which there are, which has the caret, and how they are
-//! kept over a restart. How they are drawn is in `tabs.rs`.
+//! Panes in splits and tabs (crate `egui_tiles`): the list of panes, the active one, and how they're saved. `tabs.rs`
+//! draws them.
 
 use super::pane::EditorPane;
 use crate::actions::PaneId;
@@ -12,7 +12,7 @@ use store::DocId;
 /// Closed tabs that can be had back.
 pub(crate) const MAX_REOPENABLE_TABS: usize = 20;
 
-/// All panes but the one with the caret, and where each stands.
+/// All panes except the active one, and their places.
 pub(crate) struct PaneLayout {
     pub(crate) tree: Tree<PaneId>,
     pub(crate) others: HashMap<PaneId, EditorPane>,
@@ -109,7 +109,7 @@ impl PaneLayout {
         }
     }
 
-    /// A new pane beside or below the tabs that hold this one.
+    /// Adds a pane next to or below the tabs with this one.
     pub(crate) fn add_beside(&mut self, pane: PaneId, new: PaneId, dir: LinearDir) {
         let Some(group) = self.group(pane) else { return };
         let tiles = &mut self.tree.tiles;
@@ -133,7 +133,7 @@ impl PaneLayout {
         }
     }
 
-    /// What is kept of the panes, and which one has the caret, with which note.
+    /// Returns the arrangement to save, with the active pane and its note.
     pub(crate) fn saved_arrangement(&self, here: PaneId, note: Option<DocId>) -> (Option<TabArrangement>, usize) {
         let arrangement = self.tree.root.and_then(|root| self.arrangement(root, here, note));
         let place = self.reading_order().iter().position(|pane| *pane == here).unwrap_or(0);
@@ -166,7 +166,7 @@ impl PaneLayout {
     }
 }
 
-/// Makes tiles of what was kept; the panes in reading order.
+/// Builds tiles from a saved arrangement; returns the panes in reading order.
 fn build(kept: &TabArrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<EditorPane>) -> Option<TileId> {
     let (parts, dir) = match kept {
         TabArrangement::Tabs { notes, shown } => {

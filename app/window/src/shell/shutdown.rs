@@ -1,4 +1,4 @@
-//! The end of a window: everything is saved first, and where that cannot be, somebody is asked.
+//! Closing the window: everything is saved first; if that fails, the user is asked.
 
 /// How far closing has come.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! The status line: in words, what is saved and what is not, what is being looked at, what the kernel does.
+//! The status bar: save state, current page, kernel state.
 
 use super::commands;
 use crate::actions::PageAction;
@@ -21,7 +21,7 @@ const SLOW_EDIT_SECONDS: f64 = 0.25;
 pub(crate) struct StatusBar {
     /// Since when something is on its way to the disk.
     since: Option<f64>,
-    /// How sync stands in words, made of which state of it; since when that is so, and what was said before.
+    /// The sync status as text, and the state it was made from; since when, and the text before.
     sync: Option<SyncIndicator>,
 }
 
@@ -30,7 +30,7 @@ struct SyncIndicator {
     revision: u64,
     standing: SyncStatus,
     since: f64,
-    /// What is said: what stood for a while, so that a keystroke's way does not flicker here.
+    /// The displayed text, which lags behind so that keystrokes don't make it flicker.
     said: SyncStatus,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum StatusTone {
     Bad,
 }
 
-/// What is saved, in words. `slow`: something has been on its way for a while.
+/// Describes the save state. `slow`: a write has been pending for a while.
 pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) -> (String, StatusTone) {
     let saving = session.saving();
     if let Some(why) = &saving.trouble {
@@ -150,7 +150,7 @@ impl StatusBar {
 }
 
 impl StatusBar {
-    /// How sync stands, where anything is shared.
+    /// Returns the sync status if anything is shared.
     fn visible_sync_status(&mut self, ui: &Ui, session: &Session, now: f64) -> Option<SyncStatus> {
         let revision = session.sync().revision;
         if self.sync.as_ref().is_none_or(|known| known.revision != revision) {
@@ -174,7 +174,7 @@ impl StatusBar {
     }
 }
 
-/// How sync stands, as a button that leads to the page about it.
+/// Draws the sync status as a button that opens the sync page.
 fn synced(
     ui: &Ui,
     session: &Session,

@@ -1,5 +1,5 @@
-//! How panes are drawn: a strip of tabs above each group, the note below it. One note alone has no tabs: its name and
-//! path stand in the strip.
+//! Drawing of panes: tabs above each group, the note below. A single note has no tabs: its name and path are shown
+//! instead.
 
 use super::commands;
 use super::pane::EditorPane;
@@ -43,11 +43,11 @@ pub(crate) struct TabsContext<'a> {
     pub(crate) closes_find: bool,
     pub(crate) dismissed: &'a mut HashSet<String>,
     pub(crate) actions: &'a mut Vec<PageAction>,
-    /// Where all panes stand.
+    /// Area of all panes.
     pub(crate) area: Rect,
     /// Whether something that floats keeps the keyboard meanwhile.
     pub(crate) hold: bool,
-    /// Whether the note of last time is still being looked for.
+    /// Whether the last session's note is still being looked up.
     pub(crate) waits: bool,
     pub(crate) left_open: bool,
     pub(crate) right_open: bool,
@@ -95,7 +95,7 @@ impl TabsContext<'_> {
         response.on_hover_text(untrusted_text::escape_line(&path).into_owned())
     }
 
-    /// A tab; pressed, it comes to the front.
+    /// Draws a tab; a press activates it.
     fn tab(&mut self, ui: &mut Ui, id: Id, pane: PaneId, state: &TabState) -> Response {
         let colours = ThemeColors::of(ui);
         let (name, path) = self.title(pane);
@@ -294,7 +294,7 @@ fn brought<'a>(
     (guest, over.is_some_and(|over| over != own))
 }
 
-/// Lets go of what the pointer no longer holds, once every pane had its say.
+/// Ends drags when the pointer is released, after every pane has handled it.
 pub(crate) fn release_drag_on_pointer_up<'a>(ui: &Ui, panes: impl Iterator<Item = &'a mut EditorPane>) {
     if !ui.input(|input| input.pointer.primary_down()) {
         panes.for_each(|pane| _ = pane.page.release_rows());
@@ -366,7 +366,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
                 self.closes_find |= find.show_find_bar(ui, self.session, self.here, self.actions);
             }
         } else if let Some(other) = self.others.get_mut(pane) {
-            // What is looked for is looked for where the caret is.
+            // Search applies to the active pane.
             other.page.found = Default::default();
         }
         let rest = ui.available_rect_before_wrap();

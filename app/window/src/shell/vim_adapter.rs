@@ -73,12 +73,12 @@ impl AppWindow {
         true
     }
 
-    /// Whether a key with Ctrl is Vim's now, whatever command has it elsewhere.
+    /// Whether Vim handles a key with Ctrl, whatever command has it otherwise.
     pub(crate) fn is_vims(&self, key: Key, modifiers: Modifiers) -> bool {
         modifiers.matches_exact(Modifiers::COMMAND) && self.commands_by_letter() && press(key, modifiers).is_some()
     }
 
-    /// Answers a key that is no text. Whether it meant something.
+    /// Handles a key press other than text. Returns whether it was used.
     pub(crate) fn vim_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         if self.preset() != KeymapPreset::Vim {
             return false;
@@ -120,8 +120,8 @@ impl AppWindow {
         true
     }
 
-    /// Answers what comes from the clipboard: what waits for it is put; where letters are commands, Ctrl+V selects a
-    /// block, whatever the clipboard holds.
+    /// Handles text from the clipboard: inserts it if a paste is pending; in normal mode, Ctrl+V selects a block,
+    /// whatever the clipboard holds.
     pub(crate) fn vim_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
         let now = ctx.input(|input| input.time);
         let waits = self.vim_adapter.fetching.take().filter(|(.., since)| now - since < CLIPBOARD_TIMEOUT_SECONDS);
@@ -160,7 +160,7 @@ impl AppWindow {
         ctx.request_repaint();
     }
 
-    /// Asks the machine, with the text as it is now.
+    /// Passes a key to the machine with the current text.
     fn vim_asked(
         &mut self,
         ctx: &egui::Context,
@@ -196,7 +196,7 @@ impl AppWindow {
                     | VimAction::Star { .. }
             );
             self.apply_vim_action(ctx, deed);
-            // What goes by what is seen tells the machine where that was.
+            // Motions by screen lines report the position back to the machine.
             if seen {
                 let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.extend_selection_to(ground, caret.at));
                 deeds.into_iter().for_each(|deed| self.apply_vim_action(ctx, deed));
@@ -210,7 +210,7 @@ impl AppWindow {
         self.vim_adapter.vim.head().unwrap_or(at)
     }
 
-    /// Tells the machine that a search has led the caret to a place, up to which a selection reaches.
+    /// Tells the machine that a search moved the caret, so that a selection extends there.
     pub(crate) fn vim_led(&mut self, ctx: &egui::Context, at: usize) {
         let deeds = self.vim_asked(ctx, |vim, ground, _| vim.extend_selection_to(ground, at.min(ground.text.len())));
         self.apply_vim_actions(ctx, deeds);
@@ -414,7 +414,7 @@ impl AppWindow {
         };
     }
 
-    /// Puts the caret where a look at the text says.
+    /// Moves the caret to a position computed from the text.
     fn vim_place(&mut self, ctx: &egui::Context, place: impl FnOnce(&str, usize) -> usize) {
         let dark = ctx.global_style().visuals.dark_mode;
         self.with_note(ctx, dark, |world, editor, _| {
@@ -478,7 +478,7 @@ impl AppWindow {
     }
 }
 
-/// Brings the marks of a note up to what it is now.
+/// Updates a note's marks to its current text.
 fn go_along(places: &mut VimMarks, note: &engine::Note) {
     let since = std::mem::replace(&mut places.revision, note.revision());
     if since == note.revision() || since == 0 {
@@ -512,7 +512,7 @@ fn is_escape(key: Key, modifiers: Modifiers) -> bool {
         || (key == Key::OpenBracket && modifiers.matches_exact(Modifiers::COMMAND))
 }
 
-/// What a key that is no text means outside insert mode.
+/// Maps a key press other than text to a Vim key outside insert mode.
 fn press(key: Key, modifiers: Modifiers) -> Option<VimKey> {
     if is_escape(key, modifiers) {
         return Some(VimKey::Escape);
@@ -551,7 +551,7 @@ fn press(key: Key, modifiers: Modifiers) -> Option<VimKey> {
     modifiers.is_none().then_some(VimKey::Letter(letter))
 }
 
-/// Whether a caret can stand at a byte: in a row that is to be seen, in code between its fences.
+/// Whether a caret can be at a byte: in a visible row, in code between its fences.
 fn is_caret_stop(at: usize, world: &mut EditContext<'_>) -> bool {
     let Some(spot) = world.find_row(at) else { return true };
     let start = world.sheet.start(spot.block);
@@ -564,7 +564,7 @@ fn is_caret_stop(at: usize, world: &mut EditContext<'_>) -> bool {
     (start + own.start..=start + own.end).contains(&at)
 }
 
-/// The first byte of a line that is no space.
+/// Returns the first byte of a line that isn't a space.
 fn indent(text: &str, at: usize) -> usize {
     let line = motion::line_around(text, motion::floor_grapheme(text, at));
     let words = &text[line.clone()];

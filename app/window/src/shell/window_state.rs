@@ -21,7 +21,7 @@ pub(crate) struct WindowState {
     pub(crate) right: f32,
     pub(crate) right_open: bool,
     pub(crate) window: (f32, f32),
-    /// Since when they differ from what is kept.
+    /// Since when the values differ from the saved ones.
     pub(crate) since: Option<f64>,
     last_input: f64,
 }
@@ -72,7 +72,7 @@ impl WindowState {
         self.scale = ((self.scale * 10.0).round() / 10.0 + by).clamp(0.5, 3.0);
     }
 
-    /// Lets the caret blink while somebody is there, and rest otherwise.
+    /// Blinks the caret while the user is active, and stops otherwise.
     pub(crate) fn blink(&mut self, ctx: &egui::Context) {
         let (now, any) = ctx.input(|input| (input.time, !input.events.is_empty()));
         if any {

@@ -270,7 +270,7 @@ fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: u
                 let text = slot_value(slot, values, results)?;
                 let number = text.parse::<i64>().map(Number::from).ok();
                 let number = number.or_else(|| Number::from_f64(text.parse().ok()?));
-                return number.map(Value::Number).ok_or_else(|| format!("{text} is no number"));
+                return number.map(Value::Number).ok_or_else(|| format!("{text} isn't a number"));
             }
             let map: Result<Map<String, Value>, String> = object
                 .iter()

@@ -105,7 +105,7 @@ impl LanEndpoint {
     /// # Errors
     /// It is not there, or refuses (its words).
     pub async fn dial(&self, id: DeviceId, at: &[SocketAddr], protocol: &[u8]) -> Result<LanConnection, String> {
-        let id = EndpointId::from_bytes(&id.0).map_err(|_| "this is no key of a device".to_owned())?;
+        let id = EndpointId::from_bytes(&id.0).map_err(|_| "this isn't a device key".to_owned())?;
         let address = at.iter().fold(EndpointAddr::new(id), |address, at| address.with_ip_addr(*at));
         let failed = |error: &dyn std::fmt::Display| format!("it is not there ({error})");
         let connection = self.endpoint.connect(address, protocol).await.map_err(|error| failed(&error))?;

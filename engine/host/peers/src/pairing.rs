@@ -410,7 +410,7 @@ impl std::fmt::Display for Invitation {
 impl std::str::FromStr for Invitation {
     type Err = String;
     fn from_str(text: &str) -> Result<Invitation, String> {
-        let bad = || "this is no invitation; it begins with tracebook:pair?".to_owned();
+        let bad = || "this isn't an invitation; invitations start with tracebook:pair?".to_owned();
         let mut parts = text.trim().strip_prefix(INVITATION_PREFIX).ok_or_else(bad)?.split('&');
         let mut part = |name: &str| {
             let part = parts.next().and_then(|part| part.strip_prefix(name)?.strip_prefix('='));

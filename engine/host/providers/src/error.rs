@@ -199,7 +199,7 @@ pub(crate) fn network_error(
     }
     if error.is_connect() || error.is_request() || error.is_timeout() {
         let cause = if all.contains("refused") {
-            "nobody listens there".to_owned()
+            "nothing is listening there".to_owned()
         } else if all.contains("dns") || all.contains("lookup") || all.contains("resolve") {
             "its name is not known".to_owned()
         } else if error.is_timeout() || all.contains("timed out") || all.contains("deadline") {

@@ -56,7 +56,7 @@ impl SecretValue {
             value if value.chars().any(char::is_control) => "it holds a control character; give one line",
             _ => return Ok(SecretValue(Zeroizing::new(value.to_owned()))),
         };
-        Err(SecretError(format!("this is no secret: {why}")))
+        Err(SecretError(format!("this isn't a secret: {why}")))
     }
 
     /// The value itself. Whoever asks for it must not print it.

@@ -155,7 +155,7 @@ fn card(
         let value = line.with_min_x(line.left() + label - space::S);
         let response = ui.interact(value, id.with(&column.name), Sense::hover());
         set_accessible_name(&response, Role::Label, &format!("{} of {name}: {}", column.title, cell.to_text()));
-        // Numbers stand at the left here: there is nothing below to compare them with.
+        // Numbers are left-aligned here, since there's no column to compare.
         let shown = match cell {
             collection::CollectionCell::Number(number) => collection::CollectionCell::Date(number.to_string()),
             other => other.clone(),

@@ -1,4 +1,4 @@
-//! What stands in a cell: how it is drawn, and the field in which it is edited.
+//! Table cells: drawing and editing of values.
 
 use super::{CellEditor, CollectionContext};
 use crate::actions::PageAction;
@@ -16,7 +16,7 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 /// The inset of words in a cell.
 const CELL_TEXT_INSET: f32 = space::S;
 
-/// Draws what stands in a cell. Links in it can be clicked.
+/// Draws a cell's value. Links in it are clickable.
 pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: Id, cell: &CollectionCell, own: bool) {
     let colours = ThemeColors::of(ui);
     let ink = if own { colours.ink } else { colours.muted };

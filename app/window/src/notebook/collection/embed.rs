@@ -1,5 +1,5 @@
-//! Collections inside notes: below the row in which one is written stands its view, as on its page, and no higher than
-//! a part of the window. `this` means the note around it.
+//! Embedded collections: the view is drawn below the row that contains it, up to a part of the window's height. `this`
+//! is the surrounding note.
 
 use super::super::embedded_search::EmbeddedSearch;
 use super::super::generated_view::GeneratedView;
@@ -25,7 +25,7 @@ const MAX_VIEW_EMBED_HEIGHT: f32 = 720.0;
 const PLACEHOLDER_EMBED_HEIGHT: f32 = 176.0;
 /// The room above and below it.
 const EMBED_PADDING: f32 = space::XS;
-/// One that was not in sight for so many frames is forgotten.
+/// Number of frames after which unseen ones are evicted.
 const EMBED_EVICTION_FRAMES: u64 = 600;
 
 /// A row that shows a collection: its block, and the how manieth of these in it.
@@ -190,7 +190,7 @@ impl CollectionEmbed {
         }
     }
 
-    /// Where the collection's text stands; nothing yet where it is being read.
+    /// Returns where the collection's text is; `None` while it's being read.
     fn source<'a>(
         &mut self,
         world: &EditContext<'a>,

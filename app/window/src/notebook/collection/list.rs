@@ -13,7 +13,7 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// The height of a line.
 const LIST_ROW_HEIGHT: f32 = 28.0;
-/// How far words stand in from their mark.
+/// Indentation of text after its bullet.
 const LIST_TEXT_INDENT: f32 = space::XL;
 
 impl CollectionPage {

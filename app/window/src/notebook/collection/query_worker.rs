@@ -1,5 +1,5 @@
-//! Where collections are worked out: a thread that has its own copy of what the index knows, kept in step in slices of
-//! a frame. Pages and embeds ask for a table; they get the one that is there, and a better one later.
+//! Evaluates collections on a thread with its own copy of the index's data, which is synced in slices of a frame. Pages
+//! and embeds ask for a table; they get the current one, and a newer one later.
 
 use collection::{Collection, CollectionTable, LocalNow, MirroredFile, VolumeMirror};
 use eframe::egui;
@@ -15,25 +15,25 @@ use store::DocId;
 
 /// A frame may spend this much on telling the thread of files.
 const FEED_FRAME_BUDGET: Duration = Duration::from_millis(2);
-/// Files told between two looks at the clock.
+/// Files sent between two checks of the clock.
 const FILES_PER_CLOCK_CHECK: usize = 64;
-/// While notes change, a table is made anew at most this often, in seconds.
+/// Minimum interval between two tables while notes change, in seconds.
 const TABLE_REFRESH_INTERVAL_SECONDS: f64 = 0.2;
-/// What was shown before it was true is looked at again after this many seconds.
+/// Optimistic values are checked again after this many seconds.
 const OPTIMISTIC_RECHECK_SECONDS: f64 = 4.0;
-/// A table that nobody asked for in this many frames is let go.
+/// Number of frames after which an unused table is evicted.
 const TABLE_EVICTION_FRAMES: u64 = 600;
 
-/// A collection to be looked at.
+/// A request for a collection's table.
 pub(crate) struct CollectionQuery<'a> {
-    /// Who asks: each has one table.
+    /// The requesting widget; each has one table.
     pub(crate) by: egui::Id,
     pub(crate) volume: DocId,
     pub(crate) base: &'a Arc<Collection>,
     /// The hash of its text.
     pub(crate) hash: u64,
     pub(crate) view: usize,
-    /// The note in which it is looked at.
+    /// The note that `this` refers to.
     pub(crate) this: Option<DocId>,
     pub(crate) now: LocalNow,
 }
@@ -43,11 +43,11 @@ pub(crate) struct CollectionQuery<'a> {
 pub(crate) struct CollectionAnswer {
     /// The table as it was made last.
     pub(crate) table: Option<Arc<CollectionTable>>,
-    /// Files looked at, and how many there are.
+    /// Number of files examined, and in total.
     pub(crate) seen: (usize, usize),
 }
 
-/// What a table was made of: base, view, note, day; and the state of the files.
+/// What a table was made from: base, view, note, day, and state of the files.
 #[derive(Clone, Copy, PartialEq)]
 struct TableStamp {
     base: u64,
@@ -63,7 +63,7 @@ impl TableStamp {
         TableStamp { files: 0, ..*self } == TableStamp { files: 0, ..*other }
     }
 
-    /// Whether what was made of this may be shown until there is better.
+    /// Whether a table made from this may be shown until a newer one is ready.
     fn is_near(&self, other: &TableStamp) -> bool {
         (self.view, self.volume, self.this) == (other.view, other.volume, other.this)
     }
@@ -83,11 +83,11 @@ struct VolumeFeed {
     changes: u64,
     /// How far the first look has come; `None`: it is over.
     first: Option<Option<String>>,
-    /// Counts what was told.
+    /// Rises with each change sent.
     version: u64,
     sent_file_count: usize,
     asked: u64,
-    /// Files that were told to be as they will be.
+    /// Files with optimistic values.
     ahead: VecDeque<(f64, DocId)>,
 }
 
@@ -196,7 +196,7 @@ impl QueryWorker {
         answer
     }
 
-    /// Tells the thread what it does not know yet of a volume. Whether there is more.
+    /// Sends changes of a volume to the thread. Returns whether there are more.
     fn send_changed_files(&mut self, ctx: &Context, volume: &Volume, until: Instant) -> bool {
         let (frame, time) = (self.frame, self.time);
         let Some(feed) = self.feeds.get_mut(&volume.id).filter(|feed| feed.asked + 2 >= frame) else { return false };
@@ -313,12 +313,12 @@ impl egui::Plugin for QueryWorker {
     }
 }
 
-/// A collection's table as far as it is there; the rest comes later.
+/// Returns a collection's current table; updates come later.
 pub(crate) fn query_table(ctx: &Context, asked: &CollectionQuery<'_>) -> CollectionAnswer {
     ctx.with_plugin(|desk: &mut QueryWorker| desk.query(ctx, asked)).unwrap_or_default()
 }
 
-/// Tells the thread what changed since the last frame.
+/// Sends changes since the last frame to the thread.
 pub(crate) fn sync_files(ctx: &Context, session: &Session) {
     let until = Instant::now() + FEED_FRAME_BUDGET;
     let more = ctx.with_plugin(|desk: &mut QueryWorker| {
@@ -333,7 +333,7 @@ pub(crate) fn sync_files(ctx: &Context, session: &Session) {
     }
 }
 
-/// Shows a property as it will be once the note is saved and looked at.
+/// Shows a property's new value before the note is saved and indexed.
 pub(crate) fn apply_optimistically(
     ctx: &Context,
     volume: &Volume,
@@ -355,7 +355,7 @@ pub(crate) fn apply_optimistically(
         let Some(feed) = desk.feeds.get_mut(&volume.id) else { return };
         feed.version += 1;
         feed.ahead.push_back((time, file));
-        // What somebody has just done is seen at once.
+        // Show the user's own changes at once.
         desk.entries.values_mut().for_each(|entry| entry.began = f64::MIN);
         desk.send(ctx, QueryJob::Take(volume.id, vec![(file, Some((row, Some(Arc::new(outline)))))]));
     });

@@ -78,7 +78,7 @@ impl CollectionPage {
         let bar = if wide > area.width() + 0.5 { space::M } else { 0.0 };
         (self.high, self.wide) = (body.top() - ui.max_rect().top() + lines + foot + bar, wide);
         let grid = ui.scope_id().with("grid");
-        // Behind the cells: a click beside them takes the keyboard here, too.
+        // Behind the cells: a click next to them also takes the focus.
         let ground = ui.interact(body, grid, Sense::click());
         self.keys(ui, scene, table, grid, body);
         let mut scroll = egui::ScrollArea::both().id_salt(("rows", self.view)).auto_shrink(false);
@@ -267,7 +267,7 @@ impl CollectionPage {
         ui.memory_mut(|memory| memory.request_focus(grid));
     }
 
-    /// Begins to edit the chosen cell; a box is ticked at once. `typed`: what takes the place of what stands there.
+    /// Starts editing the selected cell; a checkbox is toggled at once. `typed`: text that replaces the value.
     fn begin(&mut self, scene: &mut CollectionContext<'_>, table: &CollectionTable, typed: Option<String>) {
         let Some((line, place)) = self.chosen else { return };
         let (Some(row), Some(column)) = (self.row(table, line), table.columns.get(place)) else { return };
@@ -343,7 +343,7 @@ impl CollectionPage {
                     }
                     self.key(ui, scene, table, key, modifiers);
                 }
-                // What came in one frame is one word.
+                // Text received in one frame counts as one input.
                 egui::Event::Text(text) if self.editing.is_some() => {
                     if let Some(editing) = self.editing.as_mut().filter(|editing| editing.typed) {
                         editing.text.push_str(&text);
@@ -560,7 +560,7 @@ impl CollectionPage {
     }
 }
 
-/// What a cell is edited as: what it is, or what the others of its column are.
+/// Returns the editor for a cell: by its own value, or by the others in its column.
 fn kind_of(column: &CollectionColumn, value: &serde_json::Value) -> PropertyKind {
     use serde_json::Value;
     match value {
@@ -574,7 +574,7 @@ fn kind_of(column: &CollectionColumn, value: &serde_json::Value) -> PropertyKind
     }
 }
 
-/// What the columns come to, below them.
+/// Draws the column summaries below the table.
 fn sums(ui: &mut Ui, table: &CollectionTable, foot: Rect, spans: &[(f32, f32)], shift: f32) {
     let colours = ThemeColors::of(ui);
     let ui = &ui::layout::part(ui, "sums", foot, foot);
@@ -595,7 +595,7 @@ fn sums(ui: &mut Ui, table: &CollectionTable, foot: Rect, spans: &[(f32, f32)], 
         let room = wide - 2.0 * space::S;
         let value_wide = wide_of(value, &values).min(room);
         let word_wide = wide_of(summary, &style).min((room - value_wide - space::XS).max(0.0));
-        // Where the column's values stand: numbers at its right, all else at its left.
+        // Alignment of values: numbers right, everything else left.
         let left = match column.kind {
             PropertyKind::Number => at.right() - space::S - value_wide - space::XS - word_wide,
             _ => at.left() + space::S,

@@ -20,12 +20,12 @@ pub(super) struct FilterDraft {
     property: String,
     sign: usize,
     value: String,
-    /// A condition that is edited as it is written: of a view or of all, which, and its text.
+    /// The condition being edited: its view or all, index, and text.
     edited: Option<(Option<usize>, usize, String)>,
     name: Option<String>,
 }
 
-/// How a property can be compared: what is said, and how it is written.
+/// Comparison operators: label and syntax.
 const FILTER_OPERATORS: [(&str, &str); 12] = [
     ("is", "{p} == {v}"),
     ("is not", "{p} != {v}"),

@@ -1,4 +1,4 @@
-//! What somebody does with a figure: zooms, moves, hovers, hides series. With the pointer, and with the keyboard.
+//! Interaction with figures by pointer and keyboard: zoom, pan, hover, hide series.
 
 use super::{FigureSlot, PageFigures};
 use crate::shell::commands::FigureCommand;
@@ -11,13 +11,13 @@ use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name, word_button};
 
-/// One step of the keyboard looks so many times as closely.
+/// Zoom factor of one keyboard step.
 const KEYBOARD_ZOOM_FACTOR: f64 = 1.25;
 /// One step of the keyboard moves by such a share of the frame.
 const KEYBOARD_PAN_FRACTION: f64 = 0.1;
 /// For so long nothing is said of a figure that is being read, in seconds.
 const FIGURE_LOADING_DELAY_SECONDS: f64 = 0.15;
-/// A point is near the pointer within so many points.
+/// Distance in points within which a data point counts as near the pointer.
 const POINT_HIT_RADIUS: f64 = 24.0;
 
 impl PageFigures {
@@ -138,7 +138,7 @@ impl PageFigures {
         let places = &drawn.places;
         let under = |pointer: Pos2| {
             let at = at(pointer);
-            // Axes that lie over others move with them.
+            // Overlapping axes move together.
             let found: Vec<_> = places.iter().filter(|place| place.contains(at)).collect();
             (at, found)
         };
@@ -146,7 +146,7 @@ impl PageFigures {
             && let Some(pointer) = ui.input(|input| input.pointer.hover_pos())
         {
             let (scroll, pinch) = ui.input(|input| (input.smooth_scroll_delta().y, input.zoom_delta()));
-            // The page goes on scrolling under the pointer until somebody has clicked into the figure.
+            // The page keeps scrolling until the user clicks into the figure.
             let scroll = if response.has_focus() { scroll } else { 0.0 };
             let (at, places) = under(pointer);
             if (scroll != 0.0 || pinch != 1.0) && !places.is_empty() {
@@ -258,7 +258,7 @@ fn says(ui: &Ui, rect: Rect, words: &str) {
     );
 }
 
-/// What the nearest point is, beside the pointer.
+/// Draws the nearest point's values next to the pointer.
 fn card(ui: &Ui, id: egui::Id, spot: Pos2, pointer: Pos2, words: &str) {
     let colours = ThemeColors::of(ui);
     let painter = ui.ctx().layer_painter(egui::LayerId::new(Order::Tooltip, id.with("card")));

@@ -224,7 +224,7 @@ fn is_convex(corners: &[Pos2]) -> bool {
     !(left && right)
 }
 
-/// Any polygon without crossings as triangles: one corner after the other is cut off where nothing lies in it.
+/// Fills a simple polygon with triangles by ear clipping.
 fn filled(corners: Vec<Pos2>, colour: Color32) -> Shape {
     let mut mesh = Mesh::default();
     for corner in &corners {
@@ -250,7 +250,7 @@ fn filled(corners: Vec<Pos2>, colour: Color32) -> Shape {
                     && turn(corner(b), corner(c), p) * sign > 0.0
                     && turn(corner(c), corner(a), p) * sign > 0.0
             };
-            // Those near it in order are near it on paper; the others are looked at as well.
+            // Neighbors in order are usually neighbors in space; the others are checked too.
             !left.iter().any(|other| ![a, b, c].contains(other) && inside(corner(*other)))
         };
         if ear {

@@ -9,7 +9,7 @@ use typeset::ansi::{CSV_MIME, PROGRESS_MIME_TYPE, multiline_text};
 
 /// A table as pandas hands it over.
 const DATA_RESOURCE_MIME: &str = "application/vnd.dataresource+json";
-/// Pictures that are made of pixels.
+/// Bitmap image types.
 const BITMAP_MIME_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
 /// What of an output is shown.
@@ -18,7 +18,7 @@ pub(super) enum OutputForm<'a> {
     Figure,
     Table(output_table::TableFormat, AssetBytes),
     Progress(&'a Value),
-    /// HTML that may turn out to say no more than the text beside it.
+    /// HTML that may have no more content than the text form.
     Html(AssetBytes),
     Markdown(AssetBytes),
     Picture {

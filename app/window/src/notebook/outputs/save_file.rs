@@ -16,7 +16,7 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// The richest of what a run has shown: its first picture, table, page or tree, else all that it printed.
+    /// Returns the richest output of a run: its first picture, table, page or tree, otherwise all printed text.
     pub(crate) fn richest_output(run: &Execution) -> OutputFile {
         let rich = run.outputs.iter().find_map(|output| {
             let data = mime_bundle::mime_data(output)?;
@@ -58,7 +58,7 @@ impl OutputFile {
         rich.unwrap_or_else(|| OutputFile { bytes: whole(), ending: "txt", packed: false })
     }
 
-    /// The file as it is to be; reads and draws, so not while drawing.
+    /// Returns the file's bytes; reads and renders, so don't call it while drawing.
     pub(crate) fn file(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
         let bytes = self.bytes.read(handle)?;
         if self.packed {

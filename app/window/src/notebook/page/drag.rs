@@ -18,7 +18,7 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::set_accessible_name;
 
-/// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
+/// Distance of a grip's center from the column, or from rows that extend beyond it.
 const DRAG_HANDLE_OFFSET: f32 = 36.0;
 const WIDE_DRAG_HANDLE_OFFSET: f32 = 58.0;
 /// So near to the edge of the page, the page moves.
@@ -77,7 +77,7 @@ pub(super) fn show_drag_handle(
 }
 
 impl NotePage {
-    /// Lets go of what the pointer holds. Whether there was something.
+    /// Ends a drag. Returns whether there was one.
     pub(crate) fn release_rows(&mut self) -> bool {
         self.held.take().is_some()
     }
@@ -92,7 +92,7 @@ impl NotePage {
         (self.guest, self.away) = (guest, away);
     }
 
-    /// Whether a press at the grip is under way, which leaves the caret where it is.
+    /// Whether the grip is pressed, which leaves the caret in place.
     pub(super) fn is_handle_pressed(&self, ui: &Ui) -> bool {
         let point = ui.input(|input| input.pointer.latest_pos());
         self.held.is_some() || point.is_some_and(|at| self.grip.as_ref().is_some_and(|grip| grip.rect.contains(at)))
@@ -111,7 +111,7 @@ impl NotePage {
             let whole = TextEdit { at: rows.start, delete: rows.len(), insert: String::new() };
             let (load, gone) = (DraggedText::of(&rows, world), leave(&rows, world).unwrap_or(whole));
             self.held = Some(RowDrag { note: world.note.id, rows, revision: world.note.revision(), load, gone });
-            // Whoever writes goes on writing.
+            // Editing continues.
             editor.focus = editor.caret.is_some();
         }
         let Some(held) = self.held.clone().or(self.guest.take()) else { return };
@@ -205,7 +205,7 @@ impl NotePage {
         (at < held.rows.start || at > behind).then_some(gap)
     }
 
-    /// How far in a line stands: as far as the item that it is above or below.
+    /// Returns the indentation of a gap: that of the item above or below.
     fn depth(&self, gap: DropGap, world: &mut EditContext<'_>) -> f32 {
         let depth =
             |spot: Option<RowIndex>, world: &EditContext<'_>| match spot.and_then(|spot| world.sheet.row(spot))?.kind {
@@ -230,7 +230,7 @@ fn taken(spot: RowIndex, editor: &Editor, world: &mut EditContext<'_>) -> (RowIn
     (spot, whole(spot, world))
 }
 
-/// The last row of what belongs to one.
+/// Returns the last row of a block.
 fn whole(spot: RowIndex, world: &mut EditContext<'_>) -> RowIndex {
     let mut last = item_rows(spot, world).1;
     while let Some(next) = world.sheet.row_after(last, world.note, world.texts).filter(|next| {
@@ -254,8 +254,8 @@ fn above(below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<RowInde
     }
 }
 
-/// Moves the rows of the caret past their neighbours, where one of them is a cell: it stays what it is, with what it
-/// has printed. The edits, and where the caret is then.
+/// Moves the caret's rows past their neighbors if one of them is a cell, which keeps its outputs. Returns the edits,
+/// and the caret afterwards.
 pub(crate) fn past_cell(caret: Caret, down: bool, world: &mut EditContext<'_>) -> Option<(Vec<TextEdit>, usize)> {
     let spot = world.find_row(caret.at)?;
     let (own, other) = neighbor_rows(spot, caret, down, world)?;
@@ -293,7 +293,7 @@ fn moved(rows: &Range<usize>, below: Option<RowIndex>, world: &mut EditContext<'
     edits.iter_mut().for_each(|edit| edit.at -= whole.start);
     let insert = apply_edits(&slice(whole.clone(), world), &edits);
     let edit = NoteEdit { at: whole.start, delete: whole.len(), insert, caret: start, anchor: start };
-    // In a list the numbers go on from one another.
+    // List numbers continue.
     let edit = if load.items.0 { renumber_list(edit, false, world) } else { edit };
     Some((vec![TextEdit { at: edit.at, delete: edit.delete, insert: edit.insert }], edit.caret))
 }
@@ -337,7 +337,7 @@ fn start(spot: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<usize> {
     spot.map(|spot| rows_byte_range((spot, spot), world).start)
 }
 
-/// What takes rows away: what stood apart around them stands apart. `None`: there is nothing else.
+/// Returns the edit that removes rows and keeps the blank line between their neighbors. `None` if nothing else is left.
 fn leave(rows: &Range<usize>, world: &mut EditContext<'_>) -> Option<TextEdit> {
     let (first, last) = (world.find_row(rows.start)?, world.find_row(rows.end)?);
     let (before, behind) =
@@ -363,8 +363,8 @@ impl DraggedText {
         DraggedText { text: slice(rows.clone(), world), indent, list: is_list(rows, world), items }
     }
 
-    /// The edit that writes it above a row, or behind the last, and how far behind its beginning the text begins: an
-    /// item beside items on the next line, all else apart.
+    /// Returns the edit that inserts it above a row or at the end, and the offset of the text in it: list items go next
+    /// to items, everything else gets blank lines.
     fn arrive(&self, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(TextEdit, usize)> {
         let newline = if world.crlf() { "\r\n" } else { "\n" };
         let above = above(below, world);
@@ -413,7 +413,7 @@ fn is_list(range: &Range<usize>, world: &mut EditContext<'_>) -> bool {
     true
 }
 
-/// Lines that stand in by one indentation, by another.
+/// Replaces one indentation of lines by another.
 fn indented(text: &str, old: &str, new: &str) -> String {
     let line = |line: &str| match line.strip_prefix(old) {
         Some(rest) if !line.trim().is_empty() => format!("{new}{rest}"),

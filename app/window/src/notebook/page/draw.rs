@@ -1,4 +1,4 @@
-//! Draws the rows in sight: each as it is read, or as it is edited, and what stands beside it.
+//! Draws visible rows, as rendered or as source, and their margins.
 
 use super::super::cells::{self, CellFrame};
 use super::super::{active_row, remote_cursors, spelling};
@@ -83,7 +83,7 @@ impl NotePage {
             let spot = target.spot.unwrap_or_default();
             PAGE_TOP_PADDING + world.sheet.top(spot) + world.sheet.space_above_row(spot)
         };
-        // The field of the caret is there even out of sight: who types comes back to it.
+        // The active row is drawn even when out of view, so that typing returns to it.
         if let (Some(target), Some(first)) = (&target, spot)
             && target.spot.is_some_and(|spot| spot < first)
         {
@@ -168,7 +168,7 @@ impl NotePage {
         grounds
     }
 
-    /// The empty room below: a click there goes on writing.
+    /// The empty area below: a click there continues writing.
     fn below(&mut self, ui: &mut Ui, area: Rect, world: &mut EditContext<'_>, editor: &mut Editor) {
         let response = ui.interact(area, ui.scope_id().with("below"), Sense::click() - Sense::FOCUSABLE);
         set_accessible_name(&response, Role::Label, "End of the note");
@@ -284,7 +284,7 @@ impl NotePage {
         }
     }
 
-    /// A row as it is read: a press puts the caret into it, a click on a box or a link does what these say.
+    /// Draws a rendered row: a press places the caret, a click toggles a box or follows a link.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     fn read(
         &mut self,
@@ -422,7 +422,7 @@ impl NotePage {
         }
     }
 
-    /// Marks the misspelt words of a row; they are looked for once in each row that was laid out.
+    /// Marks misspelled words of a row; each laid-out row is checked once.
     fn misspelt(&mut self, painter: &Painter, origin: Pos2, row: u64) {
         let Some(kept) = self.drawn.get_mut(&row) else { return };
         let version = spelling::version(painter.ctx());
@@ -474,7 +474,7 @@ impl NotePage {
     }
 }
 
-/// A row of which nothing is seen: what it means stands below it.
+/// Lays out a row without visible content: its meaning is shown below.
 fn unseen(source: &str, pen: render::TextStyleContext<'_>) -> RowLayout {
     let galley = pen.text("", &theme::body(), pen.colours.ink, f32::INFINITY);
     let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: false }] };

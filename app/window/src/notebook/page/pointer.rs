@@ -23,7 +23,7 @@ impl NotePage {
         world: &mut EditContext<'_>,
         editor: &mut Editor,
     ) {
-        // The keys that were down when it was pressed, which need not be down any more.
+        // Modifiers at the time of the press, which may have been released since.
         let held = |event: &egui::Event| match event {
             egui::Event::PointerButton { pressed: true, modifiers, .. } => Some(*modifiers),
             _ => None,

@@ -45,7 +45,7 @@ struct PairingOffer {
 }
 
 impl Drop for PairingOffer {
-    /// Nobody sees the code any more: it is worth nothing.
+    /// Invalidates the code when it's no longer visible.
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -57,7 +57,7 @@ pub(super) struct DeviceSettings {
     known: Option<Result<KnownDevices, String>>,
     reading: Option<Receiver<Result<KnownDevices, String>>>,
     offered: Option<PairingOffer>,
-    /// Something is under way: what it says at its end.
+    /// A running operation, and its final message.
     busy: Option<Receiver<Result<String, String>>>,
     /// What the last one said.
     said: Option<Result<String, String>>,
@@ -219,8 +219,8 @@ impl DeviceSettings {
         };
         let doomed = self.doomed == Some(id);
         let about = match (&device.address, device.is_authorized()) {
-            (_, false) => "Revoked. What it had received stays on it; nobody can take that back.".to_owned(),
-            (_, true) if doomed => "It is cut off within a second. What it has received stays on it.".to_owned(),
+            (_, false) => "Revoked. The device keeps what it has received; that can't be undone.".to_owned(),
+            (_, true) if doomed => "The device is disconnected within a second. It keeps what it has received.".to_owned(),
             (Some(address), true) => format!("A hub at {address}. {}", id.short_id()),
             (None, true) => format!("{rights} {}", id.short_id()),
         };
@@ -257,7 +257,7 @@ fn rename(name: &str) -> Result<String, String> {
 fn revoked(id: DeviceId, name: &str) -> Result<String, String> {
     let deaf: Vec<String> = revoke(id)?.into_iter().filter(|(_, why)| why.is_some()).map(|(hub, _)| hub).collect();
     Ok(match deaf.is_empty() {
-        true => format!("{name} is revoked. What it has received stays on it."),
+        true => format!("Revoked {name}. It keeps what it has received."),
         false => format!("{name} is revoked here. Not told: {}; revoke it there, too.", deaf.join(", ")),
     })
 }

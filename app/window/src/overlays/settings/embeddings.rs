@@ -20,13 +20,13 @@ const MAX_LISTED_MODELS: usize = 3;
 /// What the page knows beyond the settings.
 pub(super) struct EmbeddingSettings {
     search: SearchService,
-    /// What was said of the library, for what was set; looked for by a thread of its own.
+    /// Status of the library for this setting, checked on a separate thread.
     runtime: Option<(String, String)>,
     looks: Option<(String, Receiver<String>)>,
     /// Some models, and all rerankers, by name.
     models: Vec<String>,
     rerankers: Vec<String>,
-    /// What was written and is no model.
+    /// Invalid input.
     wrong: Option<String>,
 }
 
@@ -137,7 +137,7 @@ impl EmbeddingSettings {
     }
 }
 
-/// Looks for the library, which takes some looks at the disk.
+/// Looks for the library on a separate thread.
 fn look(named: &str, ctx: &egui::Context) -> Receiver<String> {
     let (tell, answer) = channel();
     let (named, wake) = (PathBuf::from(named), ctx.clone());
@@ -158,7 +158,7 @@ fn called(choice: &EmbedderChoice) -> String {
     if *choice == EmbedderChoice::Embedded { "the embedded model".to_owned() } else { choice.to_string() }
 }
 
-/// How far meaning is, in words.
+/// Describes the progress of indexing by meaning.
 fn state(fresh: &IndexFreshness) -> String {
     if let Some(file) = &fresh.download {
         return format!("Downloading {}: {} of {} MB", file.file, file.received_bytes >> 20, file.total_bytes >> 20);

@@ -1,5 +1,5 @@
-//! The page on agents: which language models there are, whether they answer, where their configuration lies, and what
-//! the user has allowed for good. Keys are never shown.
+//! The agents page: language models and their status, the configuration's path, and permanent approvals. Keys are never
+//! shown.
 
 use agent::config::AgentConfig;
 use agent::model_call::ModelEndpoint;
@@ -22,7 +22,7 @@ use ui::widgets::{icon_button, paint_clipped_text, text_button};
 /// The file in the workspace's folder.
 const CONFIG_FILE_NAME: &str = "config.yaml";
 
-/// A test that is under way, or what it said.
+/// A running test, or its result.
 enum ProviderTest {
     Waits(Receiver<Result<String, String>>),
     Said(Result<String, String>),
@@ -32,7 +32,7 @@ enum ProviderTest {
 pub(super) struct ProviderSettings {
     folder: PathBuf,
     tests: BTreeMap<String, ProviderTest>,
-    /// Whether the configuration was asked for since the page is open.
+    /// Whether the configuration was requested since the page was opened.
     asked: bool,
 }
 
@@ -87,7 +87,7 @@ impl ProviderSettings {
         rules(lines, agents, wishes);
     }
 
-    /// What a test said of a provider, or that it is under way.
+    /// Returns a provider's test result, or that it's running.
     fn said(&mut self, name: &str) -> Option<String> {
         let test = self.tests.get_mut(name)?;
         if let ProviderTest::Waits(answer) = test {
@@ -119,7 +119,7 @@ fn keyed(endpoint: &ModelEndpoint, barred: Option<&str>) -> String {
     }
 }
 
-/// Asks a provider whether it is there; reading its key may take a while, so a thread does.
+/// Tests a provider on a separate thread, since reading its key may take a while.
 fn test(ctx: &egui::Context, config: &AgentConfig, endpoint: ModelEndpoint) -> Receiver<Result<String, String>> {
     let (tell, answer) = channel();
     let (wake, default) = (ctx.clone(), config.llm.default_provider.clone());
@@ -153,7 +153,7 @@ fn ask(endpoint: &ModelEndpoint, default: &str) -> Result<String, String> {
 fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
     let lasting: Vec<_> = agents.rules().iter().enumerate().collect();
     let about = match lasting.len() {
-        0 => "Nothing yet: “Always” and “This project” beside a question add to it.".to_owned(),
+        0 => "No rules yet. “Always” and “This project” in an approval add rules here.".to_owned(),
         count => format!("{count}, made by your answers."),
     };
     lines.show_matching_row("What you have allowed", &about, |_| ());

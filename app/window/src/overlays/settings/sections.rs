@@ -12,14 +12,14 @@ use ui::time::write_date;
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 pub(super) fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
-    lines.show_matching_row("Colours", "As the system has it, or always the same.", |ui| {
+    lines.show_matching_row("Colours", "Follow the system’s theme, or always use light or dark.", |ui| {
         let all = [ColorTheme::System, ColorTheme::Light, ColorTheme::Dark];
         let chosen = all.iter().position(|theme| *theme == settings.theme);
         if let Some(place) = segmented_control(ui, &["System", "Light", "Dark"], chosen) {
             changes.push(SettingsChange::Theme(all[place]));
         }
     });
-    lines.show_matching_row("More contrast", "Text and lines stand out more from their ground.", |ui| {
+    lines.show_matching_row("More contrast", "Text and lines contrast more with the background.", |ui| {
         if toggle_switch(ui, "More contrast", settings.contrast) {
             changes.push(SettingsChange::Contrast(!settings.contrast));
         }
@@ -29,12 +29,12 @@ pub(super) fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings,
             changes.push(SettingsChange::Calm(!settings.calm));
         }
     });
-    lines.show_matching_row("Size of everything", "From 50 to 300 %.", |ui| {
+    lines.show_matching_row("Zoom", "From 50 to 300 %.", |ui| {
         if let Some(scale) = stepper(ui, "everything", settings.scale, 0.5..=3.0) {
             changes.push(SettingsChange::Scale(scale));
         }
     });
-    lines.show_matching_row("Size of a note's text", "From 70 to 200 %, beside the size of everything.", |ui| {
+    lines.show_matching_row("Size of a note's text", "From 70 to 200 %, on top of the zoom.", |ui| {
         if let Some(text) = stepper(ui, "text", settings.text, 0.7..=2.0) {
             changes.push(SettingsChange::Text(text));
         }
@@ -147,7 +147,7 @@ pub(super) fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, c
             changes.push(SettingsChange::Spelling(!settings.spelling));
         }
     });
-    lines.show_matching_row("Words of your own", "Right although no dictionary has them; Enter adds one.", |ui| {
+    lines.show_matching_row("Your dictionary", "Right although no dictionary has them; Enter adds one.", |ui| {
         if let Some(word) = text(ui, "Add a word", "", "Add a word") {
             let word = word.trim().to_owned();
             if !word.is_empty() && !settings.words.contains(&word) {

@@ -59,7 +59,7 @@ impl SettingsPage {
         });
     }
 
-    /// Commands of which title or key are looked for among all settings.
+    /// Draws commands whose title or key matches the search in all settings.
     pub(super) fn found_keys(
         &mut self,
         ui: &mut Ui,

@@ -29,7 +29,7 @@ const AUTHORED_MEASURE_BUDGET: Duration = Duration::from_millis(4);
 /// A line of the text.
 struct AuthoredRow {
     range: Range<usize>,
-    /// The stretches that it is made of, by their places.
+    /// Range of its passages.
     written: Range<usize>,
     /// The newest of them.
     newest: Option<usize>,
@@ -78,7 +78,7 @@ impl AuthorsView {
         self.top = true;
     }
 
-    /// Draws it; gives the version that was asked for.
+    /// Draws the text; returns the version that was clicked.
     pub(super) fn show(&mut self, ui: &mut Ui) -> Option<usize> {
         let authored = self.authored.clone()?;
         let width =
@@ -156,7 +156,7 @@ impl AuthorsView {
         ui.fonts_mut(|fonts| fonts.layout_job(job))
     }
 
-    /// Draws a line; whether its version was asked for.
+    /// Draws a line; returns whether its version was clicked.
     fn row(&self, ui: &Ui, rect: Rect, row: &AuthoredRow, authored: &AuthoredText, speaks: bool) -> bool {
         let colours = ThemeColors::of(ui);
         let response = ui.interact(rect, ui.scope_id().with(("written", row.range.start)), Sense::CLICK);

@@ -1,5 +1,5 @@
-//! Two texts side by side, or one below the other where there is little room: what is gone at the left, what came at
-//! the right, the words that differ marked, what both have folded away.
+//! A comparison of two texts, side by side or stacked in narrow panes: deletions on the left, insertions on the right,
+//! changed words highlighted, common text folded.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -23,7 +23,7 @@ const DIFF_CONTEXT_LINES: usize = 3;
 const MIN_SIDE_BY_SIDE_WIDTH: f32 = 640.0;
 /// Between the sides, where a part is brought back.
 const RESTORE_GUTTER_WIDTH: f32 = 44.0;
-/// For the sign of a line that stands alone.
+/// Width of the sign of an unpaired line.
 const DIFF_SIGN_WIDTH: f32 = 24.0;
 /// Above and below the text of a row.
 const DIFF_ROW_PADDING: f32 = 3.0;
@@ -32,10 +32,10 @@ const MAX_DIFF_LINE_BYTES: usize = 8_000;
 /// A frame may spend this much on finding out how high lines are.
 const DIFF_MEASURE_BUDGET: Duration = Duration::from_millis(4);
 
-/// What stands in a row.
+/// Content of a row.
 #[derive(Clone, Debug)]
 enum SideRow {
-    /// Lines that both have, folded: of which part, and how many.
+    /// Folded common lines: index of the part, and their number.
     Fold(usize, usize),
     /// A line that both have: of the old and of the new text.
     Same(Range<usize>, Range<usize>),
@@ -104,7 +104,7 @@ impl SideBySide {
         self.aim = self.items.iter().position(first);
     }
 
-    /// Makes the rows anew.
+    /// Builds the rows.
     fn make(&mut self) {
         self.items.clear();
         let Some(compared) = &self.compared else { return };
@@ -265,7 +265,7 @@ impl SideBySide {
         }
     }
 
-    /// A line as it is drawn. `mark`: behind the words that the other side does not have.
+    /// Lays out a line. `mark`: background of words that the other side lacks.
     fn layout_line(
         &self,
         ui: &Ui,
@@ -425,7 +425,7 @@ fn fold(ui: &Ui, rect: Rect, part: usize, count: usize) -> bool {
     response.clicked()
 }
 
-/// Where code stands between fences.
+/// Returns the ranges of fenced code.
 pub(super) fn fences(text: &str) -> Vec<Range<usize>> {
     let (mut found, mut open, mut at) = (Vec::new(), None, 0);
     for line in text.split_inclusive('\n') {

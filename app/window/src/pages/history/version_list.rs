@@ -17,7 +17,7 @@ enum VersionRow {
     Day(String),
     /// A sitting of several versions, by its place.
     Sitting(usize),
-    /// A version; whether it stands below its sitting.
+    /// A version; whether it's shown below its sitting.
     Version(usize, bool),
 }
 

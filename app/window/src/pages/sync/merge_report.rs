@@ -33,7 +33,7 @@ type MergeTexts = Result<Option<Arc<TextComparison>>, String>;
 pub(crate) struct MergesReport {
     entries: Vec<MergeRecord>,
     chosen: usize,
-    /// The entry whose texts are shown or asked for.
+    /// The entry whose texts are shown or requested.
     shown: Option<MergeRecord>,
     waits: Option<Receiver<MergeTexts>>,
     since: Option<f64>,
@@ -50,7 +50,7 @@ impl MergesReport {
         self.chosen = self.entries.iter().position(same).unwrap_or(0);
     }
 
-    /// Asks for the texts of what is chosen, and takes them in.
+    /// Requests the texts of the selected entry, and stores them.
     pub(crate) fn step(&mut self, driver: &Driver) {
         match self.waits.as_ref().map(Receiver::try_recv) {
             Some(Ok(texts)) => {

@@ -15,7 +15,7 @@ use text::text_edit::{TextEdit, apply_edits};
 /// Words are put in place of others at most so often at once.
 const MAX_SUBSTITUTIONS: usize = 100_000;
 
-/// What a substitution comes to.
+/// Result of a substitution.
 struct SubstituteResult {
     edits: Vec<TextEdit>,
     /// The last line that changes.
@@ -73,7 +73,7 @@ impl AppWindow {
         }
     }
 
-    /// Does what is said in the lines that hold something.
+    /// Performs a command on all lines that match.
     fn global(&mut self, ctx: &egui::Context, mut wish: GlobalCommand) {
         wish.pattern = wish.pattern.or_else(|| self.last_search_pattern());
         let Some(pattern) = wish.pattern.clone() else {
@@ -100,7 +100,7 @@ impl AppWindow {
         self.remember_search(pattern, true);
     }
 
-    /// Writes lines anew, or takes them away. The caret goes to the last one.
+    /// Replaces or deletes lines. The caret goes to the last one.
     fn in_lines(
         &mut self,
         ctx: &egui::Context,
@@ -221,7 +221,7 @@ fn line_of(
     })
 }
 
-/// What comes in place of what, in a range of lines.
+/// Returns the substitutions in a range of lines.
 fn all(
     wish: &SubstituteCommand,
     pattern: &str,
@@ -234,7 +234,7 @@ fn all(
     for found in regex.captures_iter(text) {
         let Some(whole) = found.get(0) else { continue };
         let line = range.start + motion::line_around(text, whole.start()).start;
-        // Only the first place of a line is meant, unless all are.
+        // Only the first match of a line, unless all are requested.
         if !wish.all && line == last {
             continue;
         }

@@ -36,7 +36,7 @@ impl AppWindow {
     }
 }
 
-/// Lines of a range of code: where each begins, how many spaces stand there, and how many should.
+/// Returns for each line of a range of code: start, current indentation and correct indentation.
 fn indents(code: &str, from: usize, to: usize) -> Vec<(usize, usize, usize)> {
     let (mut at, mut before, mut lines) = (0, None, Vec::new());
     for line in code.split('\n') {
@@ -47,7 +47,7 @@ fn indents(code: &str, from: usize, to: usize) -> Vec<(usize, usize, usize)> {
             if let Some((above, opens)) = before {
                 let closes = words.starts_with([')', ']', '}']);
                 let wanted = above + if opens { INDENT_SPACES } else { 0 };
-                // What stands further out than the line above ends a block, as only its writer can know.
+                // A line with less indentation than the one above ends a block, which only the author can know.
                 width = match (opens, closes) {
                     (true, true) => above,
                     (true, false) => wanted,

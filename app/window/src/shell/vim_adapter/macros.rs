@@ -1,5 +1,5 @@
-//! Keys of registers that are played: as if they were pressed one after the other, a few in each frame where there are
-//! many, until one of them cannot do what it says. Escape ends it.
+//! Playback of recorded keys: as if pressed one after another, a limited number per frame, until one of them fails.
+//! Escape stops it.
 
 use crate::app_window::AppWindow;
 use crate::shell::vim_adapter::vim_state::{MacroFrame, MacroPlayback};
@@ -8,9 +8,9 @@ use eframe::egui;
 use egui::{Event, Key};
 use std::time::{Duration, Instant};
 
-/// A register that plays itself ends after so many keys.
+/// Maximum number of keys of a macro that runs itself.
 const MAX_MACRO_KEYS: usize = 100_000;
-/// So many registers play each other at most.
+/// Maximum nesting of macros.
 const MAX_MACRO_DEPTH: usize = 100;
 /// What may be played in one frame.
 const MACRO_FRAME_BUDGET: Duration = Duration::from_millis(20);
@@ -62,7 +62,7 @@ impl AppWindow {
         self.vim_adapter.playing = MacroPlayback::default();
     }
 
-    /// Plays on, and gives the events that may be looked at now: keys wait until all is played, and Escape ends it.
+    /// Continues playback and returns the events to process: keys wait until playback ends, and Escape stops it.
     pub(crate) fn filter_input_events(&mut self, ctx: &egui::Context, events: Vec<Event>) -> (Vec<Event>, Vec<Event>) {
         let is_key = |event: &Event| {
             matches!(event, Event::Key { .. } | Event::Text(_) | Event::Paste(_) | Event::Cut | Event::Copy)

@@ -1,4 +1,4 @@
-//! Vim's replace mode: what is typed stands in place of what was there, and Backspace puts that back.
+//! Vim's replace mode: typed text overwrites, and Backspace restores it.
 
 use crate::app_window::AppWindow;
 use editor::editor_keys::KeyOutcome;
@@ -8,7 +8,7 @@ use eframe::egui;
 use unicode_segmentation::UnicodeSegmentation;
 
 impl AppWindow {
-    /// Writes a text in place of what the caret is on, up to the end of the line.
+    /// Overwrites text from the caret up to the end of the line.
     pub(super) fn overwrite_text(&mut self, ctx: &egui::Context, text: &str) {
         let mut held = Vec::new();
         for cluster in text.graphemes(true) {
