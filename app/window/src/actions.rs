@@ -16,7 +16,7 @@ use text::text_edit::{self, TextEdit};
 /// What a view asks for.
 #[derive(Debug)]
 pub(crate) enum PageAction {
-    /// A wish for the session; its rejection becomes a toast.
+    /// A command for the session; a rejection becomes a toast.
     Do(Command),
     /// A command of the table.
     Run(CommandId),
@@ -40,7 +40,7 @@ pub(crate) enum PageAction {
     CloseTab(PaneId),
     /// Follow a link in the open note.
     Follow(String),
-    /// Move rows; the caret goes there if it went with them.
+    /// Move rows; the caret goes along if it was in them.
     Move { edits: Vec<TextEdit>, caret: Option<usize> },
     /// Rows of another note go into this one; the caret goes there.
     Carry { from: Box<RowDrag>, to: DocId, edit: TextEdit, caret: usize },
@@ -89,13 +89,13 @@ pub(crate) enum TreeAction {
     NewNote(DocId, String),
     /// Another name or place for a folder of a volume.
     RenameFolder(DocId, String),
-    /// A copy beside it.
+    /// Duplicate it.
     Duplicate(DocId),
     /// To the starred notes, or away from them.
     Star(DocId),
     /// A link to it, for the clipboard.
     CopyLink(DocId),
-    /// Where it lies, for the clipboard.
+    /// Copy its path.
     CopyPath(DocId),
     /// How it was.
     History(DocId),
@@ -105,13 +105,13 @@ pub(crate) enum TreeAction {
     Export(ExportCommand, ExportScope),
 }
 
-/// Where to go once the note can be read: the block, and the words to stand at.
+/// Jump target for when the note is loaded: block and words.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingJump {
     pub(crate) note: DocId,
     pub(crate) block: Option<BlockId>,
     pub(crate) terms: HashSet<String>,
-    /// Of what is no note, the step or the message.
+    /// For sessions and runs: the message or step.
     pub(crate) part: String,
 }
 
@@ -129,7 +129,7 @@ impl PendingJump {
     }
 }
 
-/// What is done in a collection.
+/// An edit in a collection.
 #[derive(Debug)]
 pub(crate) enum CollectionEdit {
     /// Its text is edited, which this note holds.
@@ -150,7 +150,7 @@ pub(crate) struct RowDrag {
     pub(crate) rows: Range<usize>,
     /// The revision of the note for which that is so.
     pub(crate) revision: u64,
-    /// What is written elsewhere, and what goes here then.
+    /// The text to insert elsewhere, and to delete here.
     pub(crate) load: DraggedText,
     pub(crate) gone: TextEdit,
 }
@@ -159,7 +159,7 @@ pub(crate) struct RowDrag {
 #[derive(Clone, Debug)]
 pub(crate) struct DraggedText {
     pub(crate) text: String,
-    /// How far in its first line stands.
+    /// Indentation of its first line.
     pub(crate) indent: String,
     /// Whether all of it is items; whether the first and the last row are.
     pub(crate) list: bool,

@@ -35,7 +35,7 @@ use ui::text::shown_name;
 use ui::theme;
 use ui::toasts::ToastStack;
 
-/// A frame spends at most this much on what came in.
+/// Maximum time per frame spent on incoming events.
 const MAX_EVENT_PUMP_TIME: Duration = Duration::from_millis(4);
 
 /// The window of Tracebook.
@@ -48,12 +48,12 @@ pub struct AppWindow {
     pub(crate) panes: PaneLayout,
     /// The note to be opened once it is known.
     pub(crate) pending_note: Option<DocId>,
-    /// Whether somebody has chosen a note yet; until then the window may.
+    /// Whether the user has chosen a note yet; until then the window may.
     pub(crate) has_chosen_note: bool,
     /// Notes that the session keeps open, the newest first.
     pub(crate) background_notes: VecDeque<DocId>,
     pub(crate) tree: FileTree,
-    /// What was done in collections.
+    /// Undo history of collections.
     pub(crate) collection_undo: collection::CollectionUndo,
     /// Collections that notes show.
     pub(crate) embedded: collection::HeldCollections,
@@ -68,33 +68,33 @@ pub struct AppWindow {
     /// Experiences and schedules that were forgotten, the last one at the end: they can be brought back.
     pub(crate) forgotten: Vec<agent_ui::memory::ForgottenItem>,
     pub(crate) hover: LinkHover,
-    /// Where the session was told that the carets are, and of how many shared volumes that was.
+    /// Carets last reported to the session, and the number of shared volumes at that time.
     pub(crate) last_reported_carets: Option<(remote_cursors::SharedCarets, usize)>,
     /// The page that is shown instead of notes.
     pub(crate) view: Option<PageView>,
     pub(crate) status: StatusBar,
     pub(crate) toasts: ToastStack,
-    /// The number of the last notice that was looked at.
+    /// Number of the last notice that was read.
     pub(crate) last_seen_notice: u64,
     /// In how many notes links could follow renamed files, when that was said last.
     pub(crate) last_reported_renames: usize,
-    /// Of each note the last clean run that was told of.
+    /// The last clean run of each note that was reported.
     pub(crate) last_reported_runs: std::collections::BTreeMap<DocId, u64>,
     pub(crate) dropped: file_drop::FileDrops,
     pub(crate) exports: ExportState,
-    /// What is said once an output is saved.
+    /// Results of saving outputs.
     pub(crate) saved: (Sender<String>, Receiver<String>),
     pub(crate) pasting: clipboard::PasteState,
     pub(crate) overlay: WindowOverlay,
     /// Where a chosen hit leads, until its note can be read.
     pub(crate) pending_jump: Option<PendingJump>,
-    /// What is looked for in the open note, and what was looked for before.
+    /// Search in the open note, and the previous search.
     pub(crate) find: Option<find_bar::FindBar>,
     pub(crate) last_search: Option<find_bar::FindBar>,
     /// Modes of other editors.
     pub(crate) vim_adapter: VimAdapter,
     pub(crate) command_mode: command_mode::CommandMode,
-    /// How often kernels had been looked for when the user asked which there are.
+    /// Number of kernel searches when the user asked for the list.
     pub(crate) kernels_asked: Option<u64>,
     /// The menu behind a slash.
     pub(crate) slash: Option<slash_menu::SlashMenu>,
@@ -273,7 +273,7 @@ impl AppWindow {
         self.last_seen_notice = notices.last_number();
     }
 
-    /// Looks at the note of the pane that has the caret, once it is there.
+    /// Calls `with` on the active pane's note, once it's loaded.
     pub(crate) fn with_note<R>(
         &mut self,
         ctx: &egui::Context,

@@ -5,7 +5,7 @@ use store::BlobHash;
 /// What identifies a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Modification time, nanoseconds since 1970.
     pub mtime: i64,

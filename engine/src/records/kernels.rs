@@ -15,18 +15,18 @@ pub struct KernelSpec {
     pub title: String,
     /// The language of its cells.
     pub language: String,
-    /// Its `kernel.json`.
+    /// Path of its `kernel.json`.
     pub path: PathBuf,
     /// What is started: the program's whole path, and its arguments.
     pub command: Vec<String>,
-    /// Tells it from one whose path, content or program is another.
+    /// Fingerprint of its path, content and program.
     pub print: String,
-    /// Why it is to be allowed by itself: cells, agents or other users can change what is started.
+    /// Why it needs its own approval: cells, agents or other users can change what is started.
     pub doubt: Option<String>,
 }
 
 impl KernelSpec {
-    /// What the user is to know before it is allowed. Nothing in it moves the caret or hides what stands beside it.
+    /// Returns the information that the user needs to approve it, with control characters escaped.
     pub fn approval_question(&self) -> String {
         let doubt = self.doubt.as_deref().unwrap_or("it has all your rights").escape_debug().to_string();
         format!(
@@ -51,9 +51,9 @@ impl KernelSpec {
 /// What a running cell asks of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StdinRequest {
-    /// Which execution.
+    /// The execution that asks.
     pub execution: ExecutionId,
-    /// What it asks.
+    /// The prompt to show.
     pub prompt: String,
     /// Whether the answer is not to be seen.
     pub password: bool,
@@ -61,7 +61,7 @@ pub struct StdinRequest {
     pub(crate) limit: Option<u64>,
 }
 
-/// The name of the embedded kernel, beside those of Jupyter's.
+/// Name of the built-in kernel; all other names are Jupyter's.
 pub const EMBEDDED_KERNEL: &str = "embedded";
 
 /// The answer to a cell's question that says that there will be no answers: Python's `EOFError`. It is what Jupyter's
@@ -87,7 +87,7 @@ pub(crate) fn named_kernel(text: &str) -> Option<String> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelGrant {
-    /// The network.
+    /// Whether they may use the network.
     pub network: bool,
     /// Folders and files that they may read: whole paths.
     pub read: Vec<PathBuf>,
@@ -119,7 +119,7 @@ impl KernelGrant {
     }
 }
 
-/// A clean run under way: what the cells' results were before.
+/// A clean run in progress: the earlier results of the cells.
 #[derive(Debug, Default)]
 pub(crate) struct CleanRun {
     /// Whether the old kernel has not ended yet.
@@ -136,7 +136,7 @@ pub struct CleanRunReport {
     pub different: Vec<BlockId>,
     /// Cells that had none before.
     pub new: usize,
-    /// Cells that did not come to their end, or to their turn.
+    /// Cells that didn't finish or didn't start.
     pub not_run: usize,
 }
 

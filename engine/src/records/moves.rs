@@ -10,19 +10,19 @@ use text::links::LinkRewrite;
 /// Under which name the disk keeps what can be taken back.
 pub const UNDO_MOVES_KEY: &str = "moved";
 
-/// Under which name the disk keeps a move that is under way.
+/// Key under which the disk keeps the pending move.
 pub const PENDING_MOVE_KEY: &str = "moving";
 
 /// The beginning of the names under which it keeps what is to be written into which notes.
 pub const RELINK_KEY_PREFIX: &str = "relink/";
 
-/// The beginning of the names under which it keeps what lies in the trash.
+/// Prefix of the keys under which the disk keeps files in the trash.
 pub const TRASH_KEY_PREFIX: &str = "trash/";
 
-/// The folder inside the workspace in which deleted files lie.
+/// Folder in the workspace that holds deleted files.
 pub const TRASH_FOLDER: &str = "trash";
 
-/// Where a file lies.
+/// Location of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileLocation {
     /// At this path of its volume.
@@ -34,11 +34,11 @@ pub enum FileLocation {
 /// A file on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileMove {
-    /// What is known of it, at its old path.
+    /// The file's row at its old path.
     pub row: FileRow,
-    /// From where.
+    /// The file's current place.
     pub from: FileLocation,
-    /// Where to.
+    /// The file's new place.
     pub to: FileLocation,
     /// Whether this only repeats here what the volume's document says already: to say it again could undo what another
     /// device did next.
@@ -56,7 +56,7 @@ impl FileMove {
     }
 }
 
-/// A deleted file.
+/// A file in the trash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrashedFile {
     /// What was known of it; with the path at which it lay.
@@ -65,7 +65,7 @@ pub struct TrashedFile {
     pub at: i64,
 }
 
-/// A move of files that is under way.
+/// A move of files that hasn't finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingMove {
     /// The files, until they are where they belong.
@@ -87,7 +87,7 @@ pub struct PendingMove {
 }
 
 impl PendingMove {
-    /// Whether the files are on their way: before that they lie where they lay.
+    /// Whether files have started to move; before that they're at their old paths.
     pub(crate) fn has_started(&self) -> bool {
         self.files.iter().any(|file| file.made.is_some())
     }

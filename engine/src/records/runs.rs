@@ -18,15 +18,15 @@ pub const POLICY_RULES_KEY: &str = "policy";
 /// What agents have to work with: read by the host from files and servers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSetup {
-    /// The configuration.
+    /// The configuration from `config.yaml`.
     pub config: agent::config::AgentConfig,
     /// What is wrong with its file: runs cannot begin then.
     pub trouble: Option<String>,
     /// Why tools cannot be confined on this machine.
     pub unconfined: Option<String>,
-    /// What is known of providers, by name.
+    /// Status of each provider, by name.
     pub known: BTreeMap<String, router::ProviderStatus>,
-    /// Tokens that fit into a request, as the price list has it, by provider.
+    /// Context sizes in tokens from the price list, by provider.
     pub contexts: BTreeMap<String, u64>,
     /// The user's own agents.
     pub agents: Vec<agent::agent_definition::AgentDefinition>,
@@ -43,15 +43,15 @@ pub struct AgentSetup {
 /// A line about a run, for lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// The session.
+    /// The session that the run belongs to.
     pub session: DocId,
-    /// The volume.
+    /// The volume that it works in.
     pub volume: DocId,
     /// What was asked, or its beginning.
     pub prompt: String,
     /// When, milliseconds since 1970.
     pub start_time: i64,
-    /// When it ended.
+    /// When it ended, in milliseconds since 1970; `None` while it's active.
     pub ended: Option<i64>,
     /// How it ended; `None`: it has not.
     pub ending: Option<RunEnding>,
@@ -59,15 +59,15 @@ pub struct RunSummary {
     pub iteration: u64,
     /// How many decisions it waits for.
     pub pending: usize,
-    /// What it has used.
+    /// Tokens and money used so far.
     pub spent: CallUsage,
     /// How many steps it has.
     #[serde(default)]
     pub steps: usize,
-    /// Its agent.
+    /// Name of its agent.
     #[serde(default)]
     pub agent: String,
-    /// Who wanted it.
+    /// Who or what started it.
     #[serde(default)]
     pub origin: RunOrigin,
     /// The phase that it is in, from 1, where its agent works in phases; else 0.
@@ -84,7 +84,7 @@ pub struct RunSummary {
 /// A line about a session, for lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSummary {
-    /// Its title.
+    /// Title of the session.
     pub title: String,
     /// The volume in which it works.
     pub volume: Option<DocId>,
@@ -104,7 +104,7 @@ pub struct SessionSummary {
     pub heads: String,
 }
 
-/// The beginning of the names under which the disk keeps what was spent beside runs.
+/// Prefix of the keys under which the disk keeps cost outside runs.
 pub const EMBEDDING_COSTS_KEY_PREFIX: &str = "outlays/";
 
 /// Milliseconds of a day.
@@ -115,7 +115,7 @@ pub(crate) const DAY_MS: i64 = 86_400_000;
 pub struct EmbeddingCost {
     /// For what: the endpoint and its model, `https://…/v1#model`.
     pub what: String,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
     /// Tokens that were read.
     pub tokens: u64,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use store::{BlobHash, DocId, FileBytes};
 use text::time::UnixMillis;
 
-/// What stands for the local network in place of a hub's address: all paired devices on it.
+/// Address that means the local network: all paired devices on it.
 pub const LAN_HUB_ADDRESS: &str = "lan:";
 
 /// Under which name the disk keeps what is shared over which hubs.
@@ -22,7 +22,7 @@ pub const SYNC_LOG_KEY: &str = "sync/log";
 pub struct SharedHub {
     /// Its address: `ws://…` or `wss://…`.
     pub url: String,
-    /// The volumes.
+    /// The volumes shared over this hub.
     pub volumes: BTreeSet<DocId>,
     /// Those of them that came from there and have not arrived yet.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub struct SharedHub {
 /// What lasts of the settings of sync, on this device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncShares {
-    /// The hubs.
+    /// The hubs and what is shared over each.
     pub hubs: Vec<SharedHub>,
     /// Whether nothing is synced for now, since the user wants it so.
     pub paused: bool,
@@ -53,7 +53,7 @@ pub struct SyncTargets {
     pub paused: bool,
 }
 
-/// What the disk kept of what was seen.
+/// Stored state of other devices and hubs.
 #[derive(Clone, Debug, Default)]
 pub struct SavedSyncState {
     /// What other devices' edits did to notes, oldest first.
@@ -66,25 +66,25 @@ pub struct SavedSyncState {
     pub outboxes: BTreeMap<String, HubOutbox>,
 }
 
-/// How blobs stand with a hub: pictures, other attachments, large outputs.
+/// State of the exchange of blobs with a hub: pictures, other attachments, large outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HubBlobState {
-    /// Whether it keeps any; `None`: nobody knows yet.
+    /// Whether the hub stores blobs; `None` if unknown.
     pub kept: Option<bool>,
-    /// How many are still to come to this device.
+    /// Number of blobs that this device still needs.
     pub coming: usize,
-    /// How many of them somebody who is there may have.
+    /// Number of those that a connected device may have.
     pub there: usize,
     /// How many are still to go from here.
     pub going: usize,
     /// How many it has refused.
     pub refused: usize,
-    /// What is still being looked at on this device: what it names may be to come or to go.
+    /// Number of items on this device still being checked.
     pub busy: usize,
 }
 
 impl HubBlobState {
-    /// In words; nothing where there is nothing to say.
+    /// Describes the state; empty if there's nothing to report.
     pub fn describe(&self) -> String {
         let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
         let mut words = Vec::new();
@@ -107,7 +107,7 @@ impl HubBlobState {
     }
 }
 
-/// How the connection to a hub stands.
+/// State of the connection to a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HubConnection {
     /// It is not tried: sync is paused.
@@ -115,19 +115,19 @@ pub enum HubConnection {
     Paused,
     /// It is being tried.
     Connecting,
-    /// It is there.
+    /// The connection is open.
     Online,
-    /// It is not there; it is tried again by itself. That is no error: all that is done meanwhile is sent later.
+    /// The hub is unreachable and is retried automatically. This isn't an error: changes are sent later.
     Offline {
-        /// Why, in words.
+        /// The reason, as a sentence.
         why: String,
     },
 }
 
-/// What the host tells of a hub.
+/// State of a hub as the host reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HubState {
-    /// Whether it is there.
+    /// State of the connection.
     pub reach: HubConnection,
     /// When something was heard from it last.
     pub seen: Option<UnixMillis>,
@@ -135,11 +135,11 @@ pub struct HubState {
     pub documents: usize,
     /// Bytes that were sent to it and came from it since the program began.
     pub sent: u64,
-    /// The other way.
+    /// Bytes received from it since the program started.
     pub received: u64,
-    /// Documents of which not both have the same yet.
+    /// Documents that aren't the same on both sides yet.
     pub behind: Arc<BTreeSet<DocId>>,
-    /// How blobs stand.
+    /// State of the exchange of blobs.
     pub blobs: HubBlobState,
 }
 
@@ -150,7 +150,7 @@ pub enum DeliveryState {
     NotShared,
     /// It is on this device's disk, and not yet all of it elsewhere.
     SavedLocally,
-    /// All of it was sent, to hubs of which not all are there now.
+    /// Everything was sent, but not all hubs are reachable now.
     SentToAwayHub,
     /// All that shares it has the same.
     Synced,
@@ -162,9 +162,9 @@ pub const AGREED_BYTES_KEY_PREFIX: &str = "sync/file/";
 /// The bytes of an attachment that this device and the others agreed on last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgreedBytes {
-    /// Their hash.
+    /// BLAKE3 hash of the bytes.
     pub hash: BlobHash,
-    /// How many.
+    /// Size in bytes.
     pub size: u64,
     /// The file's modification time here, nanoseconds since 1970.
     pub mtime: i64,
@@ -179,7 +179,7 @@ pub enum AttachmentAction {
     Offer(FileStamp),
     /// Get these bytes, and put them into its file (`AttachmentPlaced`).
     Fetch {
-        /// They.
+        /// The bytes to fetch.
         bytes: FileBytes,
         /// What is there now; `None`: nothing. What is there otherwise then is left alone.
         over: Option<FileStamp>,
@@ -193,7 +193,7 @@ pub enum AttachmentAction {
 /// What a volume has beside its documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeAttachments {
-    /// Its folder.
+    /// The volume's folder on this device.
     pub root: PathBuf,
     /// Its attachments: each with its path here.
     pub files: BTreeMap<DocId, (String, AttachmentAction)>,
@@ -214,21 +214,21 @@ pub enum MergeKind {
     Text {
         /// The document's heads before, as hexadecimal numbers with spaces between.
         before: String,
-        /// And after.
+        /// The document's heads after the merge, in the same form.
         after: String,
         /// Whether edits of this device met them, which the other did not know.
         met: bool,
     },
     /// Two devices made a file of this path: both are kept.
     Twins {
-        /// The other one.
+        /// The file that the other device created.
         other: DocId,
         /// What that is called now.
         called: String,
     },
     /// It was renamed elsewhere.
     Renamed {
-        /// What it was called here.
+        /// Its earlier path on this device.
         from: String,
     },
     /// It was deleted elsewhere, and is in the trash.
@@ -242,20 +242,20 @@ pub enum MergeKind {
 /// An entry of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeRecord {
-    /// When it began.
+    /// Time of the first change.
     pub from: UnixMillis,
     /// When the last change of it came.
     pub to: UnixMillis,
-    /// The note.
+    /// The note that was merged.
     pub note: DocId,
     /// Its path at that time.
     pub path: String,
-    /// What happened.
+    /// What happened to the note.
     pub what: MergeKind,
 }
 
 impl MergeRecord {
-    /// What happened, in words that follow the path.
+    /// Describes what happened, to follow the path in a sentence.
     pub fn describe(&self) -> String {
         match &self.what {
             MergeKind::Text { met: false, .. } => "was changed on another device".to_owned(),
@@ -282,7 +282,7 @@ pub const OUTBOX_KEY: &str = "sync/outbox";
 pub struct HubOutbox {
     /// When the hub was there last.
     pub at: UnixMillis,
-    /// Of which volumes this is known.
+    /// Volumes that the outbox is complete for.
     pub volumes: BTreeSet<DocId>,
     /// Their documents that have changed here since all was the same.
     pub waits: BTreeSet<DocId>,

@@ -4,12 +4,12 @@ use crate::effect::Effect;
 use rand_core::RngCore;
 use text::time::UnixMillis;
 
-/// A wish that is not fulfilled, with a sentence for the user: what happened, to what, what to do.
+/// A rejected command, with a sentence for the user: what happened, to what, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CommandError(pub String);
 
-/// What one pass through the door carries along.
+/// Context of one call of `apply`: time, randomness and collected effects.
 pub(in crate::session) struct ApplyContext<'a> {
     pub(in crate::session) now: UnixMillis,
     pub(in crate::session) rng: &'a mut dyn RngCore,

@@ -8,7 +8,7 @@ use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::Session;
 use store::{CellOutput, DocId, ExecutionId};
 
-/// Notes of which it is remembered that their kernel may run.
+/// Maximum number of notes whose kernel approvals are kept.
 const MAX_REMEMBERED_KERNELS: usize = 1_000;
 
 impl Note {

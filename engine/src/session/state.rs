@@ -27,7 +27,7 @@ use store::disk::RowWrite;
 use store::{ActorId, DocId, RunDevice, WorkspaceDoc};
 use text::time::UnixMillis;
 
-/// What is to be done once a batch is on disk.
+/// Follow-up work for when a batch is on disk.
 #[derive(Debug)]
 pub(in crate::session) struct PendingBatch {
     pub(in crate::session) batch: BatchNumber,

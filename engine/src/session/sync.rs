@@ -33,7 +33,7 @@ use store::sync::{document_address, parse_document_address};
 use store::{DocId, FileEntry, VolumeDoc};
 use text::time::UnixMillis;
 
-/// The host is told of this many documents in a millisecond, at most.
+/// Maximum number of documents reported to the host per millisecond.
 const MAX_REPORTED_DOCUMENTS_PER_MS: usize = 100;
 /// Notes that are read at the same time so that they get documents, before they can be synced.
 const MAX_CONCURRENT_NOTE_READS: usize = 64;

@@ -40,7 +40,7 @@ pub(in crate::session) fn normalize_volume_path(path: &str) -> Result<String, Co
     Ok(parts.join("/"))
 }
 
-/// The name of a file beside another of the same name: the same on every device.
+/// Returns the name of a file next to another one with the same name: the same on every device.
 pub(in crate::session) fn sibling_name(path: &str, file: DocId) -> String {
     let mark: String = file.to_string().chars().take(4).collect();
     name_with_mark(path, &mark)

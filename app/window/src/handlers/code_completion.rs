@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::mpsc::TryRecvError;
 
 impl AppWindow {
-    /// Looks whether the caret stands in code, and draws what is known.
+    /// Checks whether the caret is in code, and draws available help.
     pub(crate) fn code_help(&mut self, ctx: &egui::Context) {
         self.receive_help();
         let place = self.place_in_code();
@@ -50,12 +50,12 @@ impl AppWindow {
         Some((note.id, note.revision(), caret.at))
     }
 
-    /// Whether a byte of the open note stands in a cell's code.
+    /// Whether a byte of the open note is in a cell's code.
     pub(crate) fn is_code(&self, at: usize) -> bool {
         self.code_context(at).is_some()
     }
 
-    /// The code around a byte of the open note, if it stands in a cell.
+    /// Returns the code around a byte of the open note, if it's in a cell.
     fn code_context(&self, at: usize) -> Option<CodeContext> {
         let note = self.session()?.note(self.active_pane.note?)?;
         let mut start = 0;
@@ -109,7 +109,7 @@ impl AppWindow {
         }
     }
 
-    /// Asks what could stand here.
+    /// Requests completions.
     fn ask_names(&mut self, around: CodeContext, steered: bool) {
         let kernel = self.session().and_then(|session| session.note(around.place.0)).map(|note| note.kernel);
         if kernel == Some(KernelPhase::Idle)
@@ -147,7 +147,7 @@ impl AppWindow {
             Err(TryRecvError::Disconnected) => None,
         };
         let Some((around, _, steered)) = self.code_completion.waits.take() else { return };
-        // What came too late for where the caret is now is not wanted any more.
+        // Drop answers for an earlier caret position.
         if self.place_in_code() != Some(around.place) {
             return;
         }

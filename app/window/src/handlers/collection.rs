@@ -17,7 +17,7 @@ impl AppWindow {
         place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.active_pane.collection.as_text
     }
 
-    /// Whether a collection has the keyboard, or would have it: what is taken back is what was done in it.
+    /// Whether a collection has the keyboard focus or would get it, so that undo applies to it.
     pub(crate) fn in_collection(&self) -> bool {
         self.shows_collection() || self.active_pane.page.insets.focused()
     }
@@ -48,14 +48,14 @@ impl AppWindow {
         }
     }
 
-    /// How many rows the collection that is shown has, once its table is there.
+    /// Returns the number of rows of the visible collection, once its table is ready.
     pub fn rows(&self) -> Option<usize> {
         self.shows_collection()
             .then(|| self.active_pane.collection.lined.as_ref().map(|table| table.rows.len()))
             .flatten()
     }
 
-    /// Does what was done in a collection.
+    /// Performs an edit in a collection.
     pub(crate) fn apply_collection_edit(&mut self, ctx: &egui::Context, collection: DocId, deed: CollectionEdit) {
         match deed {
             CollectionEdit::Change { note, edits } => {
@@ -97,7 +97,7 @@ impl AppWindow {
         free.into_iter().for_each(|note: DocId| _ = self.send(Command::ReleaseNote { note }));
     }
 
-    /// Takes back what was done last in the collection that is shown, or does it again.
+    /// Undoes or redoes the last edit in the visible collection.
     pub(crate) fn undo_collection_edit(&mut self, ctx: &egui::Context, redo: bool) {
         let (from, to) = match redo {
             false => (&mut self.collection_undo.done, &mut self.collection_undo.undone),
@@ -125,7 +125,7 @@ impl AppWindow {
         }
     }
 
-    /// Makes a collection of the notes beside the open one.
+    /// Creates a collection next to the open note.
     pub(crate) fn new_collection(&mut self) {
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
         let own = self.active_pane.note.and_then(|note| session.locate_file(note));

@@ -26,7 +26,7 @@ impl AppWindow {
         self.preset() == KeymapPreset::Jupyter && caret.is_some() && self.command_mode.command == caret
     }
 
-    /// Answers a key that is no text. Whether it meant something.
+    /// Handles a key press other than text. Returns whether it was used.
     pub(crate) fn jupyter_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         if self.preset() != KeymapPreset::Jupyter {
             return false;

@@ -14,7 +14,7 @@ use store::DocId;
 use ui::theme::{self, ThemeColors, size, space};
 
 impl AppWindow {
-    /// Takes what was let go over the window, and links what has been copied since.
+    /// Handles files dropped on the window, and links finished copies.
     pub(crate) fn handle_file_drops(&mut self, ctx: &egui::Context) {
         let files = ctx.input_mut(|input| std::mem::take(&mut input.raw.dropped_files));
         let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
@@ -69,7 +69,7 @@ impl AppWindow {
         });
     }
 
-    /// Makes notes of notebooks, beside the open note or in the first volume, and opens them.
+    /// Imports notebooks next to the open note or into the first volume, and opens them.
     fn import(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
         let Some(driver) = &self.driver else { return };
         let session = driver.session();
@@ -91,7 +91,7 @@ impl AppWindow {
         });
     }
 
-    /// Keeps a pasted picture beside the note, as PNG.
+    /// Stores a pasted picture next to the note, as PNG.
     pub(crate) fn paste_picture(&mut self, ctx: &egui::Context, picture: Arc<egui::ColorImage>) {
         let Some((note, folder)) = self.beside() else {
             self.toasts.show_message("Open a note first. Pictures are stored next to it.");
@@ -105,7 +105,7 @@ impl AppWindow {
         });
     }
 
-    /// The open note, and the folder in which its file lies.
+    /// Returns the open note, and the folder of its file.
     fn beside(&self) -> Option<(DocId, ConfinedPath)> {
         let (note, session) = (self.active_pane.note?, self.driver.as_ref()?.session());
         let (volume, path) = session.locate_file(note)?;

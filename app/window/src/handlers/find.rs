@@ -52,20 +52,20 @@ impl AppWindow {
         self.seek_again(false)
     }
 
-    /// What was looked for last, as a pattern.
+    /// Returns the last search as a pattern.
     pub(crate) fn last_search_pattern(&self) -> Option<String> {
         let query = &self.find.as_ref().or(self.last_search.as_ref())?.query;
         let pattern = if query.regex { query.text.clone() } else { regex_lite::escape(&query.text) };
         (!pattern.is_empty()).then_some(pattern)
     }
 
-    /// What was looked for last from now on.
+    /// Stores the last search.
     pub(crate) fn remember_search(&mut self, pattern: String, case: bool) {
         let query = FindQuery { text: pattern, case, whole: false, regex: true };
         self.last_search = Some(FindBar { query, ..FindBar::default() });
     }
 
-    /// What was found is no longer marked.
+    /// Removes highlights of matches.
     pub(crate) fn unmark_found(&mut self) {
         if self.find.is_some() {
             self.close_find();
@@ -97,8 +97,7 @@ impl AppWindow {
         find.go(&mut self.active_pane, if back { caret.start } else { caret.end }, back);
     }
 
-    /// Goes to the beginning of the next place, or the one before, of what was looked for last; the bar may be closed.
-    /// Whether there is one.
+    /// Jumps to the next or previous match of the last search, even if the bar is closed. Returns whether there is one.
     pub(crate) fn seek_again(&mut self, back: bool) -> bool {
         let note = self.active_pane.note.and_then(|note| self.driver.as_ref()?.session().note(note));
         let (Some(find), Some(note)) = (self.find.as_mut().or(self.last_search.as_mut()), note) else {

@@ -8,7 +8,7 @@ use eframe::egui;
 use egui::{Key, Modifiers};
 
 impl AppWindow {
-    /// Looks at what stands before the caret, and draws what is offered.
+    /// Checks the text before the caret, and draws suggestions.
     pub(crate) fn show_link_completion(&mut self, ctx: &egui::Context) {
         let typed = self.typed();
         if typed.as_ref().map(|(from, _)| *from) != self.completion.left {

@@ -16,7 +16,7 @@ impl AppWindow {
         self.panes.others.insert(old.id, old);
         self.has_chosen_note = true;
         self.active_pane.editor.focus = self.active_pane.editor.caret.is_some();
-        // The note may have been let go, and it is now the one that was open last.
+        // The note may have been closed; now it's the last open one.
         if let Some(note) = self.active_pane.note
             && self.is_known(note)
         {
@@ -50,7 +50,7 @@ impl AppWindow {
         }
     }
 
-    /// The same note once more, beside this pane or below it.
+    /// Opens the same note in another pane, next to this one or below.
     pub(crate) fn split(&mut self, dir: LinearDir) {
         let mut pane = self.panes.fresh(None);
         let id = pane.id;

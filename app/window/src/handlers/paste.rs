@@ -8,7 +8,7 @@ use egui::Event as Raw;
 use export::render_jobs;
 use std::sync::mpsc::{TryRecvError, channel};
 
-/// So long after it was asked for, what is pasted is pasted as plain text; in seconds.
+/// After this many seconds, plain text is pasted instead.
 const PLAIN_PASTE_TIMEOUT_SECONDS: f64 = 1.0;
 
 impl AppWindow {
@@ -17,13 +17,13 @@ impl AppWindow {
         self.pasting.read = Some(read);
     }
 
-    /// Asks for the clipboard; what comes is pasted as plain text.
+    /// Requests the clipboard and pastes it as plain text.
     pub(crate) fn paste_plain(&mut self, ctx: &egui::Context) {
         self.pasting.plain = Some(ctx.input(|input| input.time));
         ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
     }
 
-    /// Pastes a text, or the Markdown of the HTML that stands beside it on the clipboard.
+    /// Pastes text, or the Markdown of the clipboard's HTML.
     pub(crate) fn start_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
         let now = ctx.input(|input| input.time);
         let plain = self.pasting.plain.take().is_some_and(|asked| now - asked < PLAIN_PASTE_TIMEOUT_SECONDS);
@@ -43,7 +43,7 @@ impl AppWindow {
         true
     }
 
-    /// Whether events may be looked at: writes what was pasted once it is there, and holds keys back until then.
+    /// Inserts pasted text when it's ready, and holds events back until then. Returns whether events may be processed.
     pub(crate) fn filter_paste_events(&mut self, ctx: &egui::Context, events: Vec<Raw>) -> Vec<Raw> {
         let Some(mut under_way) = self.pasting.under_way.take() else { return events };
         let made = match under_way.answer.try_recv() {

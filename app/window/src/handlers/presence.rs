@@ -5,7 +5,7 @@ use crate::notebook::remote_cursors::SharedCarets;
 use engine::Command;
 
 impl AppWindow {
-    /// Tells the session where the carets are, if that has changed and anybody may want to know.
+    /// Reports the carets to the session if they changed and others may need them.
     pub(crate) fn send_carets(&mut self) {
         let Some(session) = self.session() else { return };
         if session.sync().shares.hubs.is_empty() {

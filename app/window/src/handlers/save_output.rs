@@ -32,7 +32,7 @@ impl AppWindow {
     /// Writes it. Gives why not, where that is known at once.
     pub(crate) fn save_output(&mut self, ctx: &egui::Context, save: OutputFile, dest: PathBuf) -> Result<(), String> {
         if host::fs::copy::exists(&dest) {
-            return Err("There is something of that name already, and nothing is overwritten.".to_owned());
+            return Err("A file or folder with that name already exists. Choose another name.".to_owned());
         }
         let (handle, wake, said) = (assets::host_handle(ctx), ctx.clone(), self.saved.0.clone());
         std::thread::spawn(move || {

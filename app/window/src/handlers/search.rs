@@ -9,7 +9,7 @@ use engine::NotePhase;
 use host::search::highlight_ranges;
 
 impl AppWindow {
-    /// Opens the search, with what was looked for last.
+    /// Opens the search with the last query.
     pub(crate) fn open_search(&mut self) {
         if let Some(driver) = &self.driver {
             let kept = driver.session().settings().searches.clone();
@@ -49,7 +49,7 @@ impl AppWindow {
         self.pending_jump = Some(aim);
     }
 
-    /// Goes where a hit was chosen, once its note is there.
+    /// Jumps to the chosen hit once its note is loaded.
     pub(crate) fn follow_aim(&mut self) {
         let Some(aim) = &self.pending_jump else { return };
         if self.active_pane.note != Some(aim.note) {

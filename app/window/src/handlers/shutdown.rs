@@ -13,7 +13,7 @@ use std::time::Duration;
 const SHUTDOWN_SAVE_TIMEOUT_SECONDS: f64 = 3.0;
 
 impl AppWindow {
-    /// Goes on with closing.
+    /// Continues closing.
     pub(crate) fn close_step(&mut self, ctx: &egui::Context) {
         let (wished, now) = ctx.input(|input| (input.viewport().close_requested(), input.time));
         let Some(driver) = &mut self.driver else { return };
@@ -51,7 +51,7 @@ impl AppWindow {
         });
         let trouble = disk.or(file);
         if trouble.is_some() || now - since >= SHUTDOWN_SAVE_TIMEOUT_SECONDS {
-            let why = trouble.unwrap_or_else(|| "The disk has not answered for some seconds.".to_owned());
+            let why = trouble.unwrap_or_else(|| "The disk isn't responding.".to_owned());
             self.shutdown = ShutdownState::Asked;
             self.overlay = WindowOverlay::Dialog(Dialog::Closing { why });
         }

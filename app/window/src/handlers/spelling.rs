@@ -102,7 +102,7 @@ impl AppWindow {
         let Some(session) = self.session() else { return };
         let mut settings = session.settings().clone();
         settings.spelling = !settings.spelling;
-        let said = if settings.spelling { "Spelling is checked." } else { "Spelling is not checked any more." };
+        let said = if settings.spelling { "Spell check is on." } else { "Spell check is off." };
         if self.send(engine::Command::Set { settings: Box::new(settings) }) {
             self.toasts.show_message(said);
         }

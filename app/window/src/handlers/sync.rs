@@ -24,7 +24,11 @@ impl AppWindow {
             SyncCommand::Pause => {
                 let paused = self.session().is_some_and(|session| session.sync().shares.paused);
                 if self.send(Command::PauseSync { paused: !paused }) {
-                    self.toasts.show_message(if paused { "Sync goes on." } else { "Sync is paused. Nothing is lost." });
+                    self.toasts.show_message(if paused {
+                        "Sync resumed."
+                    } else {
+                        "Sync paused. Changes stay on this device."
+                    });
                 }
             }
             SyncCommand::Retry => {
@@ -65,7 +69,7 @@ impl AppWindow {
         Ok(())
     }
 
-    /// Gets a shared volume into a folder. What the disk says is told when it has said it.
+    /// Gets a shared volume into a folder. The disk's answer is shown when it arrives.
     pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
         let Some(driver) = &self.driver else { return Ok(()) };
         engine::read_volume_address(&address).map_err(|reject| ui::text::sentence(&reject.0))?;
@@ -79,7 +83,7 @@ impl AppWindow {
                 handle.command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
             });
             let _ = tell.send(match asked {
-                Ok(()) => "The volume is asked for; its notes appear as they come.".to_owned(),
+                Ok(()) => "Requested the volume. Its notes appear as they arrive.".to_owned(),
                 Err(why) => format!("{}.", ui::text::sentence(&why)),
             });
             wake.request_repaint_after(Duration::from_millis(1));
@@ -88,7 +92,7 @@ impl AppWindow {
         Ok(())
     }
 
-    /// Has the page on sync take in the texts that it asked for.
+    /// Takes requested texts for the sync page.
     pub(crate) fn sync_step(&mut self) {
         if let (Some(PageView::Sync(page)), Some(driver)) = (&mut self.view, &self.driver) {
             page.merges.step(driver);

@@ -7,7 +7,7 @@ use store::DocId;
 use ui::text::shown_name;
 
 impl AppWindow {
-    /// Asks whether all that lies in the trash shall go.
+    /// Asks whether to empty the trash.
     pub(crate) fn ask_empty(&mut self) {
         let files: Vec<DocId> =
             self.session().map(|session| session.trash().map(|(file, _)| file).collect()).unwrap_or_default();

@@ -269,7 +269,7 @@ pub(crate) fn fetch_figures(ctx: &Context, driver: &host::Driver) {
         };
         come.into_iter().for_each(|(data, made)| shelf.keep(data, made));
         let frame = shelf.frame;
-        // What is on its way stays; what nobody looks at goes.
+        // Requested figures stay; unseen ones are evicted.
         shelf.known.retain(|_, (made, seen)| made.is_none() || *seen + FIGURE_EVICTION_FRAMES > frame);
         std::mem::take(&mut shelf.wishes)
     });

@@ -10,7 +10,7 @@ pub(crate) fn link_target(session: &Session, note: DocId, link: &str) -> Option<
     session.volume(volume)?.links.resolve_rendered_link(note, link)
 }
 
-/// Where a heading, or with a leading `^` a block, stands.
+/// Returns where a heading, or with a leading `^` a block, starts.
 pub(crate) fn heading_offset(outline: &Outline, part: &str) -> Option<usize> {
     if let Some(block) = part.strip_prefix('^') {
         return outline.blocks.iter().find(|(id, _)| id.eq_ignore_ascii_case(block)).map(|(_, at)| *at);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use typeset::pdf::PaperSize;
 
-/// An export that is asked for: a dialog's fields.
+/// The fields of the export dialog.
 pub(crate) struct ExportForm {
     pub(crate) kind: ExportCommand,
     /// What can be chosen, and its names.
@@ -28,7 +28,7 @@ impl ExportForm {
         }
     }
 
-    /// What comes of it, in a sentence.
+    /// Describes the result in one sentence.
     pub(crate) fn summary(&self) -> &'static str {
         let note = matches!(self.choices.get(self.chosen), Some((ExportScope::Note(_), _)));
         match (self.kind, note) {
@@ -57,7 +57,7 @@ impl ExportForm {
     }
 }
 
-/// The export that is under way, and what came of the last one.
+/// The running export, and the result of the last one.
 #[derive(Default)]
 pub(crate) struct ExportState {
     pub(crate) running: Option<RunningExport>,

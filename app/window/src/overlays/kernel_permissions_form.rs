@@ -4,7 +4,7 @@ use engine::KernelGrant;
 use std::path::PathBuf;
 use ui::text::absolute;
 
-/// What shall be granted to a note's cells, as it is being written: a path in each line.
+/// Fields of the dialog that grants a note's cells access: one path per line.
 #[derive(Default)]
 pub(crate) struct KernelPermissionsForm {
     pub(crate) read: String,

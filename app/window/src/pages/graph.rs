@@ -261,7 +261,7 @@ impl GraphPage {
                 continue;
             }
             let (one, other) = (points[from], points[to]);
-            // What is so short lies below its notes.
+            // Shorter links are hidden by their notes.
             if near.intersects(Rect::from_two_pos(one, other)) && (lit || one.distance_sq(other) > 4.0) {
                 let (width, colour) = if lit { (1.5, colours.accent) } else { (1.0, quiet) };
                 line(&mut mesh, one, other, width, colour);

@@ -560,7 +560,7 @@ pub(crate) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     }
 }
 
-/// The folders and files straight below a prefix. What lies deeper is stepped over, not walked through.
+/// Returns folders and files directly below a prefix. Deeper entries are skipped by range, not iterated.
 fn children<'a>(files: &'a BTreeMap<String, FileRow>, prefix: &str) -> (Vec<&'a str>, Vec<(&'a str, &'a FileRow)>) {
     let (mut folders, mut found) = (Vec::new(), Vec::new());
     let mut from = Bound::Included(prefix.to_owned());

@@ -2,7 +2,7 @@
 
 use store::DocId;
 
-/// Something to be done with a note's text once that is read.
+/// An action that waits for a note's text.
 pub(crate) struct PendingNoteAction {
     pub(crate) source: DocId,
     pub(crate) then: FollowUpAction,

@@ -26,7 +26,7 @@ use ui::theme;
 /// Wrapped lines that one command goes over at most.
 const MAX_WRAPPED_LINES_PER_COMMAND: usize = 1_000;
 
-/// Changes within so many bytes of one line are one.
+/// Changes within this many bytes of one line count as one.
 const SAME_LINE_CHANGE_BYTES: usize = 80;
 /// So long, in seconds, a put waits for the clipboard.
 const CLIPBOARD_TIMEOUT_SECONDS: f64 = 1.0;

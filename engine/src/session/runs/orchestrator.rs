@@ -57,7 +57,7 @@ const PROJECT_FOLDERS: [&str; 6] = [
     "memory/long_term",
 ];
 
-/// What a phase comes to.
+/// Outcome of a phase.
 pub(super) enum PhaseOutcome {
     /// The phase has ended.
     Finished,

@@ -22,7 +22,7 @@ use text::time::UnixMillis;
 /// What is drawn of an answer before it is whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveModelCall {
-    /// The call.
+    /// Id of the call.
     pub call: ModelCallId,
     /// The answer so far.
     pub text: String,
@@ -49,14 +49,14 @@ pub enum CallPhase {
     ReadingFacts,
     /// It waits for a decision.
     AwaitingApproval,
-    /// It may begin.
+    /// The call can start.
     Ready,
-    /// It runs.
+    /// The tool is running.
     Running {
-        /// Since when.
+        /// When it started.
         since: UnixMillis,
     },
-    /// Its result is there.
+    /// The result has arrived.
     Done,
 }
 
@@ -65,7 +65,7 @@ pub enum CallPhase {
 pub struct PendingCall {
     /// The call, with the arguments that count.
     pub call: ToolCall,
-    /// Its step.
+    /// The step that shows the call.
     pub step: StepId,
     /// How far it is.
     pub phase: CallPhase,
@@ -78,33 +78,33 @@ pub struct PendingCall {
 /// What of a run's project was read: its agents and what it remembers are not in the run's document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::session) enum ProjectReadState {
-    /// Nothing yet.
+    /// Nothing was requested yet.
     #[default]
     Unread,
     /// It's read for a run that begins.
     ReadingToStart,
-    /// It's read for a run that goes on.
+    /// Reading for a run that's resumed.
     ReadingToResume,
-    /// All.
+    /// Everything is loaded.
     Loaded,
 }
 
 /// A run that is loaded.
 #[derive(Debug)]
 pub struct AgentRun {
-    /// Its id.
+    /// Document id of the run.
     pub id: DocId,
-    /// What is said of it.
+    /// Metadata of the run.
     pub about: RunAbout,
-    /// The device that it belongs to, which alone goes on with it; `None`: this one.
+    /// The device that owns the run and alone may continue it; `None` for this one.
     pub device: Option<RunDevice>,
     /// Its steps, oldest first.
     pub steps: Vec<ExecutionStep>,
-    /// What it is to do.
+    /// The todos in their order.
     pub todos: Vec<TodoItem>,
     /// What waits for the user, and what was decided.
     pub approvals: Vec<RunApproval>,
-    /// What it changed.
+    /// Changes that the run made to files.
     pub changes: Vec<RunChange>,
     /// The answer on its way.
     pub live: Option<LiveModelCall>,
@@ -112,7 +112,7 @@ pub struct AgentRun {
     pub calls: Vec<PendingCall>,
     /// Counts what happens to it.
     pub revision: u64,
-    /// Batches on their way to the disk, and how many steps are there with each.
+    /// Batches not yet on disk, and the number of steps each one completes.
     pub(in crate::session) pending_batches: VecDeque<(BatchNumber, usize)>,
     pub(in crate::session) durable_step_count: usize,
     pub(in crate::session) doc: Box<RunDoc>,
@@ -124,11 +124,11 @@ pub struct AgentRun {
     pub(in crate::session) used_call_ids: BTreeSet<String>,
     /// What it knows of earlier ones.
     pub(in crate::session) run_memory: RunMemory,
-    /// Whether it goes on by itself: it began here, or was let go on.
+    /// Whether it continues automatically, because it started here or was resumed.
     pub(in crate::session) is_awake: bool,
     /// What of its project was read since it was loaded.
     pub(in crate::session) project_read: ProjectReadState,
-    /// Files that its message mentions and that were not read, with what is said instead.
+    /// Mentioned files that weren't read, with the text given instead.
     pub(in crate::session) withheld_files: Vec<(String, String)>,
     /// The agents of its project.
     pub(in crate::session) project_agents: Arc<AgentRegistry>,
@@ -170,12 +170,12 @@ impl AgentRun {
         }
     }
 
-    /// Whether something is under way: a model, a tool, or a decision that is waited for.
+    /// Whether a model, a tool or a decision is pending.
     pub fn is_busy(&self) -> bool {
         self.about.ending.is_none() && (self.live.is_some() || !self.calls.is_empty())
     }
 
-    /// Whether it goes on by itself: it is not over, and was not only read from the disk.
+    /// Whether it's active: not ended, and not only read from disk.
     pub fn is_awake(&self) -> bool {
         self.is_awake && self.about.ending.is_none()
     }
@@ -244,7 +244,7 @@ pub(in crate::session) fn new_step(turn: &mut ApplyContext<'_>, parents: Vec<Ste
 /// A trace that is being replayed.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct TraceReplay {
-    /// Where the trace lies.
+    /// Path of the trace.
     pub(in crate::session) path: String,
     pub(in crate::session) trace: RunTrace,
     pub(in crate::session) values: SlotValues,
@@ -275,26 +275,26 @@ pub(in crate::session) struct RunMemory {
 pub(in crate::session) struct OrchestratorState {
     /// The plan that it is to carry out.
     pub(in crate::session) plan: Option<Vec<TaskBlock>>,
-    /// Whether it was told one.
+    /// Whether the run was given a plan.
     pub(in crate::session) was_given: bool,
-    /// How often a model was asked for one.
+    /// How often a model was asked for a plan.
     pub(in crate::session) plan_attempts: u8,
     /// What the next call of a model is for.
     pub(in crate::session) next_query: Option<OrchestratorQuery>,
     /// What the last one was for.
     pub(in crate::session) last_query: Option<OrchestratorQuery>,
-    /// Whether a model was asked who does the tasks for which rules know nobody.
+    /// Whether a model was asked to assign the tasks that rules can't assign.
     pub(in crate::session) was_assignment_asked: bool,
-    /// Tasks that were begun since it was let go on last.
+    /// Tasks started since the run was last resumed.
     pub(in crate::session) started_tasks: BTreeSet<String>,
-    /// Why there is no money left.
+    /// Why the budget is used up.
     pub(in crate::session) budget_stop_reason: Option<String>,
 }
 
 /// What a run that leads asks a model for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum OrchestratorQuery {
-    /// A plan.
+    /// A plan for the goal.
     Plan,
     /// Who does which task.
     Assignments,

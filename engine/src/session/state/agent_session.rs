@@ -7,9 +7,9 @@ use store::{DocId, MessageId, MessageTree, SessionAbout, SessionDoc, SessionMess
 /// A session that is loaded.
 #[derive(Debug)]
 pub struct AgentSession {
-    /// Its id.
+    /// Document id of the session.
     pub id: DocId,
-    /// What is said of it.
+    /// Metadata of the run.
     pub about: SessionAbout,
     /// Counts what is said in it.
     pub revision: u64,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use store::DocId;
 use text::time::UnixMillis;
 
-/// What is known of the reserve.
+/// State of the spare kernel.
 #[derive(Debug, Default)]
 pub(in crate::session) struct KernelPool {
     /// The note that was opened last.

@@ -35,6 +35,6 @@ pub(in crate::session) enum NoteJobKind {
     RemoveExperiences(Vec<String>),
     /// One replay more of a trace was good, or one less.
     CountReplay { good: bool },
-    /// A task of a plan stands so.
+    /// Sets the status of a task in a plan.
     SetTaskStatus { task: String, standing: TaskStatus },
 }

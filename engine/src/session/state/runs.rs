@@ -51,23 +51,23 @@ pub(in crate::session) struct RunRequest {
 pub struct RunsState {
     /// Sessions that are loaded.
     pub(in crate::session) sessions: BTreeMap<DocId, AgentSession>,
-    /// All sessions.
+    /// Summaries of all sessions.
     pub(in crate::session) session_summaries: BTreeMap<DocId, SessionSummary>,
     /// Runs that are loaded.
     pub(in crate::session) runs: BTreeMap<DocId, AgentRun>,
-    /// All runs.
+    /// Summaries of all runs.
     pub(in crate::session) run_summaries: BTreeMap<DocId, RunSummary>,
     pub(in crate::session) setup: Option<Arc<AgentSetup>>,
     /// Rules that the user's decisions have made.
     pub(in crate::session) rules: Vec<PolicyRule>,
-    /// Runs that go on once this batch is on disk.
+    /// Runs that continue once this batch is on disk.
     pub(in crate::session) resume_after: BTreeMap<DocId, BatchNumber>,
     /// Runs that were read, and wait for their session.
     pub(in crate::session) read_runs: Vec<(DocId, Box<RunDoc>)>,
     pub(in crate::session) run_requests: Vec<RunRequest>,
     /// Whether the setup is being read for them.
     pub(in crate::session) is_reading_setup: bool,
-    /// Runs that go on once the setup and their session are there.
+    /// Runs that continue once the setup and their session are loaded.
     pub(in crate::session) stalled_runs: BTreeSet<DocId>,
     /// The user's tools, once they are read.
     pub(in crate::session) registry: Option<ToolRegistry>,
@@ -78,12 +78,12 @@ pub struct RunsState {
     /// Why documents cannot be read.
     pub(in crate::session) read_errors: BTreeMap<DocId, String>,
     pub(in crate::session) latencies: router::ProviderLatencies,
-    /// What is known of other devices' sessions, runs and tools.
+    /// State of other devices' sessions, runs and tools.
     pub(in crate::session) remote_runs: RemoteRuns,
     pub(in crate::session) revision: u64,
-    /// Budgets of which was said that little is left, and in which month.
+    /// Budgets that were reported as low, and in which month.
     pub(in crate::session) reported_low_budgets: BTreeSet<(String, (i64, i64))>,
-    /// What was spent beside runs, by day and thing.
+    /// Cost outside runs, by day and purpose.
     pub(in crate::session) embedding_costs: BTreeMap<(i64, String), EmbeddingCost>,
 }
 
@@ -93,7 +93,7 @@ impl RunsState {
         self.setup.as_deref()
     }
 
-    /// Whether that is being read anew.
+    /// Whether the setup is being read again.
     pub fn is_reading(&self) -> bool {
         self.is_reading_setup
     }
@@ -108,7 +108,7 @@ impl RunsState {
         self.runs.values()
     }
 
-    /// All runs.
+    /// Returns all runs of this workspace.
     pub fn runs(&self) -> impl Iterator<Item = (DocId, &RunSummary)> {
         self.run_summaries.iter().map(|(id, line)| (*id, line))
     }
@@ -118,7 +118,7 @@ impl RunsState {
         self.sessions.get(&id)
     }
 
-    /// All sessions.
+    /// Returns all sessions of this workspace.
     pub fn sessions(&self) -> impl Iterator<Item = (DocId, &SessionSummary)> {
         self.session_summaries.iter().map(|(id, line)| (*id, line))
     }
@@ -148,7 +148,7 @@ impl RunsState {
         self.run_requests.iter().any(|question| question.run == run)
     }
 
-    /// The policy as it is now.
+    /// Returns the current policy.
     pub(in crate::session) fn policy(&self) -> ToolPolicy {
         let setup = self.setup.as_deref();
         let mut policy = setup.map(|setup| ToolPolicy::from_config(&setup.config)).unwrap_or_default();
@@ -182,7 +182,7 @@ pub(in crate::session) enum ToolNoteJobKind {
     ReadForCheck { again: Option<String> },
     /// The note becomes this text.
     Write(String),
-    /// This comes to its end.
+    /// Appends this text.
     Append(String),
     /// One passage becomes another.
     Edit { old: String, new: String },
@@ -194,22 +194,22 @@ pub(in crate::session) enum ToolNoteJobKind {
     Delete,
 }
 
-/// A line of a volume's list: what it is, its name, the heads of what was deleted.
+/// An entry of a volume's list: kind, id, and the heads if it was deleted.
 pub(in crate::session) type VolumeListEntry = (ListedDocumentKind, DocId, Option<String>);
 
-/// Changes that came, each with the number under which its fate is told.
+/// Received changes, each with its ticket.
 pub(in crate::session) type EarlyChanges = Vec<(u64, Vec<u8>)>;
 
-/// What is known of other devices' sessions, runs and tools.
+/// State of other devices' sessions, runs and tools.
 #[derive(Debug, Default)]
 pub(in crate::session) struct RemoteRuns {
     /// What the lists of volumes do not say yet.
     pub(in crate::session) unlisted: Vec<(DocId, VolumeListEntry)>,
-    /// What they name, and is not here yet: its volume, and what it is.
+    /// Listed documents that haven't arrived: volume and kind.
     pub(in crate::session) expected: BTreeMap<DocId, (DocId, ListedDocumentKind)>,
     /// Changes of documents that are being read.
     pub(in crate::session) early_changes: BTreeMap<DocId, EarlyChanges>,
-    /// Documents that are read for such changes only, and let go again.
+    /// Documents loaded only for such changes, and closed afterwards.
     pub(in crate::session) temporary_docs: BTreeSet<DocId>,
     /// The tools that go along with shared volumes, by volume.
     pub(in crate::session) shared_tools: BTreeMap<DocId, SharedTools>,
@@ -218,7 +218,7 @@ pub(in crate::session) struct RemoteRuns {
 }
 
 impl RemoteRuns {
-    /// Somebody wants this document, which is perhaps being read: it is not let go afterwards.
+    /// Keeps a document loaded that may have been loaded only for a merge.
     pub(in crate::session) fn keep_loaded(&mut self, id: DocId) {
         self.temporary_docs.remove(&id);
     }

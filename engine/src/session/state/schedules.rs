@@ -21,7 +21,7 @@ pub(in crate::session) struct SchedulesState {
     pub(in crate::session) zones: Vec<ZoneClock>,
 }
 
-/// Something that is to be made of the memory of a volume, once that is read.
+/// Maintenance to perform once the memory of a volume is read.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::session) struct PendingMaintenance {
     pub(in crate::session) volume: DocId,

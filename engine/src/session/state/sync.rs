@@ -19,7 +19,7 @@ pub(in crate::session) const SYNC_LOG_SAVE_INTERVAL_MS: i64 = 2_000;
 pub struct SyncState {
     /// What is shared where.
     pub shares: SyncShares,
-    /// How each hub stands, by address.
+    /// State of each hub, by address.
     pub states: BTreeMap<String, HubState>,
     /// What happened, oldest first.
     pub log: VecDeque<(UnixMillis, String)>,
@@ -41,9 +41,9 @@ pub struct SyncState {
     pub(in crate::session) changed: Option<UnixMillis>,
     /// When the log is to be kept on disk, if it has new lines.
     pub(in crate::session) log_due: Option<UnixMillis>,
-    /// Whether the host is to be told anew what is wanted.
+    /// Whether the host needs new targets.
     pub(in crate::session) is_stale: bool,
-    /// When it was told last, and of how many documents.
+    /// When the host last got targets, and for how many documents.
     pub(in crate::session) last_reported: Option<(UnixMillis, usize)>,
     /// Of how many for each hub.
     pub(in crate::session) requested_counts: BTreeMap<String, usize>,
@@ -54,13 +54,13 @@ pub struct SyncState {
     pub(in crate::session) undocumented_notes: BTreeSet<DocId>,
     /// Changes of a volume's document that came before it was loaded.
     pub(in crate::session) early_volume_changes: Vec<(DocId, u64, ChangeParcel)>,
-    /// New notes of other devices, by volume, until their text is there.
+    /// New notes of other devices whose text hasn't arrived yet, by volume.
     pub(in crate::session) expected_notes: BTreeMap<DocId, (DocId, FileEntry)>,
     /// Text of such notes that waits for its place to be free.
     pub(in crate::session) arrived_notes: Vec<(DocId, u64, ChangeParcel)>,
-    /// What has come while enough is under way, with what it is answered by.
+    /// Received changes that wait for capacity, with their tickets.
     pub(in crate::session) waiting_changes: VecDeque<(DocId, u64, ChangeParcel)>,
-    /// What other devices did to files, and is to be done here.
+    /// Changes to files by other devices that must be repeated here.
     pub(in crate::session) renames: BTreeSet<DocId>,
     pub(in crate::session) deleted: BTreeSet<DocId>,
     pub(in crate::session) restored: BTreeSet<DocId>,
@@ -83,12 +83,12 @@ impl SyncState {
         self.revision += 1;
     }
 
-    /// Whether the volume is one that was asked for and is not here yet: nothing may be written into its document.
+    /// Whether the volume was requested and hasn't arrived: nothing may be written into its document.
     pub(in crate::session) fn is_coming(&self, volume: DocId) -> bool {
         self.shares.hubs.iter().any(|hub| hub.coming.contains(&volume))
     }
 
-    /// Whether a volume was asked for and is not here yet.
+    /// Whether a volume was requested and hasn't arrived.
     pub fn is_awaited(&self, volume: DocId) -> bool {
         self.is_coming(volume)
     }
@@ -108,8 +108,8 @@ impl SyncState {
             && (self.shares.hubs.is_empty() || self.attachments_settled())
     }
 
-    /// Whether the host has said how the hubs stand since it was told last what is to be synced there: before that,
-    /// nothing may be behind only because nobody has looked.
+    /// Whether the host has reported the hubs' states since it got the current targets. Before that, "in sync" may only
+    /// mean that nobody has checked.
     pub fn has_current_hub_states(&self) -> bool {
         self.shares.hubs.iter().all(|hub| {
             let state = self.states.get(&hub.url);
@@ -117,7 +117,7 @@ impl SyncState {
         })
     }
 
-    /// Whether others may be looking: a hub that shares the volume is there.
+    /// Whether others may be looking: a hub that shares the volume is connected.
     pub(in crate::session) fn is_hub_online(&self, volume: DocId) -> bool {
         let there = |url: &str| self.states.get(url).is_some_and(|state| state.reach == HubConnection::Online);
         self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume) && there(&hub.url))
@@ -128,7 +128,7 @@ impl SyncState {
         self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume))
     }
 
-    /// What the host is to be told once more.
+    /// Marks the host's targets as outdated.
     pub(in crate::session) fn mark_stale(&mut self) {
         self.is_stale = true;
         self.mark_attachments_stale();
@@ -139,14 +139,14 @@ impl SyncState {
 /// That of each hub, by address.
 pub(in crate::session) type HubOutboxes = BTreeMap<String, HubOutbox>;
 
-/// Somebody else at a document.
+/// Another person at a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemotePeer {
     /// What names this run of their program.
     pub peer: String,
     /// How their device is called.
     pub name: String,
-    /// Their carets in bytes of the note, each with the other end of what is selected there.
+    /// Their carets in bytes of the note, each with the other end of its selection.
     pub carets: Vec<(usize, usize)>,
     /// The note's revision for which these bytes are right.
     pub revision: u64,
@@ -168,7 +168,7 @@ pub(in crate::session) struct PresenceState {
     pub(in crate::session) devices: BTreeMap<DocId, BTreeSet<String>>,
     /// Where the user's carets are.
     pub(in crate::session) own_carets: Option<(DocId, Vec<CaretMark>)>,
-    /// What the host was told to say.
+    /// The presence that the host announces now.
     pub(in crate::session) last_sent: BTreeMap<DocId, PresentPerson>,
     pub(in crate::session) moves: u64,
 }
@@ -182,7 +182,7 @@ pub(in crate::session) struct RemoteFile {
     pub(in crate::session) rivals: Vec<BlobHash>,
 }
 
-/// What is known of attachments.
+/// State of attachments.
 #[derive(Debug, Default)]
 pub(in crate::session) struct AttachmentsState {
     /// As the volumes' documents have them.
@@ -202,7 +202,7 @@ pub(in crate::session) struct AttachmentsState {
     pub(in crate::session) incoming: BTreeMap<DocId, Vec<(String, u64)>>,
     pub(in crate::session) is_stale: bool,
     pub(in crate::session) last_reported: Option<(UnixMillis, usize)>,
-    /// Counts what changed of what has come and is to come.
+    /// Rises when attachments arrive or are announced.
     pub(in crate::session) arrival_count: u64,
 }
 

@@ -12,9 +12,9 @@ use text::links::VolumeLinks;
 pub enum ScanState {
     /// Not yet, or over.
     Idle,
-    /// Under way; how many files were looked at so far. `again`: something changed meanwhile.
+    /// A scan is running. `again`: something changed meanwhile, so another scan follows.
     Running {
-        /// Files looked at.
+        /// Number of files looked at so far.
         seen: u64,
         /// Scan once more afterwards.
         again: bool,
@@ -24,11 +24,11 @@ pub enum ScanState {
 /// A volume: a folder of ordinary files.
 #[derive(Debug)]
 pub struct Volume {
-    /// Its id.
+    /// Document id of the volume.
     pub id: DocId,
-    /// Its name.
+    /// Name of the volume as the user sees it.
     pub name: String,
-    /// Its folder on this device; `None` when it lies on another device only.
+    /// Its folder on this device; `None` if it's on other devices only.
     pub root: Option<PathBuf>,
     /// Its files by path.
     pub files: BTreeMap<String, FileRow>,
@@ -48,7 +48,7 @@ pub struct Volume {
     pub revision: u64,
     /// What its notes hold, and which links where.
     pub links: VolumeLinks,
-    /// Notes of which that is not known yet.
+    /// Notes that aren't indexed yet.
     pub(in crate::session) unindexed: BTreeSet<DocId>,
     /// Files that went away while the links of the last time are still being read; `None` once these are here.
     pub(in crate::session) linking: Option<Vec<DocId>>,
@@ -57,7 +57,7 @@ pub struct Volume {
     pub(in crate::session) doc_pending: VecDeque<(DocId, Option<FileEntry>)>,
     /// What deleted notes held, to be said before it is said that they are gone.
     pub(in crate::session) doc_heads: Vec<(DocId, String)>,
-    /// Paths from and to which files were moved since the scan began that runs: what it says of them may be old.
+    /// Old and new paths of files moved since the running scan began; its results for them may be outdated.
     pub(in crate::session) moved: BTreeSet<String>,
 }
 
@@ -96,13 +96,13 @@ impl Volume {
         self.linking.is_none()
     }
 
-    /// Whether all is here that the disk knows of it. Before that a scan would take what is known for new, and what is
-    /// done to files could not be said in its document.
+    /// Whether everything on disk about the volume is loaded. Before that, a scan would take known files for new, and
+    /// changes couldn't be recorded in its document.
     pub(in crate::session) fn is_read(&self) -> bool {
         self.known && self.is_linked() && (self.doc.is_some() || self.trouble.is_some())
     }
 
-    /// A file is no part of it any more.
+    /// Removes a file from the volume.
     pub(in crate::session) fn remove_file(&mut self, file: DocId) {
         self.links.remove_file(file);
         if let Some(gone) = &mut self.linking {

@@ -16,7 +16,7 @@ pub(in crate::session) fn heads_to_text(heads: &[ChangeHash]) -> String {
     heads.join(" ")
 }
 
-/// Reads what [`MergeKind::Text`] keeps. What is no head is left out.
+/// Parses the heads that [`MergeKind::Text`] stores. Invalid ones are skipped.
 pub fn parse_heads(text: &str) -> Vec<ChangeHash> {
     text.split(' ').filter_map(|head| head.parse().ok()).collect()
 }

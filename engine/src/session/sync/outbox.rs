@@ -16,7 +16,7 @@ const MAX_IMMEDIATE_OUTBOX_WRITES: usize = 100;
 /// … this often at most, in milliseconds.
 const OUTBOX_SAVE_INTERVAL_MS: i64 = 2_000;
 
-/// Whether a hub is there and has all that is here.
+/// Whether a hub is connected and has all changes.
 fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
     state.is_some_and(|state| {
         let files = state.blobs.going + state.blobs.busy;

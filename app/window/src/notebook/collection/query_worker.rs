@@ -125,7 +125,7 @@ impl QueryWorker {
             let ctx = ctx.clone();
             let thread =
                 std::thread::Builder::new().name("collections".to_owned()).stack_size(collection::EVAL_STACK_BYTES);
-            // Without a thread the page goes on saying that it looks.
+            // Without a thread, the page stays in its loading state.
             let _ = thread.spawn(move || work(&queue, &answers, &ctx));
             (jobs, Mutex::new(done))
         });

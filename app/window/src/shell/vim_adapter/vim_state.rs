@@ -10,7 +10,7 @@ use store::DocId;
 #[derive(Default)]
 pub(crate) struct VimAdapter {
     pub(crate) vim: VimMachine,
-    /// How many steps could be taken back when the command under way began.
+    /// Number of undo steps when the current command began.
     pub(crate) from: Option<(DocId, usize)>,
     /// Commands whose edits are taken back together: the steps before and after.
     pub(crate) whole: Vec<(DocId, Range<usize>)>,
@@ -55,7 +55,7 @@ impl MacroPlayback {
         key
     }
 
-    /// Lets go of what has come to its end.
+    /// Removes finished macros.
     pub(crate) fn pop_finished_macros(&mut self) {
         while let Some(top) = self.stack.last_mut() {
             if top.next < top.keys.len() {
