@@ -138,12 +138,8 @@ command_table!(
             args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")]
         }),
     },
-    FolderRescan = window_command(
-        "folder.rescan",
-        "Rescan files",
-        &["F5"],
-        "Scan the folders of all volumes for changes."
-    ),
+    FolderRescan =
+        window_command("folder.rescan", "Rescan files", &["F5"], "Scan the folders of all volumes for changes."),
     VolumeClose = window_command(
         "volume.close",
         "Close volume",
@@ -209,12 +205,7 @@ command_table!(
         "Write everything to disk and file now. It happens by itself, too.",
     ),
     NoteUndo = window_command("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
-    NoteRedo = window_command(
-        "note.redo",
-        "Redo",
-        &["Ctrl+Shift+Z", "Ctrl+Y"],
-        "Make the last edit that was taken back again."
-    ),
+    NoteRedo = window_command("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Redo the last edit that was undone."),
     CollectionNextView = window_command(
         "collection.next_view",
         "Next view of the collection",
@@ -254,7 +245,8 @@ command_table!(
         &["Ctrl+Shift+D"],
         "Open today's note; make it where there is none yet."
     ),
-    NoteDuplicate = window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note in the same folder."),
+    NoteDuplicate =
+        window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note in the same folder."),
     NoteStar =
         window_command("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
     TemplateInsert = window_command(
@@ -388,8 +380,7 @@ command_table!(
         &[],
         "Begin a Python cell below the cell or paragraph at the caret."
     ),
-    CellDelete =
-        window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret and its output."),
+    CellDelete = window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret and its output."),
     CellCut = window_command("cell.cut", "Cut cell", &[], "Delete the cell at the caret and keep it for pasting."),
     CellCopy = window_command("cell.copy", "Copy cell", &[], "Copy the cell at the caret with its fences."),
     CellPaste =
@@ -576,8 +567,7 @@ command_table!(
     ViewLarger = window_command("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
     ViewSmaller = window_command("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
     ViewReset = window_command("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
-    ViewContrast =
-        window_command("view.contrast", "More or less contrast", &[], "Turn high contrast on or off."),
+    ViewContrast = window_command("view.contrast", "More or less contrast", &[], "Turn high contrast on or off."),
     AppKeys = window_command(
         "app.keys",
         "Keys and commands",
@@ -633,7 +623,7 @@ command_table!(
             command_argument("budget", ArgumentForm::Value, "with --resume: maximum total cost in US dollars"),
             command_argument("no-wait", ArgumentForm::Flag, "with --resume: end when something waits for a decision"),
             command_argument("undo", ArgumentForm::Flag, "revert its changes"),
-            command_argument("redo", ArgumentForm::Flag, "make again what was taken back"),
+            command_argument("redo", ArgumentForm::Flag, "redo what was undone"),
             command_argument("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
             command_argument("hunk", ArgumentForm::Value, "and only this part of it"),
             command_argument("export", ArgumentForm::Flag, "print it as execution-state.json"),
@@ -979,12 +969,8 @@ command_table!(
         "Copy files into a volume, byte for byte; never overwrites. A Jupyter notebook becomes a note with its \
          outputs, and `export` makes the same notebook of it again.",
     ),
-    AgentOpen = window_command(
-        "agent.open",
-        "Agent panel",
-        &["Ctrl+Alt+I"],
-        "Show or hide the agent panel next to the note.",
-    ),
+    AgentOpen =
+        window_command("agent.open", "Agent panel", &["Ctrl+Alt+I"], "Show or hide the agent panel next to the note.",),
     AgentNew = window_command("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
     AgentStop = window_command(
         "agent.stop",
@@ -1223,8 +1209,8 @@ command_table!(
     SyncDevices = CommandInfo {
         id: "sync.devices",
         title: "Devices",
-        help: "List the devices that were paired, rename one, or revoke one: it is cut off within a second, and what \
-               it has received stays on it.",
+        help: "List paired devices, rename one, or revoke one. A revoked device is disconnected within a second; it \
+               keeps what it has received.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm { name: "devices", args: sharing::DEVICES }),

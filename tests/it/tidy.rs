@@ -10,6 +10,7 @@ mod documents;
 mod graph;
 mod names;
 mod source;
+mod wording;
 
 use graph::Graph;
 use names::TypeNames;
@@ -464,6 +465,24 @@ fn sources_are_in_order() {
         found.push(format!("{name}: gone: take its row out of LONG"));
     }
     report("Sources in order.", &found);
+}
+
+#[test]
+fn strings_and_documents_are_in_plain_english() {
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|source| !source.path.starts_with("tests/")) {
+        for (line, phrase, instead) in wording::lines_with_ruled_out(source) {
+            found.push(format!("{}:{line}: “{phrase}”: {instead}", source.path));
+        }
+    }
+    for path in documents::all() {
+        for (line, number) in read(&path).lines().zip(1..) {
+            for (phrase, instead) in wording::ruled_out(line) {
+                found.push(format!("{path}:{number}: “{phrase}”: {instead}"));
+            }
+        }
+    }
+    report("Strings and documents in plain English, as CONTRIBUTING.md asks.", &found);
 }
 
 #[test]

@@ -79,11 +79,9 @@ impl ForgottenItem {
                 let back = Command::Amend { note, at, old: String::new(), new: text };
                 (Command::Amend { note, at, old, new }, "Forgotten.", back)
             }
-            ForgottenItem::Schedule { id: schedule, what } => (
-                Command::RemoveSchedule { schedule },
-                "Schedule deleted.",
-                Command::AddSchedule { schedule, what },
-            ),
+            ForgottenItem::Schedule { id: schedule, what } => {
+                (Command::RemoveSchedule { schedule }, "Schedule deleted.", Command::AddSchedule { schedule, what })
+            }
             ForgottenItem::Task { note, task, failed } => (
                 Command::CancelTask { note, task: task.clone() },
                 "Task canceled.",

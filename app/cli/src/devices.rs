@@ -141,7 +141,7 @@ fn revoke_device(
         return Ok(EXIT_DONE);
     }
     let name = untrusted_text::escape_line(&device.name);
-    writeln!(out, "{name} is revoked: it is cut off within a second, and cannot connect again.")?;
+    writeln!(out, "Revoked {name}. It's disconnected within a second and can't connect again.")?;
     writeln!(out, "It keeps what it has already received; that can't be undone.")?;
     for (hub, why) in told {
         match why {

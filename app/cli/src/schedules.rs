@@ -42,7 +42,7 @@ pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) ->
             let paused = action == "pause";
             scene.handle.command(Command::PauseSchedule { schedule, paused })?;
             export::open_note::wait_until_saved(scene.handle)?;
-            writeln!(scene.out, "{} {}", one.name, if paused { "rests" } else { "goes on" })?;
+            writeln!(scene.out, "{} {}", one.name, if paused { "paused" } else { "resumed" })?;
             Ok(EXIT_DONE)
         }
         "run" => run_schedule(scene, &needed("which")?),

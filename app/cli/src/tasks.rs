@@ -40,7 +40,7 @@ pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             if action == "reopen" && !gone {
                 return Err(CliError::usage(format!("the task {task} is not given up")));
             }
-            let said = if action == "reopen" { "is open again" } else { "is given up" };
+            let said = if action == "reopen" { "is open again" } else { "is canceled" };
             let named = task.clone();
             scene.handle.command(match action {
                 "reopen" => Command::ReopenTask { note, task, failed: false },

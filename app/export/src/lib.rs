@@ -176,7 +176,7 @@ fn list_notes(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Ve
         let name = folder.map_or_else(|| volume.name.clone(), str::to_owned);
         Some((name, notes.map(|row| (row.path.clone(), row.id)).collect::<Vec<_>>()))
     };
-    handle.read(read)?.ok_or_else(|| ExportError::usage("the volume is no longer there"))
+    handle.read(read)?.ok_or_else(|| ExportError::usage("the volume no longer exists"))
 }
 
 /// Saves a volume that is to be exported into a new folder; gives the volume's own folder.
@@ -254,7 +254,7 @@ fn export_note(
     progress: &ExportProgress,
 ) -> Result<ExportReport, ExportError> {
     let place = handle.read(move |session| session.locate_file(id).map(|(volume, path)| (volume, path.to_owned())))?;
-    let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
+    let (volume, path) = place.ok_or_else(|| ExportError::usage("the note no longer exists"))?;
     let inside = |name: String| if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
     let (mut missing, mut limited) = (Vec::new(), Vec::new());
     let dest = match form {
@@ -299,7 +299,7 @@ pub fn export_bundle(
     progress: &ExportProgress,
 ) -> Result<ExportReport, ExportError> {
     let place = handle.read(move |session| session.locate_file(id).map(|(volume, path)| (volume, path.to_owned())))?;
-    let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
+    let (volume, path) = place.ok_or_else(|| ExportError::usage("the note no longer exists"))?;
     let root = save_and_create_folder(handle, volume, dest)?;
     let (text, _) = read_note_content(handle, id)?;
     let files = ExportFiles::load(handle, volume, true)?;

@@ -36,7 +36,7 @@ pub fn read_notebook(bytes: &[u8]) -> Result<Value, NotebookReadError> {
             repair(&mut file);
             Ok(file)
         }
-        ..2 => Err(NotebookReadError(format!("its notebook format {format} is too old; save it anew with Jupyter"))),
+        ..2 => Err(NotebookReadError(format!("its notebook format {format} is too old; save it again with Jupyter"))),
         _ => Err(NotebookReadError(format!("its notebook format {format} is newer than what is known here (4)"))),
     }
 }

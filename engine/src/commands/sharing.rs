@@ -84,11 +84,7 @@ pub(super) const HUB: &[CommandArgument] = &[
         "a certificate (PEM) instead of the one that the hub makes for itself",
     ),
     command_argument("key", ArgumentForm::Value, "its key (PEM)"),
-    command_argument(
-        "open",
-        ArgumentForm::Value,
-        "accept automerge-repo clients that aren't paired: local, or token",
-    ),
+    command_argument("open", ArgumentForm::Value, "accept automerge-repo clients that aren't paired: local, or token"),
     command_argument("store", ArgumentForm::Value, "sqlite (when left out), or nats://HOST:PORT, several with commas"),
     command_argument("quota", ArgumentForm::Value, "megabytes that one device may store"),
     command_argument("rate", ArgumentForm::Value, "messages a second from one connection; 10000 when left out"),

@@ -33,7 +33,7 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
         ArgumentForm::Values,
         "with run: what may be done without asking, as in \"shell: cargo test *\"",
     ),
-    command_argument("budget", ArgumentForm::Value, "with run: all of it may cost at most so many US dollars"),
+    command_argument("budget", ArgumentForm::Value, "with run: maximum total cost in US dollars"),
     command_argument("no-wait", ArgumentForm::Flag, "with run: end when something waits for a decision"),
 ];
 
@@ -55,7 +55,7 @@ pub(super) const SCHEDULE_ARGUMENTS: &[CommandArgument] = &[
         ArgumentForm::Values,
         "what its runs may do without asking, as in \"shell: cargo test *\"",
     ),
-    command_argument("budget", ArgumentForm::Value, "each run may cost at most so many US dollars"),
+    command_argument("budget", ArgumentForm::Value, "maximum cost of each run in US dollars"),
     command_argument(
         "mode",
         ArgumentForm::Value,

@@ -135,7 +135,7 @@ impl Session {
             && question.button.is_none()
         {
             return Err(CommandError(
-                "the session is at work; stop it first, or branch from an earlier message".to_owned(),
+                "the session is active; stop it first, or branch from an earlier message".to_owned(),
             ));
         }
         self.agents.run_requests.push(question);

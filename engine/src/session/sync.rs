@@ -151,7 +151,7 @@ impl Session {
     pub(super) fn pause_sync(&mut self, turn: &mut ApplyContext<'_>, paused: bool) {
         if self.sync.shares.paused != paused {
             self.sync.shares.paused = paused;
-            self.sync.log_line(turn.now, if paused { "paused" } else { "goes on" }.to_owned());
+            self.sync.log_line(turn.now, if paused { "paused" } else { "resumed" }.to_owned());
             self.save_shares(turn);
         }
     }

@@ -102,7 +102,7 @@ fn a_hub_gets_acquainted_with_two_devices_and_one_revokes_the_other() {
     assert_eq!(names(&json(&house, "phone", &["devices"])), [("phone".to_owned(), true), ("the hub".to_owned(), true)]);
     // The desk knows the phone's name from nobody; the hub does: there it is revoked.
     let done = finish(at_home(&house, "server", &["devices", "revoke", "phone", "--hub", "H"]), b"").good();
-    assert!(done.text().contains("What it has received already stays on it"), "{}", done.text());
+    assert!(done.text().contains("It keeps what it has already received"), "{}", done.text());
     // And the desk may revoke, too: its word reaches the hub.
     let third = json(&house, "server", &["hub", "invite", "--folder", "H"])["code"].clone();
     json(&house, "tablet", &["pair", &at, "--code", third.as_str().expect("a code"), "--name", "tablet"]);

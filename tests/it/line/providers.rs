@@ -146,7 +146,7 @@ fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
     house.run(&["providers", "test", "nobody"]).refused(2, "there is no provider “nobody” in the configuration");
     house.run(&["providers", "colour"]).refused(2, "is not known: list, test, models");
     house.run(&["secrets", "colour"]).refused(2, "is not known: list, set, rm");
-    house.run(&["secrets", "set", "A B"]).refused(2, "this is no secret");
+    house.run(&["secrets", "set", "A B"]).refused(2, "this isn't a secret");
     house.fed(&["secrets", "set", "A B"], b"value\n").refused(2, "is no name of a secret");
 }
 
@@ -158,7 +158,7 @@ fn one_that_is_down_is_said_within_five_seconds() {
     let why = house.run(&["providers", "test", "ollama"]).code(1);
     let said = why.err.clone();
     assert!(
-        said.contains("127.0.0.1:9 cannot be reached: nobody listens there. Start Ollama (`ollama serve`)"),
+        said.contains("127.0.0.1:9 cannot be reached: nothing is listening there. Start Ollama (`ollama serve`)"),
         "{said}"
     );
     assert!(began.elapsed().as_secs() < 5);

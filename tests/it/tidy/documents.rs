@@ -1,5 +1,6 @@
 //! Reads ARCHITECTURE.md and CONTRIBUTING.md for tidy: which crates they describe and which files they name.
 
+use super::source::root;
 use std::collections::BTreeMap;
 
 /// What is wrong with the crates under `## Crates`: each stands there once, as a paragraph that starts with its folder,
@@ -27,6 +28,26 @@ pub(super) fn crates_without_invariant(text: &str, folders: &[(&str, String)]) -
         }
     }
     found.extend(described.keys().map(|folder| format!("{folder}: is no crate of the workspace")));
+    found
+}
+
+/// The documents that users and contributors read: those at the top, under `docs`, and the sample notes. What was said
+/// in earlier versions stays as it was said.
+pub(super) fn all() -> Vec<String> {
+    let mut found: Vec<String> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).into();
+    let mut folders = vec![root().join("docs"), root().join("assets/sample")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of documents").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                let inside = path.strip_prefix(root()).expect("inside the checkout");
+                found.push(inside.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
     found
 }
 

@@ -38,6 +38,12 @@ impl Source {
         self.text.lines().count().saturating_sub(tests)
     }
 
+    /// The lines (from 1) of its unit tests.
+    pub(super) fn test_lines(&self) -> Vec<std::ops::RangeInclusive<usize>> {
+        let line_at = |at: usize| self.code[..at].matches('\n').count() + 1;
+        test_spans(&self.code).into_iter().map(|span| line_at(span.start)..=line_at(span.end)).collect()
+    }
+
     /// The lines (from 1) on which the shipped code names one of `words`, itself or through a `use` tree, and which.
     pub(super) fn names<'w>(&self, words: &[&'w str]) -> Vec<(usize, &'w str)> {
         let mut found = Vec::new();

@@ -552,7 +552,7 @@ fn agents() -> Drive {
     drive.choose("agent.new");
     assert!(drive.has("Message to the agent"));
     for (id, says) in [
-        ("agent.stop", "Dismiss: The agent is not at work."),
+        ("agent.stop", "Dismiss: The agent isn't running."),
         ("agent.resume", "Dismiss: Nothing was asked yet."),
         ("agent.allow", "Dismiss: Nothing waits for a word."),
         ("agent.deny", "Dismiss: Nothing waits for a word."),

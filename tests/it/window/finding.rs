@@ -43,7 +43,7 @@ fn words_are_found_one_after_the_other() {
     window.run();
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "(rain");
-    window.get_by_label_contains("This is no pattern");
+    window.get_by_label_contains("Invalid pattern");
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "d.*s");
     window.get_by_label("1 of 1");

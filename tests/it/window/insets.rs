@@ -138,7 +138,7 @@ fn what_cannot_be_shown_is_said_in_place() {
         "There is no collection “No.base”.",
         "This collection cannot be read: the collection is not YAML; look at its text.",
         "This collection cannot be read: a filter has and, or, not, and no “when”.",
-        "There is no view “Other”; another one is shown.",
+        "The view “Other” doesn't exist. Another view is shown.",
         "No note fits this view.",
         "Last line.",
     ] {

@@ -262,13 +262,13 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     window.get_by_label("Export 1 trace").click();
     until(&mut window, "it is written", |window| shows(window, "Saved as "));
     window.get_by_label(&format!("Delete the trace: {goal}")).click();
-    until(&mut window, "it is gone", |window| shows(window, "There is no trace yet"));
+    until(&mut window, "it is gone", |window| shows(window, "No traces yet"));
     window.get_by_label("Undo").click();
     until(&mut window, "it is back", |window| shows(window, &format!("Trace: {goal}")));
     window.get_by_label("Import").click();
     until(&mut window, "it is known", |window| shows(window, "0 traces taken over; 1 trace"));
     window.get_by_label(&format!("Delete the trace: {goal}")).click();
-    until(&mut window, "it is gone", |window| shows(window, "There is no trace yet"));
+    until(&mut window, "it is gone", |window| shows(window, "No traces yet"));
     window.get_by_label("Import").click();
     until(&mut window, "it is there", |window| shows(window, "0 % sure"));
     window.get_by_label(&format!("Open as a note: {goal}")).click();

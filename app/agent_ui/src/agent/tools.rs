@@ -160,7 +160,7 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         words(ui, &title, &strong, colours.ink, Role::Heading);
         words(ui, &newest.description, &theme::small(), colours.ink, Role::Label);
         let network = if newest.network { "It may use the network." } else { "It has no network." };
-        let author = if newest.author.is_empty() { "somebody" } else { newest.author.as_str() };
+        let author = if newest.author.is_empty() { "an unknown author" } else { newest.author.as_str() };
         let may = format!("{network} It runs in the sandbox and sees the project. Written by {author}.");
         words(ui, &may, &theme::caption(), colours.muted, Role::Label);
         // What is approved is what is seen.

@@ -51,7 +51,7 @@ impl AppWindow {
         let Some(session) = self.session() else { return };
         let conversation = self.agent.session.and_then(|id| session.agents().session(id));
         let Some(volume) = volume(session, self.active_pane.note, conversation) else {
-            self.toasts.show_message("An agent works in a folder: open one first.");
+            self.toasts.show_message("Open a folder first. An agent works in a folder.");
             return;
         };
         let agent = called(session, &self.agent.composer.text);

@@ -144,7 +144,8 @@ impl AppWindow {
         let corner = CornerRadius::same(10);
         painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
         painter.rect_stroke(all, corner, Stroke::new(size::FOCUS_RING_WIDTH, colours.accent), StrokeKind::Inside);
-        let text = "Drop files to store and link them next to this note. Folders become volumes, notebooks become notes.";
+        let text =
+            "Drop files to store and link them next to this note. Folders become volumes, notebooks become notes.";
         painter.text(all.center(), Align2::CENTER_CENTER, text, theme::body().font, colours.ink);
     }
 }

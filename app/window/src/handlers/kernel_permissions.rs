@@ -34,8 +34,8 @@ impl AppWindow {
             self.overlay = WindowOverlay::Palette(CommandPalette::kernels(session.kernels(), note.kernel_name()));
             if session.kernels().is_empty() {
                 self.toasts.show_message(
-                    "No Jupyter kernel was found. `pip install ipykernel` in a Python environment brings one, for \
-                     instance in .venv beside the note.",
+                    "No Jupyter kernel found. Run `pip install ipykernel` in a Python environment, for example in \
+                     .venv next to the note.",
                 );
             }
         }

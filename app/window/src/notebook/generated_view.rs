@@ -337,7 +337,7 @@ impl GeneratedView {
                     } else if let Some(value) = read {
                         set_property(around, &field.property, Some(number(value)), actions);
                     } else {
-                        actions.push(PageAction::Say(format!("{}: “{text}” is no number.", field.label)));
+                        actions.push(PageAction::Say(format!("{}: “{text}” isn't a number.", field.label)));
                     }
                 }
             }

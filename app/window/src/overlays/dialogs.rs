@@ -428,8 +428,8 @@ fn grant(
     head(ui, "What this note’s cells may reach");
     words(
         ui,
-        "They always reach the note’s folder. What is granted here holds on this device alone, until it is taken back; \
-         the kernel starts anew.",
+        "Cells can always use the note’s folder. Grants apply on this device until you revoke them. Changing them \
+         restarts the kernel.",
     );
     ui.add_space(space::M);
     lines(ui, &mut wish.read, "Folders to read", "a path in each line");

@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(found("aaaa", "aa", ""), ["aa", "aa"]);
         assert_eq!(found("a1 b22\nc333", "[a-z]\\d+$", "r"), ["b22", "c333"]);
         assert_eq!(found("abc", "x*", "r").len(), 0, "nothing is no match");
-        assert!(found("abc", "(", "r")[0].starts_with("This is no pattern: "));
+        assert!(found("abc", "(", "r")[0].starts_with("Invalid pattern: "));
         assert_eq!(found("İx", "x", ""), ["x"], "a letter that is two when small");
     }
 

@@ -62,7 +62,12 @@ impl TrashPage {
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) {
         self.refresh(session);
         if self.rows.is_empty() {
-            empty_state::show_message(ui, "The trash is empty.", None, "Deleted files stay here until you empty the trash.");
+            empty_state::show_message(
+                ui,
+                "The trash is empty.",
+                None,
+                "Deleted files stay here until you empty the trash.",
+            );
             return;
         }
         let colours = ThemeColors::of(ui);

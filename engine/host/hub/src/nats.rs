@@ -221,7 +221,7 @@ async fn hear(
 ) {
     loop {
         if let Err(why) = hear_until_broken(&inside, &line, &mut since, &mut take).await {
-            (inside.log)(&format!("the line to the other replicas broke, and is made anew: {why}"));
+            (inside.log)(&format!("lost the connection to the other replicas; reconnecting: {why}"));
         }
         tokio::time::sleep(NATS_RETRY_INTERVAL).await;
     }

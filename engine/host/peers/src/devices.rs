@@ -151,7 +151,7 @@ impl DeviceList {
         match loaded.bad_chunks.is_empty() {
             true => Ok(loaded.doc),
             // Half a list might welcome who was revoked in the other half.
-            false => Err(failed(&"it is damaged; restore it from a backup, or remove it and pair anew")),
+            false => Err(failed(&"it is damaged; restore it from a backup, or remove it and pair again")),
         }
     }
 

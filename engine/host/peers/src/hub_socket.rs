@@ -156,7 +156,7 @@ impl HubSocket {
                 let said = error.to_string();
                 return Err(match said.contains("ApplicationVerificationFailure") {
                     true => format!(
-                        "the hub shows another certificate than when it was paired; if that is right, pair it anew: \
+                        "the hub shows another certificate than when it was paired; if that's expected, pair it again: \
                          {address}"
                     ),
                     false => format!("the hub is not there ({said}): {address}"),

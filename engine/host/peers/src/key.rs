@@ -99,8 +99,7 @@ impl DeviceKey {
     pub fn from_secret(text: &str) -> Result<DeviceKey, String> {
         let bytes = unhex(text).map(Zeroizing::new);
         bytes.map(|bytes| DeviceKey(SigningKey::from_bytes(&bytes))).ok_or_else(|| {
-            "what is kept as the key of this device is none; remove the secret TRACEBOOK_DEVICE_KEY, and pair anew"
-                .to_owned()
+            "the stored device key isn't valid; remove the secret TRACEBOOK_DEVICE_KEY and pair again".to_owned()
         })
     }
 

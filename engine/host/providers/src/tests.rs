@@ -321,7 +321,7 @@ fn a_provider_that_fails_its_test_says_why() {
         (silent.address.as_str(), ModelErrorKind::Unreachable, "does not answer within"),
         (deaf.address.as_str(), ModelErrorKind::Unreachable, "does not answer within"),
         (huge.address.as_str(), ModelErrorKind::Malformed, "8 MB"),
-        ("http://127.0.0.1:9", ModelErrorKind::Unreachable, "nobody listens there"),
+        ("http://127.0.0.1:9", ModelErrorKind::Unreachable, "nothing is listening there"),
         ("http://nowhere.invalid", ModelErrorKind::Unreachable, "its name is not known"),
         ("localhost:1", ModelErrorKind::Refused, "is no address"),
     ];

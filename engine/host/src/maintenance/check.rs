@@ -181,7 +181,7 @@ impl WorkspaceCheck<'_> {
             Ok(Some(mounts)) => mounts,
             Ok(None) if !self.dir.join(DATABASE_FILE).exists() => Vec::new(),
             Ok(None) => {
-                self.mendable(FindingSeverity::Warning, path.display(), "it is missing", "written anew");
+                self.mendable(FindingSeverity::Warning, path.display(), "it is missing", "written again");
                 Vec::new()
             }
             Err(DiskError::Damaged { why, .. }) => {
@@ -189,7 +189,7 @@ impl WorkspaceCheck<'_> {
                     FindingSeverity::Warning,
                     path.display(),
                     format!("it cannot be read ({why})"),
-                    "written anew",
+                    "written again",
                 );
                 Vec::new()
             }
@@ -352,7 +352,7 @@ impl WorkspaceCheck<'_> {
             if !told && !mounts.is_empty() {
                 let place = self.dir.join(MARKER_FILE);
                 let what = "it does not name the volumes that the database knows";
-                self.mendable(FindingSeverity::Warning, place.display(), what, "written anew");
+                self.mendable(FindingSeverity::Warning, place.display(), what, "written again");
             }
             if self.repair && (told || !mounts.is_empty()) {
                 write_marker(self.dir, &mounts)?;

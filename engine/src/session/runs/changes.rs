@@ -29,7 +29,7 @@ impl Session {
             return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
         if run.is_busy() {
-            return Err(CommandError("the run is at work; stop it first".to_owned()));
+            return Err(CommandError("the run is active; stop it first".to_owned()));
         }
         let mut todo: Vec<(RunChange, Vec<usize>)> = Vec::new();
         for change in &run.changes {

@@ -390,7 +390,7 @@ impl Session {
             run: Some(id),
             duration: took,
             tool_calls: asked.clone(),
-            partial: (answer.stop == ModelStopReason::Length).then(|| "it came to its limit of tokens".to_owned()),
+            partial: (answer.stop == ModelStopReason::Length).then(|| "it reached its token limit".to_owned()),
             ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, text.clone(), turn.now.0)
         };
         let mut end = message.id;

@@ -184,7 +184,7 @@ fn parse_versioned_json(text: &str, what: &str) -> Result<Map<String, Value>, St
     match value.get("version").and_then(Value::as_u64) {
         Some(SESSION_FILE_VERSION) => Ok(into_object(value)),
         Some(other) => Err(format!("it is {what} of version {other}; version {SESSION_FILE_VERSION} is understood")),
-        None => Err(format!("it is no {what}: it has no version")),
+        None => Err(format!("it isn't a {what}: it has no version")),
     }
 }
 

@@ -296,7 +296,7 @@ impl Session {
             })
             .collect();
         if runs.values().any(|busy| *busy) {
-            return Err(CommandError("the session is at work; stop it first".to_owned()));
+            return Err(CommandError("the session is active; stop it first".to_owned()));
         }
         if let Some(line) = self.agents.session_summaries.get(&id).cloned()
             && let Some(volume) = line.volume.filter(|_| told)

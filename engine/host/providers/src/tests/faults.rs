@@ -271,7 +271,10 @@ fn an_endpoint_that_is_down_is_said_within_five_seconds() {
     let plain = Server::new(vec![bytes("This is no TLS.\r\n")]);
     let secure = plain.address.replace("http://", "https://");
     let table = [
-        ("http://127.0.0.1:9".to_owned(), "127.0.0.1:9 cannot be reached: nobody listens there. Start the server"),
+        (
+            "http://127.0.0.1:9".to_owned(),
+            "127.0.0.1:9 cannot be reached: nothing is listening there. Start the server",
+        ),
         ("http://nowhere.invalid/v1".to_owned(), "nowhere.invalid cannot be reached: its name is not known"),
         (secure, "127.0.0.1"),
     ];

@@ -264,7 +264,7 @@ impl WorkspaceCheck<'_> {
                         FindingSeverity::Damage,
                         place,
                         what,
-                        "set aside; the note is read anew from its file",
+                        "set aside; the note is read again from its file",
                     );
                 }
                 // Without heads and rows it is a note that was never opened.
@@ -426,7 +426,7 @@ impl WorkspaceCheck<'_> {
                 0 => "the volume's document is missing".to_owned(),
                 count => format!("{count} files are missing in the volume's document"),
             };
-            self.mendable(FindingSeverity::Damage, format!("document {id}"), what, "entered anew");
+            self.mendable(FindingSeverity::Damage, format!("document {id}"), what, "listed again");
             if missing.is_empty() || doc.commit(None, &missing, self.now / 1000).is_ok() {
                 self.commit(&[RowWrite::Chunk { doc: *id, bytes: doc.save() }])?;
             }
@@ -448,7 +448,7 @@ impl WorkspaceCheck<'_> {
             return Ok(());
         }
         let what = format!("{} volumes are missing in the workspace's document", names.len());
-        self.mendable(FindingSeverity::Damage, format!("document {id}"), what, "entered anew");
+        self.mendable(FindingSeverity::Damage, format!("document {id}"), what, "listed again");
         let entered =
             names.iter().try_for_each(|(volume, name)| doc.set_volume(*volume, Some(name), self.now / 1000).map(drop));
         match entered {
