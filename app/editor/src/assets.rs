@@ -1,6 +1,6 @@
-//! What rows show beyond their own text: pictures, other notes, formulas, diagrams, colours of code. A row asks for it
-//! while it is laid out and is laid out again when it is there; reading, decoding, drawing and colouring happen on a
-//! thread of their own.
+//! Content of rows beyond their own text: pictures, other notes, formulas, diagrams, code colors. A row requests it
+//! during layout and is laid out again when it arrives; reading, decoding, drawing and highlighting happen on a
+//! separate thread.
 
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
@@ -39,7 +39,7 @@ const MAX_CACHED_FORMULAS: usize = 5_000;
 /// Texts that took their time and are kept.
 const MAX_CACHED_TEXTS: usize = 500;
 
-/// What a row asked for.
+/// A requested asset.
 #[derive(Clone)]
 pub enum Asset {
     /// It is on its way.
@@ -50,7 +50,7 @@ pub enum Asset {
     Text(Arc<str>),
     /// It is on another device and will come, or is beyond a limit: what is to be said of it.
     Remark(Arc<str>),
-    /// There is no such thing, or it cannot be shown.
+    /// It doesn't exist, or can't be shown.
     None,
 }
 
@@ -79,7 +79,7 @@ impl AssetBytes {
     }
 }
 
-/// A row's wish: what it is called in which note.
+/// Key of a row's request: note and name.
 type AssetKey = (DocId, String);
 
 enum AssetResult {
@@ -99,18 +99,18 @@ type AssetPixels = (ColorImage, Vec2);
 /// A formula that was set, or what of it was not understood.
 pub(crate) type TypesetFormula = Result<Arc<SetFormula>, Arc<str>>;
 
-/// A drawing that was asked for.
+/// State of a requested drawing.
 #[derive(Clone)]
 pub enum DrawingState {
     /// It is on its way.
     Waiting,
     /// It, and how large it would like to be, in points.
     Ready(TextureHandle, Vec2),
-    /// Why it is not there.
+    /// Why it can't be drawn.
     Failed(Arc<str>),
 }
 
-/// What stands out in a piece of code.
+/// Highlighted ranges of a piece of code.
 type CodeHues = Arc<[(Range<usize>, CodeHue)]>;
 
 /// The colours of a code.
@@ -121,15 +121,15 @@ enum HighlightState {
 
 type AssetJob = Box<dyn FnOnce() -> AssetResult + Send>;
 
-/// Everything that was asked for.
+/// Cache of requested assets.
 #[derive(Default)]
 pub struct AssetCache {
     known: HashMap<AssetKey, (Asset, u64)>,
     codes: HashMap<u64, HighlightState>,
-    /// Counts how often colours were asked for that were still on their way, and how many have come.
+    /// Number of requests for colors that were pending, and of those that arrived.
     waits: u64,
     coloured: u64,
-    /// The code in which somebody writes, its language, and its colours as they were known last.
+    /// The code being edited, its language, and its last known colors.
     edited: Option<(String, String, CodeHues)>,
     formulas: HashMap<u64, Option<TypesetFormula>>,
     drawings: HashMap<u64, (DrawingState, u64)>,
@@ -138,7 +138,7 @@ pub struct AssetCache {
     /// The way to blobs.
     handle: Option<host::Handle>,
     wishes: Vec<AssetKey>,
-    /// Callouts that somebody folded or unfolded, by what names them.
+    /// Callouts that the user folded or unfolded, by their key.
     turned: HashSet<u64>,
     way: Option<(Sender<AssetJob>, Mutex<Receiver<AssetResult>>)>,
     frame: u64,
@@ -146,7 +146,7 @@ pub struct AssetCache {
     probe: Option<Arc<Galley>>,
     /// How often volumes were looked through when files were shown last.
     scans: u64,
-    /// Counts what came: rows laid out before it may look otherwise now.
+    /// Rises with each arrival: rows laid out earlier may look different now.
     version: u64,
 }
 
@@ -168,7 +168,7 @@ impl AssetCache {
         jobs
     }
 
-    /// Takes in what is there by now.
+    /// Stores assets that have arrived.
     fn take(&mut self, ctx: &Context) {
         self.frame += 1;
         let done: Vec<AssetResult> = match self.way.as_mut().and_then(|(_, done)| done.get_mut().ok()) {
@@ -236,7 +236,7 @@ impl AssetCache {
             DrawingState::Waiting | DrawingState::Failed(_) => 0,
         };
         if self.drawings.values().map(|(vector, _)| drawn(vector)).sum::<usize>() > MAX_CACHED_DRAWING_BYTES {
-            // What is in sight is asked for in every frame, and stays.
+            // Visible assets are requested in every frame, and stay.
             self.drawings
                 .retain(|_, (vector, seen)| *seen + 2 >= self.frame || matches!(vector, DrawingState::Waiting));
         }
@@ -260,8 +260,8 @@ impl egui::Plugin for AssetCache {
     fn on_begin_pass(&mut self, ui: &mut Ui) {
         let ctx = ui.ctx().clone();
         self.take(&ctx);
-        // Laid-out text points into the picture of all letters. When that is made anew (another theme, too many
-        // letters), the toolkit forgets what it laid out, and so must we.
+        // Laid-out text refers to the font atlas. When it's rebuilt (another theme, too many glyphs), egui drops its
+        // layouts, and so must we.
         let probe = ctx.fonts_mut(|fonts| fonts.layout_job(LayoutJob::single_section("x".to_owned(), format())));
         if !self.probe.as_ref().is_some_and(|known| Arc::ptr_eq(known, &probe)) {
             self.version += 1;
@@ -304,7 +304,7 @@ pub fn request_asset(ctx: &Context, note: DocId, name: &str) -> Asset {
     seen.unwrap_or(Asset::None)
 }
 
-/// What stands out in a piece of code; nothing until it is known.
+/// Returns the highlighted ranges of code; empty until known.
 pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<CodeHues> {
     let hash = name(&(code, language));
     with(ctx, |sights| {
@@ -322,7 +322,7 @@ pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<Cod
     })?
 }
 
-/// What stands out in code in which somebody writes. Until that is known, what stood out before, moved along.
+/// Returns the highlighted ranges of code being edited. Until they're known, the previous ones are shifted.
 pub(crate) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Range<usize>, CodeHue)> {
     let known = code_hues(ctx, code, language);
     let found = with(ctx, |sights| {
@@ -337,7 +337,7 @@ pub(crate) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Ran
             return Vec::new();
         };
         let (gone, come) = text::text_edit::trim_common(old, code);
-        // Another piece of code is no edit of this one.
+        // Different code isn't an edit of this code.
         if gone.len().max(come.len()) > MAX_SAME_CODE_EDIT_BYTES {
             return Vec::new();
         }
@@ -428,7 +428,7 @@ pub fn shown_picture(ctx: &Context, bytes: &AssetBytes, is_svg: bool) -> Drawing
     })
 }
 
-/// A text that is made of another one, which takes its time; nothing until it is there.
+/// Requests a text that's computed from another one; empty until it's ready.
 pub fn request_text(
     ctx: &Context,
     bytes: &AssetBytes,
@@ -494,7 +494,7 @@ fn pixels(drawn: render_jobs::DrawnPixels) -> AssetPixels {
     (image, vec2(width, height))
 }
 
-/// Counts how often colours were asked for that were not known yet.
+/// Returns how often colors were requested that weren't known yet.
 pub fn unknown_hues_count(ctx: &Context) -> u64 {
     with(ctx, |sights| sights.waits).unwrap_or(0)
 }
@@ -600,7 +600,7 @@ fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {
     Some(Arc::from(format!("{}\n\n…", &text[..end])))
 }
 
-/// Why a formula is shown as it is written.
+/// Returns why a formula is shown as source.
 fn unset(failure: DrawFailure) -> Arc<str> {
     Arc::from(match failure {
         DrawFailure::Wrong(why) => format!("This formula is not understood. {why}"),

@@ -1,9 +1,9 @@
-//! What is done to whole cells: made, deleted, merged, split, turned into prose and back. Pure text: a cell is a fenced
-//! block of the note's Markdown, and each of these is one edit of it.
+//! Edits of whole cells: create, delete, merge, split, convert to text and back. Pure text: a cell is a fenced block of
+//! the note's Markdown, and each operation is one edit of it.
 
 use std::ops::Range;
 
-/// What is to be done.
+/// An operation on cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellEdit {
     Above,
@@ -18,7 +18,7 @@ pub enum CellEdit {
     Split,
 }
 
-/// An edit of the note, and where the caret stands then.
+/// An edit of the note, and the caret afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellEditResult {
     pub range: Range<usize>,
@@ -63,7 +63,7 @@ pub fn cell_index_at(cells: &[FencedCell], at: usize) -> Option<usize> {
     cells.iter().position(|cell| (cell.whole.start..=cell.whole.end).contains(&at))
 }
 
-/// What a piece of work comes to. `row`: what the caret is in, a cell or a row of prose.
+/// Computes the edit for an operation. `row`: the row with the caret, a cell or text.
 ///
 /// # Errors
 /// Why it cannot be done, in a sentence.

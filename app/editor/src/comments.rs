@@ -1,5 +1,5 @@
-//! Comments that span rows: `%%` in one row and `%%` in a later one. What stands between them is folded away, and is
-//! there as dimmed source while the caret is in it. What lies in one row alone is the row's own business.
+//! Comments that span rows: `%%` in one row and `%%` in a later one. The text between them is folded, and shown as
+//! dimmed source while the caret is in it. Comments inside one row are handled by that row.
 
 use super::display_map::{DisplayMap, RowIndex};
 use super::long_rows;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use store::Block;
 use text::markdown::dialect;
 
-/// What of a row belongs to a comment that began before it or goes on behind it.
+/// The part of a row that belongs to a comment spanning rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CommentSpan {
     /// Outside comments.
@@ -43,7 +43,7 @@ pub(crate) fn comment_marks(text: &str, before: &PrecedingContext) -> Vec<usize>
 }
 
 impl DisplayMap {
-    /// Finds the comments that span rows anew.
+    /// Finds all comments that span rows.
     pub(crate) fn find_comments(&mut self, note: &Note, texts: &[&Block]) {
         let marks: Vec<usize> = (0..self.len())
             .flat_map(|block| self.block_rows(block).marks.iter().map(move |mark| (block, *mark)))
@@ -114,7 +114,7 @@ impl DisplayMap {
 }
 
 impl EditContext<'_> {
-    /// Opens the comments that hold a caret, or to which somebody has gone; folds the others away.
+    /// Opens comments with a caret or a jump target, and folds the others.
     pub fn open_comments(&mut self, editor: &Editor, jumped: Option<usize>) {
         if self.sheet.comments.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! The open note as rows with heights: which row holds a byte, which row is at a height. Rows are cut block by block
-//! and only where they are looked at; a block that did not change keeps its rows and their heights.
+//! Maps the open note to rows with heights: the row of a byte, the row at a height. Blocks are split into rows only
+//! when needed; an unchanged block keeps its rows and their heights.
 
 use super::comments::{self, CommentSpan};
 use super::row_splitter::{self, MarkdownRow, PrecedingContext, RowKind};
@@ -16,7 +16,7 @@ pub struct RowIndex {
     pub row: usize,
 }
 
-/// What is known of a block.
+/// Rows and height of a block.
 #[derive(Debug)]
 pub struct BlockRows {
     pub id: BlockId,
@@ -26,7 +26,7 @@ pub struct BlockRows {
     cell: bool,
     bytes: usize,
     words: usize,
-    /// Its rows, once somebody looked, and whether one of them is a heading.
+    /// Its rows once computed, and whether one of them is a heading.
     rows: Option<Vec<MarkdownRow>>,
     /// Where it has `%%`.
     pub(crate) marks: Vec<usize>,
@@ -44,7 +44,7 @@ pub struct DisplayMap {
     starts: Vec<usize>,
     /// The top of each block, and at the end the height of all.
     tops: Vec<f32>,
-    /// From this block on `tops` must be computed anew.
+    /// The first block from which `tops` must be recomputed.
     moved: usize,
     /// Counts layouts: rows measured for an earlier one are measured again when they are seen.
     layout: u32,
@@ -54,18 +54,18 @@ pub struct DisplayMap {
     pub folds: HashSet<(BlockId, usize)>,
     /// Whether a row is hidden by them.
     hides: bool,
-    /// Comments, and those of them that span rows, in bytes of the note; the first bytes of those that are open, and of
-    /// the one to which somebody has gone.
+    /// Comments, and those that span rows, in bytes of the note; start offsets of the open ones, and of the last jump
+    /// target.
     pub(crate) pairs: Vec<Range<usize>>,
     pub(crate) comments: Vec<Range<usize>>,
     pub(crate) open: Vec<usize>,
     pub(crate) gone_to: Option<usize>,
-    /// Whether rows were told of comments.
+    /// Whether rows have comment spans.
     pub(crate) commented: bool,
 }
 
 impl DisplayMap {
-    /// Takes over the note as it is now. Gives whether anything changed.
+    /// Updates to the current note. Returns whether anything changed.
     pub fn sync(&mut self, note: &Note, texts: &[&Block]) -> bool {
         if self.note == Some(note.id) && self.revision == note.revision() && self.pieces.len() == texts.len() {
             return false;
@@ -226,7 +226,7 @@ impl DisplayMap {
         self.pieces.get(block).and_then(|piece| piece.rows.is_some().then_some(piece.heads))
     }
 
-    /// A row that was looked at before.
+    /// Returns a row that's already computed.
     pub fn row(&self, spot: RowIndex) -> Option<&MarkdownRow> {
         self.pieces.get(spot.block)?.rows.as_ref()?.get(spot.row)
     }
@@ -347,7 +347,7 @@ impl DisplayMap {
         }
     }
 
-    /// Says which rows lie in comments, and no others do.
+    /// Marks exactly these rows as being in comments.
     pub(crate) fn comment_rows(&mut self, rows: Vec<(RowIndex, CommentSpan)>) {
         let known = self.pieces.iter_mut().filter_map(|piece| piece.rows.as_mut()).flatten();
         let mut old: Vec<&mut MarkdownRow> = known.filter(|row| row.comment != CommentSpan::None).collect();
@@ -371,7 +371,7 @@ impl DisplayMap {
         self.remeasure();
     }
 
-    /// Sums all heights up anew.
+    /// Recomputes all tops.
     pub(crate) fn remeasure(&mut self) {
         for piece in &mut self.pieces {
             piece.height = piece.measure();
@@ -415,7 +415,7 @@ impl BlockRows {
             heads: false,
             height: 0.0,
         };
-        // A block in which somebody writes is cut at once, and rows that stay as they are keep their height.
+        // A block being edited is split at once, and unchanged rows keep their heights.
         if let Some(old) = old.and_then(|old| old.rows) {
             let heights: HashMap<u64, (f32, u32)> =
                 old.iter().filter_map(|row| Some((row.hash, (row.height?, row.layout)))).collect();
@@ -450,7 +450,7 @@ impl BlockRows {
     }
 }
 
-/// The height of a block that nobody looked at yet.
+/// Estimates the height of a block that hasn't been laid out.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn estimate(text: &str) -> f32 {
     let newlines = text.bytes().filter(|byte| *byte == b'\n').count();

@@ -90,7 +90,7 @@ impl Editor {
         }
     }
 
-    /// Puts text in place of what is selected.
+    /// Replaces the selection with text.
     pub fn write(&mut self, text: &str, world: &mut EditContext<'_>) -> KeyOutcome {
         let Some(caret) = self.caret else { return KeyOutcome::Not };
         let Some(target) = self.edit_target(world) else { return KeyOutcome::Not };
@@ -168,7 +168,7 @@ impl Editor {
         KeyOutcome::Moved
     }
 
-    /// The beginning of the line; of its words first, where marks or spaces stand in front of them.
+    /// Returns the start of the line, or first the start of its text after markup and spaces.
     fn home(&mut self, target: &EditTarget, head: usize, world: &EditContext<'_>) -> KeyOutcome {
         let shown = &target.shown;
         let (galley, _) = layout_target(target, world);
@@ -213,7 +213,7 @@ impl Editor {
             self.step_in(target, at);
             let line_end = target.shown[at..].starts_with('\n') || at == target.shown.len();
             self.upstream = !found.prefer_next_row && !line_end && at > 0;
-            // Where the next line begins with the same place, it is the next line that is meant.
+            // If the next line starts at the same byte, the caret is on the next line.
             self.upstream &=
                 galley.layout_from_cursor(CCursor { prefer_next_row: true, ..found }).row != next.unwrap_or(0);
             self.goal = Some(x);
@@ -382,7 +382,7 @@ pub fn replace_across(range: Range<usize>, text: &str, crlf: bool) -> NoteEdit {
     NoteEdit { at: range.start, delete: range.len(), insert, caret, anchor: caret }
 }
 
-/// A target laid out, and where it stands from the column's left.
+/// Lays out a target and returns its offset from the column's left edge.
 pub fn layout_target(target: &EditTarget, world: &EditContext<'_>) -> (Arc<Galley>, f32) {
     let (left, width) = place_of(target, world.width, world.margin, world.pen);
     (world.pen.galley(job_of(target, &target.shown, width, world.pen)), left)

@@ -1,5 +1,5 @@
-//! Folding: the rows below a heading, up to the next one that is as high, are there and take no room. Which headings
-//! are folded is remembered as long as the note is open; it is no part of the note.
+//! Folding: rows below a heading, up to the next one of the same or a higher level, take no space. Folded headings are
+//! kept while the note is open; they're not part of the note.
 
 use crate::display_map::{DisplayMap, RowIndex};
 use crate::note_editor::EditContext;
@@ -117,7 +117,7 @@ impl EditContext<'_> {
         beside.filter(|beside| self.sheet.is_hidden(*beside))
     }
 
-    /// The heading that a row stands below, or the row itself.
+    /// Returns the heading above a row, or the row itself.
     pub fn heading_of(&mut self, spot: RowIndex) -> Option<RowIndex> {
         let mut at = spot;
         while !self.rows(at.block).get(at.row).is_some_and(|row| matches!(row.kind, RowKind::Heading(_))) {
@@ -127,7 +127,7 @@ impl EditContext<'_> {
     }
 }
 
-/// The chevron beside a heading: there while the pointer is near or what is below is folded away. Whether it was
+/// Draws the chevron next to a heading, visible if the pointer is near or the section is folded. Returns whether it was
 /// clicked.
 pub fn show_fold_chevron(
     ui: &Ui,

@@ -1,4 +1,4 @@
-//! Tables as text: where their cells stand, and the same table with its columns aligned. Pure text; places are bytes.
+//! Tables as text: positions of cells, and the table with aligned columns. Pure text; positions are bytes.
 
 use std::ops::Range;
 use unicode_width::UnicodeWidthStr;
@@ -95,7 +95,7 @@ impl MarkdownTable {
         self.aligns.len()
     }
 
-    /// Where in the table a byte of its source stands.
+    /// Returns the table position of a byte of its source.
     pub(crate) fn position_at(&self, text: &str, at: usize) -> TablePosition {
         let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[..at].matches('\n').count();
@@ -130,7 +130,7 @@ impl MarkdownTable {
         self.rows.remove(row);
     }
 
-    /// Its source with aligned columns, and where a place of it stands in there.
+    /// Returns its source with aligned columns, and the offset of a position in it.
     pub(crate) fn aligned_source(&self, place: TablePosition) -> (String, usize) {
         let widths: Vec<usize> = (0..self.columns())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0).max(3))

@@ -1,6 +1,6 @@
-//! The order of what is done. egui reads the pointer before it reads keys, whichever came first: on a slow machine a
-//! click and the text typed before it arrive in one frame, and the text would land where the click went. So a frame
-//! gets either keys or the pointer's buttons, as they came, and the rest waits for the next.
+//! Order of input. egui handles the pointer before keys, whichever came first: on a slow machine, a click and text
+//! typed before it arrive in one frame, and the text would go where the click went. So a frame gets either keys or
+//! pointer buttons, in their order, and the rest waits for the next frame.
 
 use eframe::egui;
 use egui::{Context, Event, RawInput, Ui};

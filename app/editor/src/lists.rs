@@ -7,11 +7,11 @@ struct ListLevel {
     /// Where its items begin, and where their text does.
     indent: usize,
     content: usize,
-    /// The number of its next item, and what stands behind numbers; `None`: a list of dots.
+    /// Number of its next item, and the delimiter after numbers; `None` for a bullet list.
     next: Option<(u64, u8)>,
 }
 
-/// The mark of an item: its column, where its number stands, and what is behind the number.
+/// Marker of an item: column, offset of its number, and delimiter.
 struct ListMarker {
     indent: usize,
     content: usize,
@@ -93,8 +93,8 @@ fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<TextEdit> {
     fixes
 }
 
-/// Puts numbers right after an edit made `new` of `old`; `from` is where in `new` it began. Lists that did not count on
-/// before are left as somebody wanted them.
+/// Renumbers lists after an edit turned `old` into `new`; `from` is where it started in `new`. Lists that weren't
+/// consecutive before are left unchanged.
 pub(crate) fn renumbered(old: &str, new: &str, from: usize) -> Vec<TextEdit> {
     let first = old.lines().next().and_then(mark).and_then(|mark| mark.number);
     let start = first.and_then(|(range, _)| old[range].parse::<u64>().ok());

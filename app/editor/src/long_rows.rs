@@ -15,7 +15,7 @@ const MAX_UNSPLIT_PARAGRAPH_BYTES: usize = 3_000;
 const PARAGRAPH_PART_BYTES: usize = 1_000;
 const CODE_PART_BYTES: usize = 400;
 
-/// Fenced code that goes on in the next block.
+/// Fenced code that continues in the next block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpenFence {
     mark: u8,
@@ -32,7 +32,7 @@ pub(crate) struct LongRowPart {
     pub(crate) code: Option<Range<usize>>,
 }
 
-/// The code of which a part is one, as far as it stands in the block, and its language.
+/// All code that this is a part of, as far as it's in the block, and its language.
 pub(crate) type WholeCode = (Range<usize>, Rc<str>);
 
 impl OpenFence {
@@ -58,7 +58,7 @@ impl OpenFence {
     }
 }
 
-/// The code that is open where a text ends that stands behind something.
+/// Returns the open code at the end of a text with this context.
 pub(crate) fn open_at_end(before: &PrecedingContext, text: &str) -> Option<Rc<OpenFence>> {
     let mut from = 0;
     if let PrecedingContext::Code(open) = before {
@@ -76,7 +76,8 @@ pub(crate) fn open_at_end(before: &PrecedingContext, text: &str) -> Option<Rc<Op
         .then(|| OpenFence::of(&rest[start..after_line(rest, start)]).map(Rc::new))?
 }
 
-/// The parts of code that goes on from the block before, where it stands in this one, and where what follows begins.
+/// Returns the parts of code continued from the previous block, its range in this one, and where the following text
+/// starts.
 /// `last`: no block follows.
 pub(crate) fn continued_code_parts(
     text: &str,
@@ -145,7 +146,7 @@ fn code_parts(
         let start = *start;
         let content_end = match &closing {
             Some(closing) if is_last => closing.end,
-            // Where the note ends in open code, the caret can stand on its last line, also when that is empty.
+            // If the note ends in open code, the caret can be on its last line, even if that's empty.
             None if is_last && last => *end,
             _ => trim_line_end(text, start, *end),
         };
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(cut("```\n", &between, true).len(), 1, "the closing fence alone");
         let open = cut(&format!("{}\n", code(60)), &between, true);
         assert_eq!(kinds(&open).last(), Some(&(false, true)), "the note ends in open code");
-        // A fence that somebody is just typing changes nothing behind its block.
+        // An incomplete fence changes nothing after its block.
         assert_eq!(PrecedingContext::Start.after_text("```js\nlet a;\n"), PrecedingContext::LineEnd);
     }
 

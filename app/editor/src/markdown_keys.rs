@@ -13,7 +13,7 @@ use text::text_edit::{apply_edits, trim_common};
 /// What Enter writes: the next line of whatever the caret is in.
 pub(crate) fn insert_line(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_>) -> KeyOutcome {
     let Some(range) = here.across.clone() else { return enter_in(target, here, world) };
-    // The line goes on from where the selection begins.
+    // The line continues from the start of the selection.
     let first =
         world.find_row(range.start).and_then(|spot| super::note_editor::target_of(spot, false, target.crlf, world));
     if let Some(first) = first {
@@ -113,7 +113,7 @@ fn enter_item(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_
         next = next.replace(done, "[ ] ");
     }
     let insert = format!("\n{spaces}{next}");
-    // A space that stood between two words stands at the end of no line.
+    // A space between two words isn't kept at the end of a line.
     let gap = text[here.to.max(at)..].len() - text[here.to.max(at)..].trim_start_matches(' ').len();
     let to = if here.to.max(at) + gap == text.len() { here.to.max(at) } else { here.to.max(at) + gap };
     let edit = target.replace(at..to, &insert, insert.len());
@@ -124,7 +124,7 @@ fn is_indented(text: &str) -> bool {
     text.starts_with([' ', '\t'])
 }
 
-/// Takes an item's mark away: it stands less far in, or becomes a paragraph.
+/// Removes an item's marker: it's outdented, or becomes a paragraph.
 pub(crate) fn remove_list_marker(target: &EditTarget, lead: usize, world: &mut EditContext<'_>) -> KeyOutcome {
     if is_indented(&target.shown) {
         return shift_item(target, lead, true, world);
@@ -138,7 +138,7 @@ pub(crate) fn remove_list_marker(target: &EditTarget, lead: usize, world: &mut E
     KeyOutcome::edit(target.replace(0..lead, insert, insert.len()))
 }
 
-/// Tab: items and code stand further in or out, tables have a next cell; elsewhere it moves the keyboard on.
+/// Tab: indents or outdents items and code, moves to the next cell in tables; elsewhere it moves the focus.
 pub(crate) fn indent_or_next_cell(
     caret: Caret,
     target: &EditTarget,
@@ -193,7 +193,7 @@ fn shift_item(target: &EditTarget, here: usize, back: bool, world: &mut EditCont
     KeyOutcome::edit(renumber_list(edit, true, world))
 }
 
-/// How far an item moves to go one level in or out; nothing where there is no such level.
+/// Returns by how much an item moves one level in or out; `None` if there's no such level.
 fn step_of(spot: RowIndex, depth: u8, back: bool, world: &mut EditContext<'_>) -> Option<isize> {
     let own = indent_of(spot, world);
     let mut before = world.previous_row(spot);
@@ -291,7 +291,7 @@ pub fn renumber_list(edit: NoteEdit, moved: bool, world: &mut EditContext<'_>) -
     NoteEdit { at: start + from.start, delete: from.len(), insert: done[to].to_owned(), caret, anchor }
 }
 
-/// Lines moved in or out, and where a byte of them stands then; empty lines stay empty.
+/// Indents or outdents lines and returns the new caret; empty lines stay empty.
 pub(crate) fn shift_lines(text: &str, by: isize, caret: usize) -> (String, usize) {
     let mut out = String::with_capacity(text.len() + 16);
     let (mut at, mut place) = (0, caret);
@@ -386,7 +386,7 @@ pub fn move_row(target: &EditTarget, caret: Caret, down: bool, world: &mut EditC
     let slice = |range: Range<usize>| world.note.slice(range.start, range.len()).unwrap_or_default();
     let (first, gap, second) = (slice(a.clone()), slice(a.end..b.start), slice(b.clone()));
     let both_items = is_item(upper.0, world) && is_item(lower.0, world);
-    // What stood apart goes on standing apart, and nothing runs into what it stood behind.
+    // Separated blocks stay separated, and nothing joins the text before.
     let newline = if target.crlf { "\r\n" } else { "\n" };
     let gap = if both_items || gap.matches('\n').count() > 1 { gap } else { newline.repeat(2) };
     let shift = if down { second.len() + gap.len() } else { 0 };

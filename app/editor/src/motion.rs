@@ -32,7 +32,7 @@ pub(crate) fn ceil_grapheme(text: &str, at: usize) -> usize {
     if low < at { next_grapheme(text, low) } else { low }
 }
 
-/// What letters a word is made of.
+/// Character classes that words are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CharClass {
     Space,

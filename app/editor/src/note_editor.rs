@@ -1,5 +1,5 @@
-//! The caret. It is a byte of the whole note; which row it is in, and what of that row is edited, is found anew after
-//! every change. Views read it; what is typed leaves as one edit, and the session's text is the truth.
+//! The caret. It's a byte of the whole note; its row, and the edited part of that row, are recomputed after every
+//! change. Views read it; typing results in one edit, and the session's text is authoritative.
 
 use super::comments::CommentSpan;
 use super::display_map::{DisplayMap, RowIndex};
@@ -17,12 +17,12 @@ use store::{Block, BlockId};
 use text::text_edit::shift_offset;
 use ui::theme;
 
-/// The control that has the keyboard while somebody writes: the row that holds the caret.
+/// Id of the focused control while editing: the row with the caret.
 pub fn field() -> egui::Id {
     egui::Id::unique("note editor")
 }
 
-/// An edit of the note, and where the caret stands afterwards. All in bytes of the whole note.
+/// An edit of the note, and the caret afterwards, in bytes of the whole note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteEdit {
     pub at: usize,
@@ -117,15 +117,15 @@ impl EditContext<'_> {
     }
 }
 
-/// What of which row is edited.
+/// The row being edited, and the edited part of it.
 #[derive(Clone, Debug)]
 pub struct EditTarget {
-    /// The row; `None`: the line behind the last one, which is not there yet.
+    /// The row; `None` for the line after the last one, which doesn't exist yet.
     pub spot: Option<RowIndex>,
     /// The block that's clicked.
     pub block: Option<BlockId>,
     pub kind: RowKind,
-    /// Whether it lies in a comment.
+    /// Whether it's in a comment.
     pub(crate) dim: bool,
     /// Whether only the code between the fences is edited.
     pub code_only: bool,
@@ -153,14 +153,14 @@ impl EditTarget {
     pub fn shown_byte(&self, at: usize) -> usize {
         let raw = at.clamp(self.range.start, self.range.end) - self.range.start;
         let mut raw = (0..=raw).rev().find(|at| self.raw.is_char_boundary(*at)).unwrap_or(0);
-        // Between the two halves of a line end there is no place.
+        // The caret can't be inside a line ending.
         if self.raw[..raw].ends_with('\r') && self.raw[raw..].starts_with('\n') {
             raw -= 1;
         }
         raw - self.raw[..raw].matches("\r\n").count()
     }
 
-    /// The edit that replaces a range of `source_row`; the caret goes behind `caret` bytes of what is inserted.
+    /// Returns the edit that replaces a range of `source_row`; the caret goes after `caret` bytes of the insertion.
     pub fn replace(&self, range: Range<usize>, insert: &str, caret: usize) -> NoteEdit {
         let (at, end) = (self.note_byte(range.start), self.note_byte(range.end));
         let lines = |text: &str| if self.crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
@@ -200,13 +200,13 @@ pub enum CaretShape {
 #[derive(Default)]
 pub struct Editor {
     pub caret: Option<Caret>,
-    /// Where it stands on the screen, as drawn last.
+    /// Its rectangle on the screen when last drawn.
     pub stands: Option<egui::Rect>,
     /// Additional carets.
     pub more: Vec<Caret>,
-    /// The caret stands on the line behind the last row.
+    /// Whether the caret is on the line after the last row.
     pub behind: bool,
-    /// Where a line is wrapped, the caret stands at its end and not at the beginning of the next one.
+    /// At a line wrap: whether the caret is at the end of the line instead of the start of the next one.
     pub upstream: bool,
     /// The row whose fences are being edited too.
     pub fence: Option<(BlockId, usize)>,
@@ -241,7 +241,7 @@ impl Editor {
         self.behind = true;
     }
 
-    /// Selects; the caret stands at `at`.
+    /// Selects a range; the caret is at `at`.
     pub fn select(&mut self, anchor: usize, at: usize) {
         self.place_caret(at);
         self.caret = Some(Caret { at, anchor });
@@ -269,7 +269,7 @@ impl Editor {
         *self = Editor { revision: self.revision, ..Editor::default() };
     }
 
-    /// Carries the carets through what happened to the note since it was looked at last.
+    /// Adjusts the carets to changes of the note since the last call.
     pub fn track_note_changes(&mut self, note: &Note) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
         if revision == note.revision() || revision == 0 {
@@ -294,7 +294,7 @@ impl Editor {
         }
     }
 
-    /// Takes over where the carets stand after edits of our own, made at once; the first is that of the leading caret.
+    /// Sets the carets after simultaneous edits of our own; the first edit is that of the main caret.
     pub fn apply_own_edits(&mut self, edits: &[NoteEdit], note: &Note) {
         self.revision = note.revision();
         let carets: Vec<Caret> = edits
@@ -423,7 +423,7 @@ pub fn target_of(spot: RowIndex, fences: bool, crlf: bool, world: &mut EditConte
     let text = &world.texts.get(spot.block)?.text;
     let whole_fence = match row.kind {
         RowKind::Cell | RowKind::Fence { closed: true } => true,
-        // Open code at the note's end is edited as it stands there.
+        // Open code at the note's end is edited as is.
         RowKind::Code { .. } => row.code.as_ref().is_some_and(|code| code.end != row.content.end),
         _ => false,
     };
@@ -515,7 +515,7 @@ pub fn plain_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Leaves out what cannot be done at once with what stands before it in the list.
+/// Drops edits that overlap earlier ones in the list.
 fn apart(edits: Vec<NoteEdit>) -> Vec<NoteEdit> {
     let mut kept: Vec<NoteEdit> = Vec::with_capacity(edits.len());
     for edit in edits {

@@ -1,5 +1,5 @@
-//! Tables in outputs: a million rows of which those in sight are drawn, ordered by a column, narrowed by words, copied.
-//! Reading, ordering and narrowing happen on a thread of their own.
+//! Tables in outputs: up to a million rows, of which visible ones are drawn; sorted by column, filtered, copied.
+//! Parsing, sorting and filtering happen on a separate thread.
 
 use crate::assets::{self, AssetBytes};
 use crate::table_data::{ColumnSort, TableData};
@@ -43,7 +43,7 @@ enum TableState {
     Failed(String),
 }
 
-/// A table, and how it is looked at.
+/// A table and its view state.
 pub struct DataTable {
     pub source: u64,
     form: TableFormat,
@@ -58,7 +58,7 @@ pub struct DataTable {
     /// The first row in sight, and how far the columns are moved.
     top: f64,
     left: f32,
-    /// The chosen row, as it is shown, and column.
+    /// The selected row, as displayed, and column.
     chosen: Option<(usize, usize)>,
     /// How often it became another height.
     pub version: u64,
@@ -103,7 +103,7 @@ impl DataTable {
         }
     }
 
-    /// Takes in what is there by now.
+    /// Stores results that have arrived.
     pub fn poll_results(&mut self, ctx: &Context) {
         if let TableState::Reading(read) = &self.state {
             match read.try_recv() {
@@ -181,7 +181,7 @@ impl DataTable {
         self.copy = Some(receive);
     }
 
-    /// Draws it. `name` is what it is called among the outputs.
+    /// Draws the table. `name`: its name among the outputs.
     pub fn show(&mut self, ui: &mut Ui, id: Id, name: &str, origin: Pos2, width: f32) {
         let colours = ThemeColors::of(ui);
         let data = match &self.state {

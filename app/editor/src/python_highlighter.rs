@@ -20,7 +20,7 @@ const PYTHON_KEYWORDS: &[&str] = &[
     "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// What stands out in a piece of code, in order.
+/// Returns the highlighted tokens of code, in order.
 pub(crate) fn python_tokens(code: &str) -> Vec<(Range<usize>, PythonToken)> {
     let bytes = code.as_bytes();
     let mut out: Vec<(Range<usize>, PythonToken)> = Vec::new();

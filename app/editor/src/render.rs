@@ -1,5 +1,5 @@
-//! A row of Markdown as it is read: laid out once, drawn many times. It knows fonts and colours; it does not know the
-//! caret, the note or the session.
+//! Rendered rows of Markdown: laid out once, drawn many times. Uses fonts and colors; independent of caret, note and
+//! session.
 
 use super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
 use super::row_splitter::RowKind;
@@ -24,9 +24,9 @@ pub use embeds::diagram;
 pub(crate) use inline_text::InlineText;
 use inline_text::{InlineInset, InsetContent};
 
-/// How far an item of a list stands in from the one around it.
+/// Indentation of a list item from the surrounding one.
 pub const LIST_ITEM_INDENT: f32 = space::XL;
-/// How far a quote stands in.
+/// Indentation of a quote.
 pub(crate) const QUOTE_INDENT: f32 = space::L;
 
 /// What is needed to lay text out.
@@ -57,7 +57,7 @@ pub fn draw(source: &str, kind: RowKind, width: f32, wide: f32, pen: TextStyleCo
     laid(source, kind, width, wide, None, pen)
 }
 
-/// The same without parts of it, which lie in a comment of several rows. Where nothing is left, a mark says so.
+/// Renders a row without its parts in a comment that spans rows. If nothing is left, a mark is shown.
 pub fn draw_without(
     source: &str,
     kind: RowKind,
@@ -81,7 +81,7 @@ pub fn draw_without(
     laid(source, kind, width, wide, Some(hidden), pen)
 }
 
-/// A row as it stands there, in `muted`.
+/// Renders a row's source in `muted`.
 pub fn dimmed(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let shown = source.replace('\r', "");
     let mut job = super::source_layout::source_job(&shown, kind, width, pen);
@@ -114,7 +114,7 @@ fn laid(
     };
     let mut draw = RowRenderer::new(&dedented, kind, width, wide, pen);
     let options = dialect::dialect_options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    // The notes that a row refers to stand in other rows; Markdown wants to have seen them.
+    // Footnotes referred to by a row are in other rows; the parser needs their definitions.
     let length = dedented.text.len();
     let with_notes = dedented.text.contains("[^").then(|| format!("{}\n\n{}", dedented.text, notes(&dedented.text)));
     let text = with_notes.as_deref().unwrap_or(&dedented.text);
@@ -139,7 +139,7 @@ fn notes(text: &str) -> String {
     names.filter(|name| !name.contains(char::is_whitespace)).map(|name| format!("[^{name}]: .\n\n")).collect()
 }
 
-/// What stands there as it stands there.
+/// Renders the source as is.
 fn plain(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let code = theme::code();
     let ground = matches!(kind, RowKind::Indented);
@@ -160,7 +160,7 @@ fn plain(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> 
     RowLayout { height, parts, text: source.to_owned(), bare: false }
 }
 
-/// What is not read as Markdown: as it stands there, and why.
+/// Renders text that wasn't parsed as Markdown: the source, and the reason.
 fn unread(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let mut drawn = plain(source, RowKind::Plain, width, pen);
     let why = text::markdown::check(source).err().unwrap_or_else(|| "it can't be read".to_owned());
@@ -199,7 +199,7 @@ impl DedentedSource {
         at + index.checked_sub(1).map_or(0, |index| self.cuts[index].1)
     }
 
-    /// The way back: where a byte of the source stands.
+    /// Maps a byte of the source to the rendered text.
     fn shown(&self, source: usize) -> usize {
         let index = self.cuts.partition_point(|(from, less)| from + less <= source);
         source - index.checked_sub(1).map_or(0, |index| self.cuts[index].1)
@@ -219,7 +219,7 @@ struct InlineStyle {
 /// A quote or callout that is open.
 struct OpenQuote {
     top: f32,
-    /// Of a callout: its colour, and where among the parts its grounds stand.
+    /// For a callout: its color, and the index of its background among the parts.
     callout: Option<(Color32, usize)>,
 }
 
@@ -231,7 +231,7 @@ struct CalloutTitle {
     fold: Option<(bool, u64)>,
 }
 
-/// A picture, or another note, that stands among the words.
+/// A picture or embedded note inside text.
 struct InlineImage {
     target: String,
     wiki: bool,
@@ -274,7 +274,7 @@ struct RowRenderer<'a> {
     own: bool,
     /// Where the mark of the last item was put, so that a task box can take its place.
     mark: Option<usize>,
-    /// Code under way, its language, and where it stands.
+    /// Open code, its language, and its range.
     code: Option<(String, String, Range<usize>)>,
     table: Option<TableRenderer>,
     small: bool,
@@ -401,7 +401,7 @@ impl<'a> RowRenderer<'a> {
 
     fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
         match tag {
-            // The number of a footnote stands in front of its first paragraph.
+            // The number of a footnote precedes its first paragraph.
             Tag::Paragraph if self.small && self.parts.is_empty() => {}
             Tag::Paragraph if self.title.is_some() => self.title_icon(&range),
             Tag::Paragraph | Tag::HtmlBlock => self.flush(),
@@ -522,7 +522,7 @@ impl<'a> RowRenderer<'a> {
         self.y += std::mem::take(&mut self.gap);
     }
 
-    /// Ends the line of text under way.
+    /// Ends the current line of text.
     fn flush(&mut self) {
         let Some(mut inline) = self.inline.take() else { return };
         self.space();
@@ -549,7 +549,7 @@ impl<'a> RowRenderer<'a> {
                 text.lines().next().unwrap_or("Task").clone_into(label);
             }
         }
-        // A row of which Markdown shows nothing is shown as it stands, so that it can be seen and clicked.
+        // A row without visible Markdown is shown as source, so that it can be seen and clicked.
         if self.parts.is_empty() {
             return plain(source, RowKind::Definition, self.width, self.pen);
         }

@@ -19,7 +19,7 @@ pub struct SourceMap {
 pub struct SourceRun {
     pub chars: usize,
     pub source: Range<usize>,
-    /// Whether the source stands there character by character.
+    /// Whether the text is the source, character by character.
     pub exact: bool,
 }
 
@@ -45,7 +45,7 @@ impl SourceMap {
             let end = self.runs.get(index + 1).map_or(total, |next| next.chars);
             let (from, to) = (range.start.max(run.source.start), range.end.min(run.source.end));
             let chars = if run.source.is_empty() {
-                // A mark that stands for something without words.
+                // A mark that represents something without text.
                 if range.contains(&run.source.start) { run.chars..end } else { continue }
             } else if from >= to {
                 continue;
@@ -65,7 +65,7 @@ impl SourceMap {
     }
 }
 
-/// Where a range of characters stands in laid-out text, line by line.
+/// Returns the rectangles of a range of characters in laid-out text, line by line.
 pub fn text_rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
     let mut first = 0;
     let mut rects = Vec::new();
@@ -103,7 +103,7 @@ pub enum RowPart {
         state: Option<char>,
         label: String,
     },
-    /// A click there makes an edit, and puts the caret so many bytes behind its beginning.
+    /// A click makes an edit, and puts the caret this many bytes after its start.
     Edit {
         rect: Rect,
         range: Range<usize>,
@@ -128,7 +128,7 @@ pub enum RowPart {
         formula: Arc<SetFormula>,
         ink: Color32,
     },
-    /// What is said while the pointer rests there; nothing is painted for it.
+    /// A tooltip without a visible mark.
     Remark {
         rect: Rect,
         text: String,
@@ -157,14 +157,14 @@ impl RowPart {
 pub struct RowLayout {
     pub height: f32,
     pub parts: Vec<RowPart>,
-    /// Whether it is a drawing: code that is shown as one stands in no box.
+    /// Whether it's a drawing: code shown as a drawing has no box.
     pub bare: bool,
     /// Its text without marks, for those who listen.
     pub text: String,
 }
 
-/// Paints what is behind some words; the place that was gone to has a line around it, too, since not everyone tells
-/// two grounds apart.
+/// Paints a background behind text; the current search match also has an outline, since not everyone can tell two
+/// backgrounds apart.
 pub fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colours: &ThemeColors) {
     painter.rect_filled(rect, CornerRadius::ZERO, ground);
     if ground == colours.mark_strong {
@@ -223,7 +223,7 @@ impl RowLayout {
         }
     }
 
-    /// Where a caret at a byte of `source` stands.
+    /// Returns the caret's rectangle at a byte of `source`.
     pub fn caret_rect(&self, source: &str, byte: usize) -> Option<Rect> {
         let mut last = None;
         for part in &self.parts {

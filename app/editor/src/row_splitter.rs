@@ -22,15 +22,15 @@ pub enum RowKind {
         depth: u8,
         /// Its number in an ordered list.
         number: Option<u32>,
-        /// Whether it only goes on with an item after a list inside it, and has no mark of its own.
+        /// Whether it continues an item after a nested list, and has no marker.
         tail: bool,
     },
     /// A block quote.
     Quote,
     Table,
-    /// Fenced code; `closed` says whether its end is there.
+    /// Fenced code; `closed`: whether it has a closing fence.
     Fence {
-        /// Whether the closing fence is there.
+        /// Whether it has a closing fence.
         closed: bool,
     },
     /// A part of fenced code that is too long to be one row.
@@ -80,7 +80,7 @@ impl RowKind {
         matches!(self, RowKind::Cell | RowKind::Fence { .. } | RowKind::Code { .. })
     }
 
-    /// Whether it stands in a box that is taller than its text above, and below.
+    /// Whether it's in a box with padding above, and below.
     pub fn has_padding(self) -> (bool, bool) {
         match self {
             RowKind::Cell | RowKind::Fence { .. } | RowKind::Indented => (true, true),
@@ -89,7 +89,7 @@ impl RowKind {
         }
     }
 
-    /// Whether the text before it, or behind it, goes on in the same fences.
+    /// Whether the text before it, or after it, is in the same fences.
     pub fn continues(self) -> (bool, bool) {
         match self {
             RowKind::Code { first, last } => (!first, !last),
@@ -103,18 +103,18 @@ impl RowKind {
 pub struct MarkdownRow {
     /// All that belongs to it, with the line ends and the empty line behind it.
     pub range: Range<usize>,
-    /// What is shown and edited.
+    /// The range that's shown and edited.
     pub content: Range<usize>,
     /// The code between the fences, where there are fences.
     pub code: Option<Range<usize>>,
-    /// Of a part of long code: all of the code, as far as it stands in this block, and its language.
+    /// For a part of long code: all of the code in this block, and its language.
     pub whole: Option<long_rows::WholeCode>,
     pub kind: RowKind,
-    /// What of it lies in a comment of several rows.
+    /// Its part in a comment that spans rows.
     pub comment: CommentSpan,
     /// Whether it shows a collection, a search, or a generated view.
     pub base: bool,
-    /// Whether it goes on with the row before, of which it is a later part.
+    /// Whether it's a later part of the previous row.
     pub part: bool,
     /// Whether an empty line is in front of it.
     pub spaced: bool,
@@ -140,17 +140,17 @@ impl MarkdownRow {
     }
 }
 
-/// What stands in front of a block.
+/// The context before a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrecedingContext {
     /// Nothing: it is the note's first.
     Start,
-    /// A text in whose last line it goes on.
+    /// Text whose last line continues.
     Line,
     /// The end of a line.
     LineEnd,
     Gap,
-    /// Fenced code that was cut since it is long, and goes on.
+    /// Long fenced code that was split, and continues.
     Code(Rc<OpenFence>),
 }
 
@@ -172,7 +172,7 @@ impl PrecedingContext {
     }
 }
 
-/// A piece of Markdown before the lines around it are looked at.
+/// A piece of Markdown before its surrounding lines are considered.
 struct MarkdownPiece {
     start: usize,
     end: usize,
@@ -215,7 +215,7 @@ pub fn rows(text: &str, before: &PrecedingContext, cell: Option<Range<usize>>, l
     cut.finish()
 }
 
-/// The cut under way: `at` is how far it has come, always at the start of a line.
+/// A split in progress: `at` is the current offset, always at the start of a line.
 struct RowSplitter<'a> {
     text: &'a str,
     rows: Vec<MarkdownRow>,
@@ -353,7 +353,7 @@ fn pieces(text: &str, offset: usize, first: bool) -> Vec<MarkdownPiece> {
         }
         walk.pieces
     });
-    // What is not read as Markdown is one piece, which is shown as it stands.
+    // Text that isn't parsed as Markdown is one piece, shown as source.
     let plain = |_| {
         let start = text.len() - text.trim_start_matches(['\n', '\r']).len();
         Vec::from_iter((!is_blank(text)).then_some(MarkdownPiece {

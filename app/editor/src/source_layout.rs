@@ -1,5 +1,5 @@
-//! A row as it is edited: its source, with the marks in `muted` and the words as they will look, so that little moves
-//! when the caret comes and goes.
+//! Layout of a row being edited: its source, with markup in `muted` and text as rendered, so that little moves when the
+//! caret comes and goes.
 
 use super::assets;
 use super::python_highlighter::{self, PythonToken};
@@ -14,7 +14,7 @@ use typeset::highlight::CodeHue;
 use ui::theme::{self, InterCut};
 use ui::widgets::format;
 
-/// The width of code in a column: the box reaches out of it, so that code stands where text stands.
+/// Width of code in a column: the box extends beyond the column, so that code aligns with text.
 pub fn code_width(column: f32) -> f32 {
     column
 }
@@ -88,7 +88,7 @@ pub fn code_job(text: &str, language: &str, fenced: bool, pen: TextStyleContext<
     job
 }
 
-/// Code in which somebody writes: until the colours of a letter's neighbours are known they keep those that they had.
+/// Lays out code being edited: until new colors are known, characters keep theirs.
 pub(crate) fn edited_code_job(text: &str, language: &str, pen: TextStyleContext<'_>) -> LayoutJob {
     if is_python(language) {
         return code_job(text, language, false, pen);
@@ -107,7 +107,7 @@ fn is_python(language: &str) -> bool {
     matches!(language.to_ascii_lowercase().as_str(), "python" | "python3" | "py")
 }
 
-/// A part of code that begins at the byte `at` of the whole, coloured as it is in the whole.
+/// Lays out a part of code that starts at byte `at` of the whole, with the colors of the whole.
 pub fn code_part_job(text: &str, whole: &str, at: usize, language: &str, pen: TextStyleContext<'_>) -> LayoutJob {
     let style = theme::code();
     let plain = format(style.font, style.line, pen.colours.ink);
@@ -147,8 +147,8 @@ fn coloured(
     append(job, &code[at..], plain);
 }
 
-/// What stands out in code. Python is coloured at once, since cells are what is written most; other languages are
-/// coloured elsewhere and shown as soon as that is done.
+/// Returns the highlighted ranges of code. Python is highlighted at once, since cells are edited most; other languages
+/// on a separate thread.
 fn hues(code: &str, language: &str, pen: TextStyleContext<'_>) -> Vec<(Range<usize>, CodeHue)> {
     if !is_python(language) {
         return assets::code_hues(pen.ctx, code, language).map(|hues| hues.to_vec()).unwrap_or_default();
@@ -177,7 +177,7 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
     let (mut strong, mut emphasis, mut strike, mut link, mut lit) = (0_u32, 0_u32, 0_u32, 0_u32, false);
     let heading = matches!(kind, RowKind::Heading(_));
     let options = dialect::dialect_options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    // An item stands in from its list; without that, Markdown would take four spaces for code.
+    // An item is indented relative to its list; otherwise Markdown would take four spaces for code.
     let skip = match kind {
         RowKind::Item { .. } => text.len() - text.trim_start_matches([' ', '\t']).len(),
         _ => 0,
@@ -265,7 +265,7 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
     job
 }
 
-/// The marks in front of a row's words: what is set to the left of where the words stand when they are read.
+/// Returns the markup before a row's text, which is drawn to the left of it.
 pub fn row_marks(text: &str, kind: RowKind) -> &str {
     let bytes = text.as_bytes();
     let spaces = text.len() - text.trim_start_matches([' ', '\t']).len();
@@ -291,7 +291,7 @@ pub fn row_marks(text: &str, kind: RowKind) -> &str {
     text.get(..end).unwrap_or("")
 }
 
-/// Where the words of a row stand when they are read, from the column's left.
+/// Returns the offset of a rendered row's text from the column's left edge.
 pub(crate) fn words_at(kind: RowKind) -> f32 {
     match kind {
         RowKind::Item { depth, .. } => LIST_ITEM_INDENT * (f32::from(depth.min(12)) + 1.0),

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub(crate) const MAX_TABLE_BYTES: usize = 256 << 20;
 /// A table of more columns is not read.
 const MAX_TABLE_COLUMNS: usize = 1_000;
-/// Stands between the cells of a row, so that what is looked for does not reach over two.
+/// Separates the cells of a row, so that a search doesn't match across two.
 const CELL_SEPARATOR: char = '\u{1f}';
 
 /// The cells of a table, row by row.
@@ -33,7 +33,7 @@ pub(crate) struct DataColumn {
 pub(crate) type ColumnSort = Option<(usize, bool)>;
 
 impl TableData {
-    /// CSV as RFC 4180 has it; the first record names the columns.
+    /// Parses CSV by RFC 4180; the first record contains the column names.
     pub(crate) fn parse_csv(text: &str) -> Result<TableData, String> {
         let mut data = TableData::default();
         let mut head = Vec::new();
@@ -158,7 +158,7 @@ impl TableData {
         Ok(())
     }
 
-    /// A row has so many cells.
+    /// Ends a row, which has this many cells.
     fn end(&mut self, cells: usize) -> Result<(), String> {
         for place in cells..self.columns.len() {
             self.put("", place)?;
@@ -190,7 +190,7 @@ impl TableData {
         self.text.get(start..end).unwrap_or("")
     }
 
-    /// The rows that a filter admits, in order. Words of the filter are looked for in all cells; `column=word`,
+    /// Returns the rows that match a filter, sorted. Words of the filter are searched in all cells; `column=word`,
     /// `column:part` and `column<5` (also `>`, `<=`, `>=`, `!=`) in one.
     pub(crate) fn filtered_rows(&self, sort: ColumnSort, filter: &str) -> Vec<u32> {
         let tests: Vec<FilterTerm> =
@@ -206,7 +206,7 @@ impl TableData {
         if self.columns[column].numeric {
             let mut keyed: Vec<(f64, u32)> =
                 rows.iter().map(|row| (number(self.cell(*row as usize, column)).unwrap_or(f64::NAN), *row)).collect();
-            // What is no number stands behind all, whichever way.
+            // Cells without a number come last in both directions.
             keyed.sort_by(|(a, _), (b, _)| {
                 a.is_nan().cmp(&b.is_nan()).then_with(|| turned(a.partial_cmp(b).unwrap_or(Ordering::Equal)))
             });

@@ -13,7 +13,7 @@ const TABLE_CELL_PADDING: f32 = space::M;
 /// A column is not squeezed below this.
 const MIN_TABLE_COLUMN_WIDTH: f32 = 64.0;
 
-/// A table under way; the first row is its head.
+/// A table in progress; the first row is its header.
 pub(crate) struct TableRenderer {
     columns: Vec<Alignment>,
     pub(crate) rows: Vec<Vec<InlineText>>,

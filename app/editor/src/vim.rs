@@ -1,6 +1,6 @@
-//! Vim's keys: a state machine of its own, pure. It knows a text and where a caret can stand in it, and answers each
-//! key with deeds; `modal.rs` brings it the keys and does the deeds. Where Vim shows the empty line between paragraphs,
-//! Tracebook shows room: no caret stands there, and such a line goes and comes with the lines that it parts.
+//! Vim's keys: a pure state machine. It gets a text and the possible caret positions, and answers each key with
+//! actions; `modal.rs` passes keys and performs the actions. Where Vim shows an empty line between paragraphs,
+//! Tracebook shows space: no caret can be there, and such a line comes and goes with the lines that it separates.
 
 mod block;
 pub mod ex;
@@ -27,7 +27,7 @@ pub use types::{VimAction, VimKey, VimMode, VimStroke};
 
 /// A count is at most this.
 const MAX_COUNT: usize = 100_000;
-/// What is kept to be done again: at most so many keys.
+/// Maximum number of recorded keys for repeating.
 const MAX_REPEAT_KEYS: usize = 10_000;
 
 /// The rest of a command of several letters.
@@ -82,21 +82,21 @@ pub struct VimMachine {
     played: Option<char>,
     /// Whether keys of a register are played: they are not recorded.
     pub plays: bool,
-    /// Whether the last key could not do what it says.
+    /// Whether the last key failed.
     pub failed: bool,
     /// Where the caret goes when writing into a block ends.
     block: Option<usize>,
-    /// What the status line shows of a command under way.
+    /// The pending command as shown in the status bar.
     typed: String,
-    /// All keys of the command under way, and those of the last one that changed something.
+    /// All keys of the pending command, and of the last one that changed the text.
     tape: Vec<VimStroke>,
     last: Vec<VimStroke>,
     changes: bool,
-    /// Whether keys are played again: they are no command of their own.
+    /// Whether keys are replayed, so that they aren't recorded again.
     pub replays: bool,
-    /// How often what is being inserted shall stand there, and where on the tape that began.
+    /// Repeat count of the current insertion, and where it started on the tape.
     inserts: (usize, usize),
-    /// Where the caret was put last; elsewhere, somebody else has put it.
+    /// The caret's last position; if it differs, something else moved it.
     placed: Option<(usize, usize)>,
 }
 
@@ -222,7 +222,7 @@ impl VimMachine {
         deeds
     }
 
-    /// The caret was put somewhere by somebody else: with a selection, that is visual mode.
+    /// Something else moved the caret: with a selection, that's visual mode.
     fn taken_over(&mut self, ground: &BufferView<'_>, caret: usize, anchor: usize) {
         if caret == anchor {
             if self.is_visual() {
@@ -253,7 +253,7 @@ impl VimMachine {
         deed(self.count.take().unwrap_or(1))
     }
 
-    /// Back to normal mode, with nothing under way.
+    /// Returns to normal mode without a pending command.
     fn rest(&mut self) {
         (self.count, self.operator, self.waits) = (None, None, None);
         self.registers.chosen = None;
@@ -380,7 +380,7 @@ impl VimMachine {
         Vec::new()
     }
 
-    /// Forgets what was under way.
+    /// Drops the pending command.
     fn nothing(&mut self) -> Vec<VimAction> {
         self.failed = true;
         let mode = self.mode;
@@ -580,7 +580,7 @@ impl VimMachine {
         }
     }
 
-    /// The caret is there now.
+    /// Moves the caret.
     fn arrive(&mut self, to: usize, ground: &BufferView<'_>) -> Vec<VimAction> {
         let to = ground.on_letter(to);
         if self.is_visual() {

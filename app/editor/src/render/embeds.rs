@@ -1,4 +1,4 @@
-//! What stands among the words of a row and is more than words: callouts, tags, pictures, embedded notes.
+//! Inline content that's more than text: callouts, tags, pictures, embedded notes.
 
 use super::super::assets::{self, Asset, DrawingState};
 use super::super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
@@ -28,11 +28,11 @@ const MAX_EMBED_DEPTH: u8 = 2;
 const MAX_PICTURE_HEIGHT: f32 = 640.0;
 /// Nor does a diagram take more than this.
 const MAX_DIAGRAM_HEIGHT: f32 = 1_000.0;
-/// The size of a formula's letters beside those around it.
+/// Size of a formula relative to the surrounding text.
 const FORMULA_FONT_SCALE: f32 = 1.18;
 /// A formula in a table is made smaller than this.
 const MAX_TABLE_FORMULA_WIDTH: f32 = 360.0;
-/// The card of a collection is no wider.
+/// Maximum width of a collection's card.
 const MAX_COLLECTION_CARD_WIDTH: f32 = 360.0;
 /// The bar at the left of quotes and callouts.
 const QUOTE_BAR_WIDTH: f32 = 3.0;
@@ -120,7 +120,7 @@ impl RowRenderer<'_> {
         }
     }
 
-    /// A quote or callout ends: what is behind it or beside it is as high as it became.
+    /// Ends a quote or callout: its background and bar get their final height.
     pub(super) fn end_quote(&mut self) {
         if self.title.is_some() {
             self.title_icon(&(0..0));
@@ -164,7 +164,7 @@ impl RowRenderer<'_> {
         inline.chars += count;
     }
 
-    /// A formula, set on the line on which letters stand; as it is written where it is not understood.
+    /// Adds a formula on the baseline, or its source if it can't be parsed.
     pub(super) fn math(&mut self, source: &str, range: Range<usize>, display: bool) {
         let chars = self.inline.as_ref().map_or(0, |inline| inline.chars);
         match assets::formula(self.pen.ctx, source, display) {
@@ -187,7 +187,7 @@ impl RowRenderer<'_> {
         let full = size * FORMULA_FONT_SCALE;
         let room = if self.table.is_some() { MAX_TABLE_FORMULA_WIDTH } else { (self.width - self.x).max(48.0) };
         let em = full.min(room / formula.width.max(0.01));
-        // Letters stand so far below the middle of their line.
+        // Distance of the baseline below the middle of the line.
         let probe =
             self.pen.text("x", &theme::TypeStyle { font: theme::inter_font(InterCut::Regular, size), line }, ink, 48.0);
         let base = probe.rows.first().and_then(|row| Some(row.glyphs.first()?.pos.y - row.size.y / 2.0)).unwrap_or(0.0);
@@ -247,8 +247,8 @@ impl RowRenderer<'_> {
         }
     }
 
-    /// A collection in a list, a quote or another note: there is no room for its table, and it is a card that leads to
-    /// it.
+    /// Adds a card that links to a collection inside a list, quote or embedded note, where there's no room for its
+    /// table.
     fn collection(&mut self, image: &InlineImage) {
         self.flush();
         self.space();
@@ -292,7 +292,7 @@ impl RowRenderer<'_> {
         self.look.link = None;
     }
 
-    /// Where a click on what stands for a mark leads the caret.
+    /// Returns the source position that a click on a mark leads to.
     fn mark(&self, range: &Range<usize>) -> SourceMap {
         let source = self.source.source(range.start)..self.source.source(range.end);
         SourceMap { runs: vec![SourceRun { chars: 0, source, exact: false }] }
@@ -362,7 +362,7 @@ impl RowRenderer<'_> {
     }
 }
 
-/// Where a diagram stands: in the middle, made smaller where it is too large.
+/// Returns the rectangle of a diagram: centered, scaled down if it's too large.
 fn diagram_rect(natural: Vec2, x: f32, y: f32, width: f32) -> Rect {
     let room = (width - x).max(48.0);
     let scale = (room / natural.x.max(1.0)).min(MAX_DIAGRAM_HEIGHT / natural.y.max(1.0)).min(1.0);

@@ -1,4 +1,4 @@
-//! Fields among the words of a line, as `[due:: 2026-11-20]`: they stand back behind what the line says.
+//! Inline fields such as `[due:: 2026-11-20]`, drawn less prominently than the text.
 
 use eframe::egui;
 use egui::epaint::text::ByteIndex;
@@ -29,7 +29,7 @@ pub(super) fn quiet(job: &mut LayoutJob, colours: &ThemeColors) {
     }
 }
 
-/// Where fields stand in a text: a name, two colons and a value between brackets.
+/// Returns the ranges of fields in a text: a name, two colons and a value in brackets.
 fn fields(text: &str) -> Vec<Range<usize>> {
     let (mut found, mut from) = (Vec::new(), 0);
     while let Some(colons) = text[from..].find("::").map(|at| from + at) {

@@ -1,4 +1,4 @@
-//! A line of text under way: its words, how they look, and what stands behind them or in place of some.
+//! A line of text in progress: its text, formats, backgrounds and insets.
 
 use super::super::row_layout::{RowPart, SourceMap, SourceRun, text_rects};
 use super::{OpenQuote, RowRenderer};
@@ -12,10 +12,10 @@ use ui::icons;
 use ui::theme::{self, InterCut};
 use ui::widgets::format;
 
-/// How far the ground of code reaches beyond its letters, which is room that it takes from nobody.
+/// How far the background of inline code extends beyond its characters.
 const INLINE_CODE_OUTSET: f32 = 3.0;
 
-/// A line of text under way.
+/// A line of text in progress.
 #[derive(Default)]
 pub(crate) struct InlineText {
     pub(crate) job: LayoutJob,
@@ -23,7 +23,7 @@ pub(crate) struct InlineText {
     pub(crate) links: Vec<(Range<usize>, String)>,
     /// Which characters are set on a ground: code, tags, highlights.
     pub(super) lit: Vec<(Range<usize>, Color32)>,
-    /// What stands in place of characters, in order.
+    /// Content drawn in place of characters, in order.
     pub(super) insets: Vec<InlineInset>,
     /// How far its beginning is moved to the right.
     pub(super) shift: f32,
@@ -39,9 +39,9 @@ pub(super) struct InlineInset {
 }
 
 pub(super) enum InsetContent {
-    /// A formula in letters of so many points; `base`: how far below the middle of a line letters stand.
+    /// A formula with this font size; `base`: distance of the baseline below the middle of a line.
     Formula { formula: Arc<SetFormula>, em: f32, base: f32, ink: Color32, words: String },
-    /// What is said of the characters while the pointer rests there.
+    /// A tooltip for the characters.
     Remark(String),
 }
 
@@ -51,7 +51,7 @@ impl InlineText {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-−.,:%\u{2009}\u{a0} ".contains(c))
     }
 
-    /// Its text as it is read aloud: a formula in words.
+    /// Returns its text for screen readers: formulas as words.
     pub(crate) fn words(&self) -> String {
         let mut insets = self.insets.iter().filter_map(|inset| match &inset.what {
             InsetContent::Formula { words, .. } => Some((&inset.chars, words)),
@@ -72,7 +72,7 @@ impl InlineText {
         out
     }
 
-    /// What stands behind the words and in place of some, for the text laid out at a place.
+    /// Returns backgrounds and insets for the text laid out at a position.
     pub(crate) fn grounds(&self, galley: &Galley, at: Vec2) -> Vec<RowPart> {
         let mut parts = Vec::new();
         for InlineInset { chars, what } in &self.insets {
@@ -189,7 +189,7 @@ impl RowRenderer<'_> {
             }
         }
         inline.map.runs.push(SourceRun { chars: inline.chars, source: span, exact });
-        // The ground of code reaches beyond its letters: it takes that room from nobody.
+        // The background of code extends beyond its characters without moving others.
         let lead = if std::mem::replace(&mut inline.behind_code, code) != code { INLINE_CODE_OUTSET } else { 0.0 };
         inline.job.append(text, if inline.chars > 0 { lead } else { 0.0 }, style);
         inline.chars += count;

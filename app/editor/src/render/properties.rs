@@ -80,7 +80,7 @@ impl PropertiesTable<'_> {
         self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
     }
 
-    /// Words that stand in the source.
+    /// Adds text from the source.
     fn words(&mut self, words: &str, range: &Range<usize>, x: f32, chip: bool, link: bool) -> (f32, f32) {
         let colours = self.pen.colours;
         let colour = if link || chip { colours.accent } else { colours.ink };

@@ -10,7 +10,7 @@ use egui::{Key, Modifiers};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A block has at most so many lines.
+/// Maximum number of lines of a block selection.
 const MAX_BLOCK_LINES: usize = 1_000;
 
 impl VimMachine {
@@ -212,7 +212,7 @@ impl VimMachine {
     }
 }
 
-/// Where carets stand after edits: each puts so many bytes in place of a range.
+/// Returns the carets after edits that each replace a range by this many bytes.
 fn carets(edits: impl Iterator<Item = (Range<usize>, usize)>) -> Vec<usize> {
     let (mut gone, mut come) = (0, 0);
     let mut places = Vec::new();

@@ -17,7 +17,7 @@ pub enum ExCommand {
     /// Deletes lines.
     Delete((LineAddress, LineAddress)),
     Global(GlobalCommand),
-    /// What was found is no longer marked.
+    /// Removes search highlights.
     Unmark,
 }
 
@@ -26,9 +26,9 @@ pub enum ExCommand {
 pub enum LineAddress {
     /// By its number, from 1.
     Number(usize),
-    /// So many lines behind that of the caret, or before it.
+    /// This many lines after the caret's, or before it.
     Here(isize),
-    /// The last one, or so many lines before.
+    /// The last line, or this many lines before it.
     Last(isize),
     Mark(char),
 }
@@ -36,13 +36,13 @@ pub enum LineAddress {
 /// Something is done in the lines that hold something, or in those that do not.
 #[derive(Debug)]
 pub struct GlobalCommand {
-    /// The first and the last line that are looked at; the whole note, where none are named.
+    /// First and last line to search; the whole note by default.
     pub lines: (LineAddress, LineAddress),
-    /// What is looked for; `None`: what was looked for last.
+    /// The pattern; `None` for the last search.
     pub pattern: Option<String>,
     /// Whether lines without it are meant.
     pub not: bool,
-    /// What comes in place of what in them; `None`: they go.
+    /// The substitution in matching lines; `None` deletes them.
     pub then: Option<SubstituteCommand>,
 }
 
@@ -51,10 +51,10 @@ pub struct GlobalCommand {
 pub struct SubstituteCommand {
     /// The first and the last line.
     pub lines: (LineAddress, LineAddress),
-    /// What is looked for, as a pattern of this program; `None`: what was looked for last.
+    /// The pattern in our syntax; `None` for the last search.
     pub pattern: Option<String>,
     with: Vec<ReplacementPart>,
-    /// Whether more than the first place of each line is meant.
+    /// Whether to replace all matches of each line.
     pub all: bool,
     /// Whether matching is case-sensitive.
     pub case: bool,
@@ -114,7 +114,7 @@ pub fn read(line: &str) -> Option<Result<ExCommand, String>> {
     Some(substitute(&rest[mark.len_utf8()..], mark, lines.unwrap_or(here)).map(ExCommand::Substitute))
 }
 
-/// The sign that parts what is looked for from what follows.
+/// Returns the delimiter between pattern and command.
 fn mark_of(rest: &str) -> Option<char> {
     rest.chars().next().filter(|mark| mark.is_ascii_punctuation() && !matches!(mark, '\\' | '"' | '|' | '!'))
 }
@@ -140,7 +140,7 @@ fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<Result<Global
             let Some((body, mark)) = body.and_then(|body| Some((body, mark_of(body)?))) else {
                 return Some(Err("In the lines that are found, only d and s/old/new/ can be done.".to_owned()));
             };
-            // What is looked for need not be said twice.
+            // The pattern may be omitted.
             match substitute(&body[1..], mark, lines) {
                 Ok(wish) => Some(SubstituteCommand { pattern: wish.pattern.or_else(|| pattern.clone()), ..wish }),
                 Err(why) => return Some(Err(why)),
@@ -153,7 +153,7 @@ fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<Result<Global
     Some(Ok(GlobalCommand { lines, pattern, not, then }))
 }
 
-/// What a line would do, in words.
+/// Describes what a command line would do.
 pub fn describe_command(line: &str) -> Option<String> {
     Some(match read(line)? {
         Err(why) => why,
@@ -325,7 +325,7 @@ fn pattern(vim: &str) -> String {
     out
 }
 
-/// What comes in place of a match.
+/// Parses the replacement of a match.
 fn replacement(vim: &str) -> Vec<ReplacementPart> {
     let (mut parts, mut text) = (Vec::new(), String::new());
     let mut letters = vim.chars();
@@ -374,7 +374,7 @@ impl SubstituteCommand {
         regex(pattern, self.case)
     }
 
-    /// What comes in place of a match.
+    /// Returns the replacement of a match.
     pub fn put(&self, found: &Captures<'_>) -> String {
         let part = |part: &ReplacementPart| match part {
             ReplacementPart::Text(text) => text.clone(),

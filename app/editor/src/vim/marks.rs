@@ -40,8 +40,8 @@ impl VimMarks {
         self.changes.last().copied()
     }
 
-    /// Notes what the edits of one command have changed: the first byte, the last, and where they ended. `near`: in the
-    /// line of the last change, beside which it is none of its own.
+    /// Records the edits of one command: the first changed byte, the last, and where they ended. `near`: they're in the
+    /// line of the last change, and count as part of it.
     pub fn record_change(&mut self, from: usize, to: usize, last: usize, near: bool) {
         self.marks.insert('[', from);
         self.marks.insert(']', to);
@@ -99,7 +99,7 @@ impl VimMarks {
         self.jump = self.jumps.len();
     }
 
-    /// A place so many jumps back, or on again.
+    /// Returns the position this many jumps back or forward.
     pub(super) fn jump_target(&mut self, times: usize, back: bool, at: usize) -> Option<usize> {
         if back && self.jump == self.jumps.len() {
             // The way on leads back here.
@@ -112,7 +112,7 @@ impl VimMarks {
         Some(to)
     }
 
-    /// The place so many changes back, or on again.
+    /// Returns the position this many changes back or forward.
     pub(super) fn change_target(&mut self, times: usize, back: bool) -> Option<usize> {
         let next = if back { self.change.checked_sub(times)? } else { self.change.checked_add(times)? };
         let to = self.changes.get(next).copied()?;

@@ -1,20 +1,20 @@
-//! Where Vim's motions lead. Pure: a text, and a way to ask where a caret can stand.
+//! Targets of Vim's motions. Pure: a text, and a function that tells where carets can be.
 
 use super::super::motion::{self, CharClass};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Further away than this, in bytes, no bracket is looked for.
+/// Maximum distance of a matching bracket in bytes.
 const MAX_BRACKET_SEARCH_BYTES: usize = 1_000_000;
-/// Sentences are sought among so many bytes before and behind.
+/// Number of bytes searched for sentences before and after the caret.
 const SENTENCE_SEARCH_BYTES: usize = 20_000;
-/// So often a motion goes on when no caret can stand where it led.
+/// Number of times a motion is repeated if no caret can be at its target.
 const MAX_MOTION_RETRIES: usize = 10_000;
 
 /// A text as the caret knows it.
 pub struct BufferView<'a> {
     pub text: &'a str,
-    /// Whether a caret can stand at a byte: not in the empty line that parts two paragraphs, nor on a fence.
+    /// Whether a caret can be at a byte: not in the empty line between paragraphs, nor on a fence.
     pub stands: &'a dyn Fn(usize) -> bool,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum MotionSpan {
 pub(crate) enum VimMotion {
     Left,
     Right,
-    /// So many lines down.
+    /// This many lines down.
     Down,
     Up,
     /// Lines down or up, to the first word; `own`: the first of them is this line.
@@ -42,7 +42,7 @@ pub(crate) enum VimMotion {
         down: bool,
         own: bool,
     },
-    /// The line's first byte, its first word, its last letter, the last one that is no space, a column.
+    /// The line's first byte, first word, last character, last one that isn't a space, or a column.
     Start,
     Indent,
     End,
@@ -93,14 +93,14 @@ impl VimMotion {
     }
 }
 
-/// A letter that is looked for in the line.
+/// A character searched in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CharSearch {
     pub(crate) letter: char,
     pub(crate) back: bool,
     /// Up to it only.
     pub(crate) till: bool,
-    /// Whether it is looked for again, and not where one stands.
+    /// Whether to skip a match right at the caret.
     pub(crate) again: bool,
 }
 
@@ -136,7 +136,7 @@ impl BufferView<'_> {
         self.is_blank(start) && !self.is_caret_stop(start)
     }
 
-    /// The next line in a direction on which a caret can stand.
+    /// Returns the next line in a direction on which a caret can be.
     pub fn next_line(&self, at: usize, down: bool) -> Option<usize> {
         let mut start = if down { self.below(at) } else { self.above(at) };
         while let Some(line) = start {
@@ -148,27 +148,27 @@ impl BufferView<'_> {
         None
     }
 
-    /// The first byte of a line that is no space.
+    /// Returns the first byte of a line that isn't a space.
     pub fn indent(&self, at: usize) -> usize {
         let line = self.line(at);
         let text = &self.text[line.clone()];
         line.start + (text.len() - text.trim_start_matches([' ', '\t']).len())
     }
 
-    /// The place on a letter that is next to a place: behind the last one stands no caret of Vim's.
+    /// Returns the closest position on a character: Vim's caret can't be after the last one.
     pub(crate) fn on_letter(&self, at: usize) -> usize {
         let line = self.line(at);
         let at = motion::floor_grapheme(self.text, at.clamp(line.start, line.end));
         if at >= line.end && line.end > line.start { motion::previous_grapheme(self.text, line.end) } else { at }
     }
 
-    /// How many letters of its line stand before a place.
+    /// Returns the number of characters in the line before a position.
     pub(crate) fn column(&self, at: usize) -> usize {
         let start = self.line(at).start;
         self.text[start..at].graphemes(true).count()
     }
 
-    /// The place in a line behind so many letters.
+    /// Returns the position in a line after this many characters.
     pub(crate) fn at_column(&self, line: usize, column: usize) -> usize {
         let line = self.line(line);
         let text = &self.text[line.clone()];
@@ -247,7 +247,7 @@ impl BufferView<'_> {
         clusters.peek().map_or(0, |(place, _)| *place)
     }
 
-    /// The empty line beside a paragraph; where the caret cannot stand there, the nearest line behind it.
+    /// Returns the empty line next to a paragraph; if no caret can be there, the nearest line after it.
     fn paragraph(&self, at: usize, back: bool, alone: bool) -> usize {
         let mut line = self.line(at).start;
         if back {
@@ -403,7 +403,7 @@ impl BufferView<'_> {
         alone: bool,
     ) -> Option<(usize, MotionSpan)> {
         let (times, line) = (count.unwrap_or(1).max(1), self.line(at));
-        // A caret goes on until it can stand; what is deleted ends where the motion led.
+        // A caret moves on until it can stop; a deletion ends at the motion's target.
         let repeat = |step: &dyn Fn(usize) -> usize| {
             let (mut to, mut left) = (at, times);
             for _ in 0..MAX_MOTION_RETRIES {
@@ -468,14 +468,14 @@ impl BufferView<'_> {
         })
     }
 
-    /// The last line on which a caret can stand.
+    /// Returns the last line on which a caret can be.
     pub fn last_line(&self) -> usize {
         let line = self.line(self.text.len()).start;
         let own = self.is_caret_stop(line) && !(line == self.text.len() && self.text.ends_with('\n'));
         if own { line } else { self.next_line(line, false).unwrap_or(line) }
     }
 
-    /// The line with a number, counted from 1 among those on which a caret can stand.
+    /// Returns the line with this number, counted from 1 among lines on which a caret can be.
     pub fn line_by_number(&self, number: usize) -> usize {
         let mut line = if self.is_caret_stop(0) { 0 } else { self.next_line(0, true).unwrap_or(0) };
         for _ in 1..number {

@@ -1,4 +1,4 @@
-//! Vim's keys of normal mode that are no motions and no operators.
+//! Vim's normal-mode keys other than motions and operators.
 
 use super::motions::{BufferView, MotionSpan, VimMotion};
 use super::operators::{LetterCase, VimOperator, change_case};
@@ -8,7 +8,7 @@ use engine::commands::CommandId;
 use std::ops::Range;
 
 impl VimMachine {
-    /// A key of normal mode that is no motion and no operator.
+    /// Handles a normal-mode key other than motions and operators.
     pub(super) fn handle_normal_key(&mut self, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let (line, count) = (ground.line(at), self.count.take());
         let times = count.unwrap_or(1);
@@ -77,7 +77,7 @@ impl VimMachine {
             'u' => vec![VimAction::Undo(times)],
             '.' => {
                 let mut keys = self.last.clone();
-                // The next of what was deleted, as `"1p` brings the last.
+                // Repeating `"1p` pastes the next older deletion.
                 if let [VimStroke::Text(mark), VimStroke::Text(name), ..] = keys.as_mut_slice()
                     && mark == "\""
                     && let Some(number) = name.parse::<u8>().ok().filter(|number| (1..9).contains(number))
@@ -150,7 +150,7 @@ impl VimMachine {
     }
 }
 
-/// The first number that ends in a part of a line, as it is after counting.
+/// Returns the first number that ends in a part of a line, incremented.
 fn counted(text: &str, part: Range<usize>, by: i128) -> Option<(Range<usize>, String)> {
     let line = motion::line_around(text, part.start);
     let bytes = text.as_bytes();

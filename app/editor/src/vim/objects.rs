@@ -41,7 +41,7 @@ impl BufferView<'_> {
         let line = self.line(at);
         let marks: Vec<usize> =
             self.text[line.clone()].match_indices(mark).map(|(place, _)| line.start + place).collect();
-        // Marks go in pairs from the line's beginning; where the caret is in none, the next pair is meant.
+        // Quotes are paired from the start of the line; if the caret is in no pair, the next pair is used.
         let pair = marks.chunks_exact(2).find(|pair| at <= pair[1])?;
         if !around {
             return Some(pair[0] + 1..pair[1]);
@@ -53,7 +53,7 @@ impl BufferView<'_> {
         Some(if behind > 0 { pair[0]..pair[1] + 1 + behind } else { pair[0] - before..pair[1] + 1 })
     }
 
-    /// What stands between a tag of HTML and the one that closes it.
+    /// Returns the text between an HTML tag and its closing tag.
     fn tagged(&self, around: bool, count: usize, at: usize) -> Option<Range<usize>> {
         let mut open: Vec<(&str, Range<usize>)> = Vec::new();
         // The pairs around the caret: the innermost is closed first.
@@ -150,7 +150,7 @@ impl BufferView<'_> {
         let next = starts.get(first + count).copied().unwrap_or(self.text.len());
         let bare = start + self.text[start..next.max(start)].trim_end().len();
         if !around {
-            // In the white space behind a sentence, that is meant.
+            // In white space after a sentence, that space is selected.
             return if at >= bare && at < next { bare..next } else { start..bare };
         }
         let line_end = self.line(bare).end;

@@ -7,7 +7,7 @@ use super::{VimAction, VimMachine, VimMode};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What is done with what a motion passes.
+/// An operator on the range of a motion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VimOperator {
     Delete,
@@ -16,7 +16,7 @@ pub(super) enum VimOperator {
     Shift {
         back: bool,
     },
-    /// Lines of code come to stand as those above ask for.
+    /// Re-indents lines of code.
     Indent,
     Case(LetterCase),
 }
@@ -60,7 +60,7 @@ impl VimMachine {
         deeds
     }
 
-    /// What is done with a range that is kept; `line_extent`: the range with what goes along with its lines.
+    /// Applies an operator to a range; `line_extent`: the range including its separators.
     fn done(
         &mut self,
         operator: VimOperator,
@@ -125,7 +125,7 @@ impl VimMachine {
         };
         self.mode = VimMode::Normal;
         let held = &ground.text[range.clone()];
-        // Fewer letters than asked for: nothing is done.
+        // With fewer characters than requested, nothing happens.
         if !visual && held.graphemes(true).count() < count {
             return self.nothing();
         }

@@ -17,12 +17,12 @@ pub(super) enum RegisterKind {
     Block,
 }
 
-/// What stands in a register.
+/// Content of a register.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VimRegister {
     pub(super) text: String,
     pub(super) cut: RegisterKind,
-    /// Lines with an empty line beside them.
+    /// Lines with an adjacent empty line.
     pub(super) spaced: bool,
     /// Keys, where they were recorded.
     keys: Vec<VimStroke>,
@@ -53,9 +53,9 @@ pub(super) struct VimRegisters {
     /// `a` to `z`; `0`: what was copied last; `1` to `9`: what was deleted, the newest first; `-`: less than a line;
     /// `+`: the clipboard, as it was seen last.
     named: BTreeMap<char, VimRegister>,
-    /// What was written last: it is meant where no register is named.
+    /// The unnamed register.
     last: VimRegister,
-    /// The one that the command under way names.
+    /// The register named by the pending command.
     pub(super) chosen: Option<char>,
 }
 
@@ -99,7 +99,7 @@ impl VimRegisters {
         deeds
     }
 
-    /// What stands in the register that the command names, or what was kept last.
+    /// Takes the content of the named register, or of the unnamed one.
     pub(super) fn take_selected(&mut self) -> VimRegister {
         match self.chosen.take() {
             None | Some('"') => self.last.clone(),

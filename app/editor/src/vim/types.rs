@@ -11,7 +11,7 @@ pub enum VimMode {
     #[default]
     Normal,
     Insert,
-    /// What is typed stands in place of what was there.
+    /// Typed text replaces existing text.
     Replace,
     Visual,
     Lines,
@@ -26,7 +26,7 @@ impl VimMode {
     }
 }
 
-/// A key, as it is played again by `.`.
+/// A recorded key, replayed by `.`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VimStroke {
     Text(String),
@@ -60,10 +60,10 @@ pub enum VimKey {
     Block,
 }
 
-/// What is to be done.
+/// An action for the editor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VimAction {
-    /// The caret goes there; what lies between is selected.
+    /// Moves the caret, and selects the text in between.
     Place {
         at: usize,
         anchor: usize,
@@ -103,7 +103,7 @@ pub enum VimAction {
     Indent(Range<usize>),
     Undo(usize),
     Redo(usize),
-    /// Something is looked for; the next match, or the one before; the word at the caret. `back`: from the first on.
+    /// Searches: the next or previous match, or the word at the caret. `back`: backward.
     Find {
         back: bool,
     },
@@ -128,14 +128,14 @@ pub enum VimAction {
     Page {
         pages: f32,
     },
-    /// The page is moved so that the caret stands at this part of it, or by so many lines.
+    /// Scrolls so that the caret is at this part of the page, or by this many lines.
     Seat {
         part: f32,
     },
     Scroll {
         lines: f32,
     },
-    /// The caret goes to the line at this part of the page, and so many lines further in.
+    /// Moves the caret to the line at this part of the page, plus this many lines.
     Screen {
         part: f32,
         further: usize,
