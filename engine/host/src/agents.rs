@@ -27,18 +27,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::{DocId, UserTool};
 
-/// Of a message so many characters are searched for.
+/// Maximum number of a message's characters used as a query.
 const MAX_QUERY_CHARS: usize = 400;
 /// The folder of the user's own agents in the workspace's folder.
 const AGENTS_FOLDER: &str = "agents";
 /// The folder of plugins in the workspace's folder.
 const PLUGINS: &str = "plugins";
-/// So many files of it are read, each of so many bytes.
+/// Maximum number of plugin files, and their maximum size in bytes.
 const LARGEST_PLUGINS: usize = 200;
 const LARGEST_PLUGIN: u64 = 1 << 20;
-/// How long servers of tools may take to say what they have; what comes later is there for the next question.
+/// How long tool servers may take to list their tools; later answers count for the next question.
 const SERVERS: Duration = Duration::from_secs(15);
-/// How long gathering may take; what is not there by then is left out.
+/// Time limit for gathering context; anything later is left out.
 const GATHER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Performs what runs ask for.
@@ -175,7 +175,7 @@ fn reached(url: &str, config: &AgentConfig) -> Result<(), String> {
     Ok(())
 }
 
-/// A value of the configuration in which `${NAME}` stands for a key.
+/// Replaces `${NAME}` in a configuration value by the secret.
 fn fill(value: &str, secrets: Option<&UserSecrets>) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = value;
@@ -274,7 +274,7 @@ impl AgentEffects {
             let found = found
                 .into_iter()
                 .filter(|(_, outcome)| outcome.success && !outcome.text.trim().is_empty())
-                // That nothing was found is no material.
+                // An empty result isn't context.
                 .filter(|(_, outcome)| !outcome.text.starts_with(NOTHING_FITS))
                 .map(|(at, outcome)| (jobs[at].0.clone(), outcome.text))
                 .collect();
@@ -334,7 +334,7 @@ impl AgentEffects {
         }
     }
 
-    /// Ends all that is under way.
+    /// Ends all pending work.
     pub(crate) fn close(&self) {
         self.tools.cancel_all();
     }

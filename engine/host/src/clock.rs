@@ -1,4 +1,4 @@
-//! What day and time it is where the user is. The engine is told; it never looks.
+//! The user's local date and time. The engine gets them as arguments and never reads a clock.
 
 use collection::LocalNow;
 use jiff::tz::TimeZone;
@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use text::task::CalendarDay;
 use text::time_zone::ZoneClock;
 
-/// Of a zone it is told when its clock changes from a year ago on, for so many years.
+/// Number of years, from a year ago on, for which a zone's changes are listed.
 const ZONE_HORIZON_YEARS: i64 = 12;
-/// So many changes are told at most.
+/// Maximum number of listed changes.
 const MAX_ZONE_CHANGES: usize = 200;
 
 /// The day by the system's clock and time zone.

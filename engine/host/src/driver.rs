@@ -36,7 +36,7 @@ pub(crate) enum MailboxMessage {
     Close,
 }
 
-/// The letter box; wakes whoever owns the session.
+/// Inbox of events; wakes the session's owner.
 #[derive(Clone)]
 pub(crate) struct Mailbox {
     posts: Sender<MailboxMessage>,
@@ -44,7 +44,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// The way in, and what comes out.
+    /// Makes an inbox with its receiver.
     pub(crate) fn letter_box() -> (Mailbox, Receiver<MailboxMessage>) {
         let (posts, letters) = channel();
         (Mailbox { posts, wake: Arc::default() }, letters)
@@ -55,7 +55,7 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Wakes whoever draws: something has come.
+    /// Wakes the window: something has arrived.
     pub(crate) fn wake(&self) {
         let wake = self.wake.lock().ok().and_then(|wake| wake.clone());
         if let Some(wake) = wake {
@@ -68,8 +68,7 @@ impl Mailbox {
     }
 }
 
-/// Owns the session and all that works for it. Lives on the thread that draws, or on one of its own when there is no
-/// window.
+/// Owns the session and its workers. Lives on the thread that draws, or on a separate one if there's no window.
 pub struct Driver {
     session: Session,
     rng: StdRng,
@@ -89,7 +88,7 @@ pub struct Driver {
     /// What the clock said last.
     seen: UnixMillis,
     closing: bool,
-    /// Answers when a list of the volumes is written that the session asked for.
+    /// Answers for pending writes of the volumes' marker.
     markers: Vec<Receiver<()>>,
     owned: Option<WorkspaceLock>,
     /// Why nothing is written, neither into the workspace nor into files.
@@ -176,7 +175,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The state, to be looked at.
+    /// Returns the session for reading.
     pub fn session(&self) -> &Session {
         &self.session
     }
@@ -288,19 +287,19 @@ impl Driver {
         self.close()
     }
 
-    /// Whether a [`Handle`] asked for the end.
+    /// Whether a [`Handle`] requested the end.
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Time until the session wants to be woken, at most a minute: that a clock was set, or the machine slept, is seen
-    /// by then.
+    /// Time until the session's next wake-up, at most a minute, so that a changed clock or a sleep of the machine is
+    /// noticed.
     pub fn next_wake(&self) -> Option<Duration> {
         let at = self.wake_at?;
         Some(Duration::from_millis(u64::try_from(at.0 - now().0).unwrap_or(0)).min(Duration::from_secs(60)))
     }
 
-    /// Looks for places where a note's name stands without being a link. What is found comes as it is found.
+    /// Searches for unlinked mentions of a note's name. Results arrive as they're found.
     pub fn mentions(&self, note: store::DocId) -> Receiver<Vec<crate::UnlinkedMention>> {
         crate::search::mentions::start(&self.session, note, self.inbox.clone())
     }
@@ -480,7 +479,7 @@ impl Driver {
                     Some(why) => self.inbox.event(Event::FileFailed { note, why }),
                     None => self.workers.send(DiskJob::WriteFile { note, file: self.confined(&file), expected, text }),
                 },
-                // What others would be told is durable here would not be.
+                // Others would take changes for durable that aren't.
                 Effect::Sync(_) if self.reads_only.is_some() => {}
                 Effect::Sync(wanted) => self.sync.wanted(*wanted),
                 Effect::SyncFiles(volumes) => self.sync.files(*volumes),

@@ -29,7 +29,7 @@ const DISK_POLL_INTERVAL: Duration = Duration::from_millis(250);
 pub enum WaitError {
     /// The program that owned the workspace has ended.
     Gone,
-    /// The disk refuses; in words.
+    /// The disk rejects writes, with the reason.
     Refused(String),
 }
 
@@ -88,7 +88,7 @@ impl Handle {
         wait.recv().map_err(|_| OwnerGone)
     }
 
-    /// Looks at the session now and after everything that happens, until `look` has an answer. `None` after `limit`.
+    /// Calls `look` on the session now and after every event, until it returns a value. `None` after `limit`.
     ///
     /// # Errors
     /// [`OwnerGone`].
@@ -116,7 +116,7 @@ impl Handle {
         }
     }
 
-    /// Waits as [`Handle::wait`] does for what needs the disk, but not for one that goes on refusing.
+    /// Waits like [`Handle::wait`] for an operation that needs the disk, but not while the disk keeps rejecting.
     ///
     /// # Errors
     /// [`WaitError`].

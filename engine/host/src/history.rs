@@ -1,5 +1,5 @@
-//! The past of a note, looked at in a thread of its own: it has a copy of the document, makes texts as they were and
-//! compares them, and never disturbs who draws. Of several questions that wait, only the last is answered.
+//! A note's history on a separate thread: it has a copy of the document, reconstructs and compares versions, and never
+//! blocks drawing. Of several waiting questions, only the last is answered.
 
 use crate::driver::MailboxMessage;
 use crate::handle::Handle;
@@ -19,9 +19,9 @@ const LOAD: Duration = Duration::from_secs(120);
 /// The other side of a comparison.
 #[derive(Clone, Debug)]
 pub enum ComparisonSide {
-    /// The note as it is now.
+    /// The current text.
     Now(Arc<str>),
-    /// As it was after so many changes.
+    /// The version after this many changes.
     Version(usize),
 }
 
@@ -37,7 +37,7 @@ pub enum HistoryQuestion {
         /// The version to compare with.
         with: ComparisonSide,
     },
-    /// Who wrote what of the note after so many changes.
+    /// The authors of the text after this many changes.
     Written(usize),
 }
 
@@ -64,7 +64,7 @@ pub struct AuthoredText {
 /// The answer to a [`HistoryQuestion`].
 #[derive(Debug)]
 pub enum HistoryAnswer {
-    /// The document was looked at; `None`: the note has none, since nobody has edited it yet.
+    /// The history; `None` if the note has no document, because it was never edited.
     Past(Option<Arc<NoteHistory>>),
     /// The answer to [`HistoryQuestion::Compare`].
     Compared(Arc<TextComparison>),
@@ -102,7 +102,7 @@ impl HistoryThread {
 }
 
 impl Handle {
-    /// The past of an open note; `None` when it has none, since nobody has edited it yet. Waits for its document.
+    /// Returns the history of an open note; `None` if it was never edited. Waits for its document.
     ///
     /// # Errors
     /// A sentence.
@@ -129,7 +129,7 @@ impl Handle {
     }
 }
 
-/// A copy of the note's document once it is there; nothing where it has none.
+/// Returns a copy of the note's document once it's loaded; `None` if it has none.
 fn document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>>, String>> {
     let Some(note) = session.note(note) else { return Some(Err("the note was closed meanwhile".to_owned())) };
     match &note.phase {

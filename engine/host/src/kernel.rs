@@ -31,9 +31,9 @@ const KERNEL_VARIABLES: [&str; 9] =
     ["HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SystemRoot", "TEMP", "TZ", "USER"];
 
 struct RunningKernel {
-    /// Tells this process from the one that the note had before.
+    /// Distinguishes this process from the note's earlier ones.
     number: u64,
-    /// Whose it is; nobody's while it is in reserve.
+    /// The note that it belongs to; unset while it's a spare.
     note: Arc<OnceLock<DocId>>,
     process: Arc<Mutex<KernelProcess>>,
     /// Written by a thread: a process that does not read must not hold up the one that draws.
@@ -64,7 +64,7 @@ impl KernelProcess {
     }
 }
 
-/// Ends a process that nobody has waited for yet, and those that it started: a Jupyter kernel is one of them.
+/// Ends a process that hasn't been waited for, and its children, such as a Jupyter kernel.
 fn end_all(child: &mut Child) {
     #[cfg(unix)]
     {
@@ -78,7 +78,7 @@ fn end_all(child: &mut Child) {
 #[derive(Clone)]
 pub(crate) struct AllowedKernel {
     pub(crate) name: String,
-    /// Its print. `None`: any of that name that nobody else can change.
+    /// Fingerprint of the approved kernel. `None`: any with that name that only the user can change.
     pub(crate) allowed: Option<String>,
     /// Folders that cells and agents can write.
     pub(crate) shared: Vec<PathBuf>,
@@ -95,7 +95,7 @@ pub(crate) struct QueuedCell {
     pub(crate) label: String,
     /// Names that are forgotten before it runs.
     pub(crate) forget: Vec<String>,
-    /// Its result may be one that was kept: the names that it is made of, and those that it binds.
+    /// If the result may come from the cache: the names that it depends on, and those that it assigns.
     pub(crate) pure: Option<(Vec<String>, Vec<String>)>,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct RunningKernels {
     inbox: Mailbox,
     writer: StoreWriter,
     running: HashMap<DocId, RunningKernel>,
-    /// One that nobody uses yet, and the folder in which it runs.
+    /// The spare kernel, and the folder that it runs in.
     reserve: Option<(ConfinedPath, RunningKernel)>,
     started: u64,
     asked: u64,
@@ -174,7 +174,7 @@ impl RunningKernels {
         Some(wait)
     }
 
-    /// Hands the note's running cell the line that it asked for.
+    /// Answers the prompt of the note's running cell.
     pub(crate) fn answer(&mut self, note: DocId, text: &str) {
         let request = json!({
             "header": {"msg_type": "input_reply", "msg_id": "input"},
@@ -184,7 +184,7 @@ impl RunningKernels {
         self.send(note, &request);
     }
 
-    /// Asks the note's kernel to stop what it does.
+    /// Interrupts the note's kernel.
     pub(crate) fn interrupt(&mut self, note: DocId) {
         let request = json!({
             "header": {"msg_type": "interrupt_request", "msg_id": "interrupt"},
@@ -194,7 +194,7 @@ impl RunningKernels {
         self.send(note, &request);
     }
 
-    /// Ends the note's kernel at once. Its reader tells the session.
+    /// Kills the note's kernel. Its reader reports the end to the session.
     pub(crate) fn kill(&mut self, note: DocId) {
         match self.running.remove(&note) {
             Some(kernel) => KernelProcess::end(&kernel.process),
@@ -233,7 +233,7 @@ impl RunningKernels {
 
     fn send(&mut self, note: DocId, message: &Value) {
         if let Some(kernel) = self.running.get_mut(&note) {
-            // A kernel that has died meanwhile is told of by its reader.
+            // If the kernel has died meanwhile, its reader reports that.
             let _ = kernel.requests.send(message.to_string());
         }
     }
@@ -308,7 +308,7 @@ impl RunningKernels {
                     format!("the kernel could not be started: {why}")
                 }
             };
-            // One in reserve has nobody to miss it.
+            // Nobody misses a spare kernel.
             if let Some(note) = whose.get() {
                 inbox.post(MailboxMessage::KernelEnded { note: *note, number, why });
             }
@@ -317,8 +317,7 @@ impl RunningKernels {
     }
 }
 
-/// Has a Jupyter kernel started instead of the embedded one: what the user has allowed, as it is at this moment, and
-/// nothing else.
+/// Starts a Jupyter kernel instead of the built-in one: exactly the one that the user approved, in its current state.
 fn by_name(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> Result<(), String> {
     let AllowedKernel { name, allowed, shared } = chosen;
     let found = kernelspec::find(folder, shared);
@@ -340,10 +339,10 @@ fn by_name(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> Resu
     Ok(())
 }
 
-/// The tail of what a process wrote to its standard error: the last words of one that dies say why.
+/// The end of a process's standard error, which explains its death.
 type LastWords = Arc<Mutex<String>>;
 
-/// Starts a kernel's process, with a thread that hands it what it is asked. Gives where its replies come from.
+/// Starts a kernel's process with a thread that sends requests. Returns the source of its replies.
 fn launch(
     mut command: Command,
     process: &Mutex<KernelProcess>,
@@ -373,8 +372,8 @@ fn launch(
     Ok((replies, last_words))
 }
 
-/// Why a process is no more whose output has ended: it is dead, dying, or has closed its standard output, which ends it
-/// for us.
+/// Returns why a process has ended whose output has ended: it's dead, dying, or has closed its standard output, which
+/// counts as the end.
 fn ended(process: &Mutex<KernelProcess>, words: &Mutex<String>) -> String {
     let child = process.lock().ok().and_then(|mut process| process.child.take());
     let status = child.map(|mut child| {

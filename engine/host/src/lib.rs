@@ -1,7 +1,7 @@
 //! Performs what the engine decided: threads, processes, files, the local socket.
 //!
-//! This crate decides nothing: it turns [`engine::Effect`]s into work and what comes back into [`engine::Event`]s. It
-//! never edits a document except through [`engine::Session::apply`], and holds no lock while it waits for anything.
+//! This crate decides nothing: it turns [`engine::Effect`]s into work and results into [`engine::Event`]s. It changes
+//! documents only through [`engine::Session::apply`], and holds no lock while it waits.
 
 pub mod agents;
 pub mod clock;

@@ -7,13 +7,13 @@ pub fn many_files() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it is refused, what does not fit is refused later, in words.
+    // If this fails, later operations fail with a message.
     let _ = setrlimit(Resource::Nofile, limit);
     let files = getrlimit(Resource::Nofile).current;
     files.map_or(1 << 20, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
-/// Elsewhere there is no such limit.
+/// Other systems have no such limit.
 #[cfg(not(unix))]
 pub fn many_files() -> usize {
     1 << 20

@@ -21,7 +21,7 @@ use store::{
 use text::markdown;
 use text::outline::OutlinedBytes;
 
-/// A document with more chunks than this is written anew as one, in passing.
+/// A document with more chunks than this is rewritten as one chunk while loading.
 const CHUNKS: usize = 256;
 
 /// Reads what the session needs to begin. A new workspace gets its id.
@@ -92,8 +92,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
     })
 }
 
-/// The rules that the user's decisions have made. One that can't be read counts for nothing, and the user is told of
-/// it; the others hold.
+/// Returns the rules made by the user's decisions. Unreadable ones are ignored and reported; the others apply.
 fn policy_rules(reader: &dyn DiskReader, problems: &mut Vec<String>) -> Result<Vec<PolicyRule>, OpenError> {
     let Some(kept) = reader.meta(POLICY_RULES_KEY)? else { return Ok(Vec::new()) };
     let Ok(rules) = serde_json::from_slice::<Vec<PolicyRule>>(&kept) else {
@@ -131,7 +130,7 @@ fn json<T: serde::de::DeserializeOwned>(reader: &dyn DiskReader, key: &str) -> R
     Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
 }
 
-/// Reads a volume's known files, then the links between them; tells of both.
+/// Reads a volume's known files, then their links, and reports both.
 pub fn volume_files(reader: &dyn DiskReader, volume: DocId, mut tell: impl FnMut(Event)) {
     let rows = match reader.file_rows(volume) {
         Ok(rows) => rows,

@@ -92,7 +92,7 @@ pub struct ProcessFootprint {
     pub ticks: u64,
 }
 
-/// Looks at a process; `None` where it is gone or the system has no `/proc`.
+/// Measures a process; `None` if it's gone or the system has no `/proc`.
 pub fn footprint(pid: u32) -> Option<ProcessFootprint> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let bytes = |name: &str| -> Option<u64> {
@@ -100,7 +100,7 @@ pub fn footprint(pid: u32) -> Option<ProcessFootprint> {
         line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1_024)
     };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in brackets and may hold spaces; user and system time are the 12th and 13th word behind it.
+    // The name is in parentheses and may contain spaces; user and system time are the 12th and 13th word after it.
     let words: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
     Some(ProcessFootprint {
@@ -111,7 +111,7 @@ pub fn footprint(pid: u32) -> Option<ProcessFootprint> {
     })
 }
 
-/// The embedded sentence model by itself.
+/// The bundled embedding model alone.
 pub struct EmbeddingProbe(index::MiniLm);
 
 impl EmbeddingProbe {
@@ -233,7 +233,7 @@ pub fn size(folder: &Path) -> u64 {
     files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
 }
 
-/// The kind of file system that a folder lies on: `tmpfs` is no disk.
+/// Returns the file system type of a folder: `tmpfs` isn't a disk.
 pub fn file_system(folder: &Path) -> Option<String> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     let mounts = mounts.lines().filter_map(|line| {

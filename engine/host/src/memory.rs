@@ -1,7 +1,7 @@
 //! How the system's allocator shares memory out among threads, and gives it back. Other allocators than glibc's do it
 //! by themselves.
 
-/// So many threads have memory of their own: more than there ever are.
+/// Number of memory arenas, more than there are threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const PARTS: i32 = 64;
 

@@ -26,14 +26,14 @@ static IDLE_WORKERS: Mutex<Vec<RenderWorker>> = Mutex::new(Vec::new());
 const MAX_IDLE: usize = 3;
 /// Jobs of one kind that run at the same time; others wait their turn.
 const MAX_JOBS: usize = 2;
-/// How often a worker is looked at while it works.
+/// Interval of checks of a working worker.
 const POLL: Duration = Duration::from_millis(20);
 /// A worker that the machine gives no processor is given up after this many times its budget.
 const STARVED: u32 = 10;
-/// What is kept of a worker's errors, in bytes.
+/// Maximum length of a worker's standard error that's kept, in bytes.
 const MAX_ERRORS: u64 = 8 << 10;
 
-/// What a worker sees of the environment: where fonts lie, and nothing that is secret.
+/// Environment variables that a worker gets: font paths, and no secrets.
 const ENVIRONMENT: [&str; 13] = [
     "FONTCONFIG_FILE",
     "FONTCONFIG_PATH",
@@ -82,9 +82,9 @@ pub struct RenderMessage {
 pub struct RenderAnswer {
     /// The message of the worker.
     pub message: RenderMessage,
-    /// Whether the budget of time begins anew: the worker starts on something else.
+    /// Whether the time budget restarts, because the worker begins something else.
     pub renew: Option<Duration>,
-    /// More time for what was going on.
+    /// Additional time for the current work.
     pub time: Duration,
     /// More memory, in bytes.
     pub memory: u64,
@@ -296,7 +296,7 @@ impl RenderWorker {
             Some(input) => write(input, kind, message, limit),
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
         };
-        // A worker that takes nothing any more has ended.
+        // A worker that accepts no input has ended.
         sent.map_err(|_| self.ended(memory))
     }
 

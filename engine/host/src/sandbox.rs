@@ -1,11 +1,11 @@
-//! The process `tracebook sandbox`: runs one line of shell behind walls, watches over it, and takes all that it
-//! started down with it. It reads what to do from its first line of input; that its input ends means that nobody
-//! wants it any more.
+//! The process `tracebook sandbox`: runs one shell command in the sandbox, supervises it, and ends everything it
+//! started. It reads its order from the first line of its input; the end of its input means that the command was
+//! canceled.
 //!
-//! Three things hold whatever the line does. Nothing in it leaves the process group, since `setsid` and `setpgid` do
-//! nothing there, so that one signal ends all of it at once. Whoever is orphaned becomes this process's child. And this
-//! process lives outside the walls, where no signal of theirs reaches it. Who started it counts
-//! processes and memory (`tools/census.rs`).
+//! Three things hold whatever the command does. Nothing in it leaves the process group, since `setsid` and `setpgid`
+//! have no effect there, so one signal ends everything at once. Orphans become children of this process. And this
+//! process is outside the sandbox, where no signal from inside reaches it. The parent counts processes and memory
+//! (`tools/census.rs`).
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -43,11 +43,11 @@ pub(crate) struct SandboxOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SandboxVerdict {
-    /// By itself, with this code.
+    /// Exited with this code.
     Exited(i32),
     /// Killed by this signal.
     Signal(i32),
-    /// It was not begun: there are no walls here, or no shell.
+    /// Not started: there's no sandbox here, or no shell.
     Refused(String),
 }
 
@@ -75,7 +75,7 @@ fn say(verdict: &SandboxVerdict, refused: Vec<String>) -> ExitCode {
     use std::io::Write;
     let line = serde_json::to_string(&SandboxReport { verdict: verdict.clone(), refused }).unwrap_or_default();
     let mut out = std::io::stdout().lock();
-    // Whoever would read it is gone when it fails.
+    // If this fails, the reader is gone.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     ExitCode::SUCCESS
 }
@@ -88,9 +88,9 @@ fn order() -> Result<SandboxOrder, String> {
     serde_json::from_str(&line).map_err(|error| format!("what to run was not understood ({error})"))
 }
 
-/// The folders and files to open for a tool that works in `folder`: itself, unless the user's home or the workspace
-/// lies in it. No wall can close what lies in an open folder: then what is not hidden is opened one by one, the
-/// workspace never.
+/// Returns the folders and files to open for a tool that works in `folder`: the folder itself, unless the user's home
+/// or the workspace is inside. A sandbox can't hide what is in an open folder: in that case, visible entries are opened
+/// one by one, the workspace never.
 pub(crate) fn granted(folder: &Path, home: Option<&Path>, workspace: &Path) -> Vec<PathBuf> {
     if folder == workspace {
         return Vec::new();
@@ -107,7 +107,7 @@ pub(crate) fn granted(folder: &Path, home: Option<&Path>, workspace: &Path) -> V
     open.flat_map(|entry| granted(&entry.path(), home, workspace)).collect()
 }
 
-/// The threads of the whole machine; `None` where nobody tells.
+/// Returns the number of threads on the machine; `None` if unknown.
 pub(crate) fn everywhere() -> Option<usize> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
@@ -127,7 +127,7 @@ mod linux {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    /// So much less than others it gets of the processor.
+    /// Niceness of sandboxed processes.
     const NICE: i32 = 10;
 
     pub(super) fn run() -> ExitCode {
@@ -153,8 +153,8 @@ mod linux {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             end(None, &GuardedRefusals::default());
         });
-        // All of a user's processes count, so it is as much as there may be now and what a tool may have. For root
-        // there is no such limit, only the count from outside.
+        // The limit counts all processes of the user, so it's the current number plus what a tool may have. Root has no
+        // such limit, only the count from outside.
         let tasks = super::everywhere().unwrap_or(MAX_PROCESSES).saturating_add(MAX_PROCESSES) as u64;
         let limits = [
             (Resource::Nproc, tasks),
@@ -226,7 +226,7 @@ mod linux {
     }
 }
 
-/// Apple's own walls, by a profile for `sandbox-exec`. There is no count of processes there.
+/// macOS: a profile for `sandbox-exec`. Processes can't be counted there.
 #[cfg(target_os = "macos")]
 mod macos {
     use super::{MAX_FILE_BYTES, SandboxOrder, SandboxVerdict, order, say};

@@ -1,9 +1,8 @@
 //! Search: one thread keeps the index in step with what is on disk and fills in meanings when nothing else is to do,
 //! another answers questions. The index is never the truth: what is damaged is thrown away and made again.
 //!
-//! It follows the writer: a batch is told of here once it is durable, so nothing is indexed before it is on disk. What
-//! happened while nobody looked is seen by comparing, for each note, the key that stands in the index with the row of
-//! its file.
+//! It follows the writer: a batch is reported here once it's durable, so nothing is indexed before it's on disk.
+//! Changes made in the meantime are found by comparing each note's key in the index with the row of its file.
 
 mod beside;
 mod desk;
@@ -36,10 +35,10 @@ use std::time::Duration;
 use store::DocId;
 use store::disk::{DiskReader, FileRow, RowWrite};
 
-/// The index lies in this folder of the workspace.
+/// Folder of the index in the workspace.
 pub const INDEX_FOLDER: &str = "index";
 
-/// How the index stands.
+/// State of the index.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexFreshness {
     /// Whether it has seen all that is on disk once.
@@ -54,7 +53,7 @@ pub struct IndexFreshness {
     pub meanings: (usize, usize),
     /// What is wrong with it, with what to do.
     pub trouble: Option<String>,
-    /// What was found wrong and mended.
+    /// Problems that were found and repaired.
     pub mended: Option<String>,
     /// The sentence model whose vectors answer.
     pub answering: EmbedderChoice,
@@ -66,20 +65,20 @@ pub struct IndexFreshness {
     pub paused: bool,
     /// Why hits are not read once more, although that is wanted.
     pub reranker: Option<String>,
-    /// Why questions are answered by words alone, although meanings are there.
+    /// Why queries use words only, although vectors exist.
     pub words_alone: Option<String>,
 }
 
 /// A volume as the index knows it: id, name, folder.
 type IndexedVolume = (DocId, String, PathBuf);
 
-/// What the thread of the index is told.
+/// A task for the indexing thread.
 enum IndexTask {
     Volumes(Vec<IndexedVolume>),
     Written(Vec<IndexedWrite>),
-    /// Answer once all that was told before is found.
+    /// Answers once everything reported before can be found.
     Settle(Sender<Result<(), String>>),
-    /// Answer once every meaning is there.
+    /// Answers once all vectors are computed.
     Meanings(Sender<Result<(), String>>),
     Rebuild(Sender<Result<(), String>>),
     Verify(Sender<Result<Vec<String>, String>>),
@@ -87,7 +86,7 @@ enum IndexTask {
     Loaded,
     /// The settings say this about meaning.
     Want(EmbeddingChoice),
-    /// Documents beside notes that are to be found.
+    /// Documents other than notes to index.
     Further(Box<dyn SearchSource>),
     Close(Sender<()>),
 }
@@ -115,7 +114,7 @@ struct SharedIndex {
     models: model::EmbeddingModels,
     /// The notes that the user starred.
     starred: Mutex<Arc<HashSet<DocId>>>,
-    /// Set when an answer met damage: the index is to be looked at.
+    /// Set when an answer found damage: the index must be verified.
     suspect: Mutex<Option<String>>,
     /// Who pays for endpoints.
     till: Arc<till::SpendGuard>,
@@ -218,8 +217,8 @@ impl SearchService {
         }
     }
 
-    /// Asks; the answer comes by the receiver, and `told` is called when it is there. While the last word is being
-    /// typed there may be two: by words at once, by meaning too a moment later.
+    /// Sends a query; the answer arrives at the receiver, and `told` is called then. While the last word is being typed
+    /// there may be two: by words at once, and by meaning a moment later.
     pub fn ask(&self, ask: SearchRequest, told: impl Fn() + Send + 'static) -> Receiver<Result<SearchAnswer, String>> {
         let (answer, wait) = channel();
         let _ = self.questions.send(SearchQuestion { ask, related: None, answer, told: Box::new(told) });
@@ -293,7 +292,7 @@ impl SearchService {
         self.common.fetch_reranker(name)
     }
 
-    /// Looks at every byte of it. What is wrong, in words; it is mended afterwards.
+    /// Verifies every byte and returns the problems, which are repaired afterwards.
     ///
     /// # Errors
     /// As for [`SearchService::settle`].
@@ -313,7 +312,7 @@ impl SearchService {
         }
     }
 
-    /// From now on no endpoint is called. Returns whether a call is still under way.
+    /// Stops calls of paid endpoints. Returns whether a call is still pending.
     pub(crate) fn stop_paying(&self) -> bool {
         self.common.till.close()
     }

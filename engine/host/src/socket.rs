@@ -34,7 +34,7 @@ const INPUT_END: u8 = 2;
 const OUTPUT: u8 = 3;
 const ERROR: u8 = 4;
 const EXIT: u8 = 5;
-/// The owner performs the request from here on; before this, the asker may still do it by itself.
+/// From here on the owner performs the request; before this, the asking process may still do it itself.
 const TAKEN: u8 = 6;
 /// A frame is at most this long.
 const MAX_SOCKET_FRAME_BYTES: usize = 32 << 20;
@@ -79,7 +79,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Somebody else's folder of that name would let them stand between.
+            // Another user's folder with that name would let them intercept requests.
             let meta = std::fs::symlink_metadata(path)?;
             let mine = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0;
             if mine { Ok(()) } else { Err(io::Error::other("the socket's folder belongs to another user")) }
@@ -144,7 +144,7 @@ impl Drop for GuestRequest {
 pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> Result<(String, GuestRequests), String> {
     let path = place(folder)?;
     let say = |error: io::Error| format!("other commands cannot be taken while this one runs ({error})");
-    // Whoever holds the lock is the owner, so what lies here is a dead process's.
+    // The holder of the lock is the owner, so an existing socket belongs to a dead process.
     let _ = std::fs::remove_file(&path);
     let name = path.clone().to_fs_name::<GenericFilePath>().map_err(say)?;
     let listener = ListenerOptions::new().name(name).create_sync().map_err(say)?;
@@ -154,7 +154,8 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> Re
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let handle = handle.clone();
-            // Nobody is let in any more: the asker finds its line closed, and comes back to a free workspace.
+            // No more connections are accepted: the asking process finds its connection closed, and then a free
+            // workspace.
             let Some(guest) = entrance.enter() else { continue };
             std::thread::spawn(move || {
                 let _ = answer(&handle, stream, serve);

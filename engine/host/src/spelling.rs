@@ -5,7 +5,7 @@ use spellbook::Dictionary;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A dictionary is no larger than this; the largest in use have some megabytes.
+/// Maximum size of a dictionary; the largest common ones have a few megabytes.
 const MAX_DICTIONARY_BYTES: u64 = 64 << 20;
 /// Suggestions for a word.
 const SUGGESTED: usize = 8;
@@ -17,8 +17,8 @@ pub struct HunspellChecker {
 }
 
 impl HunspellChecker {
-    /// Looks for the dictionary of a language such as `en_US` and loads it in the background; `done` is called when
-    /// that is over, however it went.
+    /// Finds the dictionary of a language such as `en_US` and loads it in the background; `done` is called afterwards,
+    /// even on failure.
     pub fn start(language: String, done: impl FnOnce() + Send + 'static) -> HunspellChecker {
         HunspellChecker::from(folders(), language, done)
     }
@@ -33,7 +33,7 @@ impl HunspellChecker {
         speller
     }
 
-    /// Whether a word is spelt as the dictionary has it; `None` while it loads, and where there is none.
+    /// Whether the dictionary contains a word; `None` while it loads, or if there's none.
     pub fn knows(&self, word: &str) -> Option<bool> {
         let (_, dictionary) = self.loaded.get()?.as_ref().ok()?;
         Some(dictionary.check(word))
@@ -67,7 +67,7 @@ pub fn language() -> String {
     if matches!(name, "" | "C" | "POSIX") { "en_US".to_owned() } else { name.to_owned() }
 }
 
-/// Where dictionaries lie; the user's own come first.
+/// Returns the folders of dictionaries, the user's first.
 fn folders() -> Vec<PathBuf> {
     let own = std::env::var_os("TRACEBOOK_DICTIONARIES").map(PathBuf::from);
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
@@ -128,7 +128,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 fn encoding(aff: &[u8]) -> &'static encoding_rs::Encoding {
     let set = aff.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"SET "));
     let label = set.map(|label| label.trim_ascii()).unwrap_or(b"ISO8859-1");
-    // microsoft-cp1251 and the like: the names of Hunspell that are none of the web's.
+    // microsoft-cp1251 and similar: Hunspell's names that aren't web encodings.
     let label = label.strip_prefix(b"microsoft-").unwrap_or(label);
     encoding_rs::Encoding::for_label(label).unwrap_or(encoding_rs::WINDOWS_1252)
 }

@@ -1,5 +1,5 @@
-//! Sync: a thread that follows the writer, as search does, and speaks to hubs. What is durable is told to others; what
-//! others send goes to the session as an event, and is answered once the writer says that it is on disk.
+//! Sync: a thread that follows the writer like search does, and communicates with hubs. Durable changes are sent to
+//! others; received ones go to the session as events, and are confirmed once the writer has them on disk.
 
 mod blobs;
 pub mod devices;
@@ -30,16 +30,17 @@ use store::sync::presence::PresentPerson;
 use store::sync::{DiskTicket, DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire};
 use store::{BlobHash, DocId};
 
-/// The session is told how a hub stands at most this often.
+/// Minimum interval between two reports of a hub's state to the session.
 const TELL: Duration = Duration::from_millis(100);
 /// A goodbye may take this long to be on its way.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
-/// A hub that is not there is tried again after this …
+/// An unreachable hub is retried after this delay …
 const FIRST_TRY: Duration = Duration::from_millis(500);
 /// … and then after twice as long each time, but at most this.
 const LAST_TRY: Duration = Duration::from_secs(30);
 
-/// So many documents that a volume has anew are spoken about one by one; of more, those are found that differ.
+/// Up to this many new documents of a volume are synced one by one; with more, set reconciliation finds those that
+/// differ.
 const SINGLY: usize = 2_048;
 
 enum SyncTask {
@@ -49,7 +50,7 @@ enum SyncTask {
     Written(Vec<(DocId, Option<Vec<u8>>, i64)>),
     /// Documents that were deleted for good.
     Forgotten(Vec<DocId>),
-    /// The way to the disk, for what is kept of all this.
+    /// The writer, for stored sync state.
     Writer(StoreWriter),
     Refused {
         ticket: DiskTicket,
@@ -62,7 +63,7 @@ enum SyncTask {
     },
     Told(LinkId, HubEvent),
     Near(LinkId, peers::lan_peers::LanPeerEvent),
-    /// What volumes have beside documents.
+    /// Attachments and blobs of volumes.
     Files(BTreeMap<DocId, engine::VolumeAttachments>),
     Shelf(shelf::BlobTaskOutcome),
     /// The program ends; answered once those who heard us know.
@@ -103,7 +104,7 @@ impl SyncService {
         }
     }
 
-    /// What shared volumes have beside documents.
+    /// Sets attachments and blobs of shared volumes.
     pub(crate) fn files(&self, volumes: BTreeMap<DocId, engine::VolumeAttachments>) {
         if self.active.load(Ordering::Acquire) {
             let _ = self.tasks.send(SyncTask::Files(volumes));
@@ -169,12 +170,12 @@ struct HubLink {
     shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>,
     link: Option<LinkId>,
     state: HubState,
-    /// Documents of which not both have the same. The session looks at the same set until it becomes another.
+    /// Documents that differ. The session shares this set until it's replaced.
     behind: Arc<BTreeSet<DocId>>,
     tries: u32,
     /// When to try it again.
     due: Option<Instant>,
-    /// What the session was not told yet.
+    /// Whether there's unreported news.
     news: bool,
     said: Vec<String>,
     told: Option<Instant>,
@@ -252,7 +253,7 @@ impl SyncThread {
         }
     }
 
-    /// How long nothing is to be done; `None`: until something comes.
+    /// Returns how long nothing is due; `None` until something arrives.
     fn next(&self) -> Option<Duration> {
         let now = Instant::now();
         let due = self.hubs.values().flat_map(|hub| {
@@ -378,7 +379,7 @@ impl SyncThread {
             match before.get(volume) {
                 Some(known) if known == docs => {}
                 Some(known) if docs.len() <= known.len() + SINGLY => {
-                    // They were made here just now, or somebody else has named them.
+                    // They were just created here, or announced by another device.
                     docs.difference(known).for_each(|doc| self.peers.offer_document(link, *doc));
                 }
                 Some(_) | None => self.peers.follow_volume(link, *volume, docs.clone()),
@@ -466,7 +467,7 @@ impl SyncThread {
         }
     }
 
-    /// A connection is gone: it is tried again by itself, ever more seldom.
+    /// A connection was lost: it's retried automatically at growing intervals.
     fn lost(&mut self, link: LinkId, why: String) {
         if self.nearby.devices.contains_key(&link) {
             return self.lost_near(link, &why);
@@ -633,7 +634,7 @@ impl SyncThread {
         self.hubs.get_mut(url).map(|hub| (url, hub))
     }
 
-    /// Documents of which a peer does not have the same.
+    /// Changes the set of documents that differ from a peer's.
     fn behind(&mut self, link: LinkId, change: impl FnOnce(&mut BTreeSet<DocId>)) {
         match self.nearby.devices.get_mut(&link) {
             Some((_, behind)) => change(behind),
@@ -645,7 +646,7 @@ impl SyncThread {
         }
     }
 
-    /// Tells the session how the hubs stand.
+    /// Reports the hubs' states to the session.
     fn tell(&mut self) {
         let now = Instant::now();
         for (url, hub) in &mut self.hubs {

@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
-/// Whether standard input is a terminal, at which somebody sits who can be asked.
+/// Whether standard input is a terminal with a user.
 pub fn is_one() -> bool {
     std::io::stdin().is_terminal()
 }
 
-/// Reads something of standard input that nobody is to see: a terminal does not show it meanwhile.
+/// Reads hidden input: the terminal doesn't echo it.
 pub fn unseen<R>(read: impl FnOnce() -> R) -> R {
     let hides = cfg!(unix) && std::io::stdin().is_terminal() && echo("-echo");
     let result = read();
@@ -19,7 +19,7 @@ pub fn unseen<R>(read: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Tells the terminal; whether it heard.
+/// Sends a word to the terminal's settings; returns whether it succeeded.
 fn echo(word: &str) -> bool {
     let mut stty = Command::new("stty");
     stty.arg(word).stdin(Stdio::inherit()).stdout(Stdio::null()).stderr(Stdio::null());

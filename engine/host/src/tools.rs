@@ -87,7 +87,7 @@ impl StopSignal {
 
 const CANCELLED: &str = "cancelled";
 
-/// All jobs that are under way.
+/// All running jobs.
 #[derive(Default)]
 struct ToolJobs {
     running: Mutex<HashMap<u64, StopSignal>>,
@@ -95,7 +95,7 @@ struct ToolJobs {
     busy: Mutex<usize>,
 }
 
-/// Performs jobs. All that are under way end when it is dropped.
+/// Runs jobs. Dropping it ends all running ones.
 pub struct ToolRunner {
     place: Arc<ToolWorkspace>,
     desk: Arc<ToolJobs>,
@@ -137,7 +137,7 @@ impl ToolRunner {
         });
     }
 
-    /// Ends a job within a second; `on_done` is called with what came of it until then. Says whether there is one.
+    /// Cancels a job within a second; `on_done` gets its result so far. Returns whether the job exists.
     pub fn cancel(&self, id: u64) -> bool {
         let running = self.running();
         running.get(&id).inspect(|stop| stop.0.store(true, Ordering::Release)).is_some()
@@ -148,7 +148,7 @@ impl ToolRunner {
         self.running().values().for_each(|stop| stop.0.store(true, Ordering::Release));
     }
 
-    /// Jobs that are under way.
+    /// Returns the number of running jobs.
     pub fn count(&self) -> usize {
         self.running().len()
     }
@@ -234,8 +234,7 @@ fn perform(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> Resu
     }
 }
 
-/// Does what cannot be interrupted on a thread of its own, which is left alone when nobody waits any more: it changes
-/// nothing.
+/// Runs uninterruptible work on a thread of its own, which is abandoned when nobody waits for it: it changes nothing.
 fn apart(
     place: &Arc<ToolWorkspace>,
     stop: &StopSignal,

@@ -48,11 +48,11 @@ struct ToWrite {
 #[derive(Default)]
 struct FileCreation {
     waiting: Vec<ToWrite>,
-    /// Somebody makes files, and takes what waits afterwards.
+    /// Whether a thread is creating files, and takes waiting ones afterwards.
     busy: bool,
 }
 
-/// So many jobs at most are looked at before a file is written that stands before them.
+/// Maximum number of jobs examined before a waiting file is written.
 const TOGETHER: usize = 256;
 
 /// The way to the workers.
@@ -77,15 +77,15 @@ impl DiskWorkers {
     }
 }
 
-/// Has this thread, and those it starts, work behind whoever types or draws. What the system does not grant is done
-/// without.
+/// Lowers the priority of this thread and of those it starts, below typing and drawing. Ignored if the system doesn't
+/// permit it.
 pub(crate) fn step_back() {
     // On Linux a priority belongs to a thread; elsewhere it would slow down the whole program.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 10);
 }
 
-/// Does something of which there is much, and for which nobody waits, in a thread of its own behind all others.
+/// Runs bulk work that nobody waits for on a low-priority thread.
 ///
 /// # Panics
 /// If the work does.
@@ -121,8 +121,8 @@ fn work(
                 job => perform(reader, inbox, actor, making, job),
             }
             taken += 1;
-            // Files that are to be written wait for what stands behind them already: more of them are among that, and
-            // the disk is waited for once for all.
+            // Files wait for jobs that are queued already: more files may be among them, and the disk is synced once
+            // for all.
             let further = !files.is_empty() && taken < TOGETHER;
             next = if further { queue.try_lock().ok().and_then(|queue| queue.try_recv().ok()) } else { None };
         }
@@ -193,7 +193,7 @@ fn perform(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making: &M
     }
 }
 
-/// A note's file as it is now.
+/// Reads a note's file.
 fn text(file: &ConfinedPath) -> Result<Option<FileText>, String> {
     match files::read(file) {
         Ok(FoundFile::Text(text)) => Ok(Some(text)),
@@ -202,7 +202,7 @@ fn text(file: &ConfinedPath) -> Result<Option<FileText>, String> {
     }
 }
 
-/// Writes notes' files; those that do not exist yet together, now or by whoever makes some already.
+/// Writes notes' files; new ones together, now or by a thread that's creating some already.
 fn write_files(files: Vec<ToWrite>, making: &Mutex<FileCreation>, tell: impl Fn(Event)) {
     let mut new = Vec::new();
     for one in files {
@@ -266,7 +266,7 @@ fn unopened(one: &ToWrite, refused: &OpenRefusal) -> Event {
     Event::FileFailed { note: one.note, why: format!("it cannot be written ({refused}): {}", one.file.display()) }
 }
 
-/// What came of a file that was to be written.
+/// Returns the event for a written file.
 fn told(one: &ToWrite, done: Result<ReplaceOutcome, DiskError>) -> Event {
     let ToWrite { note, file, text, .. } = one;
     let note = *note;

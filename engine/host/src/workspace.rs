@@ -25,11 +25,11 @@ pub struct WorkspaceOptions {
 /// Why a workspace cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Another process has it; further commands go through its socket, if it has told of one.
+    /// Another process owns the workspace; commands go through its socket, if it has announced one.
     Owned {
         /// Name of the owner's socket.
         socket: Option<String>,
-        /// The owner's process id, if it has told.
+        /// The owner's process id, if it has announced it.
         pid: Option<u32>,
     },
     /// The disk refuses, or what is on it does not hold together.
@@ -116,7 +116,7 @@ impl WorkspaceLock {
         }
     }
 
-    /// Tells others where to reach this process.
+    /// Announces how to reach this process.
     pub(crate) fn tell(&self, socket: Option<&str>) -> Result<(), OpenError> {
         let owner = LockOwner { pid: std::process::id(), socket: socket.map(ToOwned::to_owned) };
         let text = serde_json::to_vec(&owner).unwrap_or_default();
@@ -133,7 +133,7 @@ impl WorkspaceLock {
     }
 }
 
-/// Another process has it.
+/// Reads which process owns the workspace.
 fn owner_of(lock: &mut File) -> OpenError {
     let mut text = String::new();
     let _ = lock.read_to_string(&mut text);
@@ -154,8 +154,7 @@ pub fn owner_socket(folder: &Path) -> Result<Option<String>, OpenError> {
     }
 }
 
-/// Where the workspace lies when none is named: as the user's configuration has it, else the platform's folder for a
-/// program's data.
+/// Returns the default workspace folder: from the user's configuration, otherwise the platform's data folder.
 pub fn default_folder() -> Option<PathBuf> {
     if let Some(folder) = crate::maintenance::configuration::data_folder() {
         return Some(folder);
@@ -171,7 +170,7 @@ pub fn workspace_exists(folder: &Path) -> bool {
     folder.join(store::disk::DATABASE_FILE).exists() || folder.join(store::disk::MARKER_FILE).exists()
 }
 
-/// What is written in notes is its owner's: nobody else may look into a new workspace.
+/// Notes are private: no other user may read a new workspace.
 #[cfg(unix)]
 fn private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -227,8 +226,8 @@ fn without_room(_folder: &Path) -> Option<DiskError> {
     None
 }
 
-/// Opens a workspace for a command that only reads. Where nothing can be written it works on a copy in memory, which
-/// nobody else is told of, and writes nothing anywhere: [`Driver::reads_only`] says why.
+/// Opens a workspace for a read-only command. If nothing can be written, it uses a copy in memory and writes nothing:
+/// [`Driver::reads_only`] says why.
 ///
 /// # Errors
 /// [`OpenError`], as for [`open`].

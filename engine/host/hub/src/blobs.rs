@@ -1,9 +1,8 @@
-//! What devices bring beside documents: attachments and large outputs, under their volume, checked before they count as
-//! here. A thread of its own reads and writes them, files of the hub's folder or pieces at NATS ([`HubFiles`]);
+//! Attachments and large outputs that devices send besides documents, stored by volume and checked before they count as
+//! present. A separate thread reads and writes them, as files in the hub's folder or pieces at NATS ([`HubFiles`]);
 //! documents never wait for it.
 //!
-//! A blob is kept once for each volume with which it was brought: whoever names a hash in a volume of its own gets
-//! nothing that it did not bring.
+//! A blob is stored once per volume that it was sent for: naming a hash in another volume gives no access to it.
 
 use crate::core::{CoreInput, HubCore};
 use crate::storage::HubFiles;
@@ -24,14 +23,14 @@ use store::sync::{LinkId, PeerId, PeerMetadata};
 
 /// The folder, in the hub's.
 const HUB_VOLUMES_FOLDER: &str = "volumes";
-/// What nobody has brought more of for so long goes.
+/// Incomplete files without new data for this long are removed.
 const OLD: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// So often that is seen to.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
-/// Pieces wait while more bytes than this wait for a connection; then it is looked at this often.
+/// Pieces wait while more than this many bytes are queued for a connection; the queue is then checked this often.
 const MAX_QUEUED_PIECE_BYTES: usize = 64 << 10;
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// While anything else is under way, this often.
+/// Interval of checks while other transfers are active.
 const BLOB_TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Log line for attachments that can't be stored.
 const KEPT_NOT: &str = "what a device brings cannot be kept now";
@@ -43,7 +42,7 @@ enum BlobWork {
     Check { item: VolumeBlob },
 }
 
-/// What came of it.
+/// Result of the operation.
 pub(crate) enum BlobResult {
     Looked { item: VolumeBlob, found: BlobExtent },
     Read { link: LinkId, item: VolumeBlob, offset: u64, piece: Option<(u64, Vec<u8>)>, why: Option<String> },
@@ -51,14 +50,14 @@ pub(crate) enum BlobResult {
     Checked { item: VolumeBlob, checked: CheckOutcome },
 }
 
-/// What is kept beside documents.
+/// State of blobs.
 pub(crate) struct BlobKeeping {
     protocol: BlobTransfers,
     files: Arc<dyn HubFiles>,
     work: Sender<BlobWork>,
     thread: JoinHandle<()>,
     began: Instant,
-    /// Something has happened since all was looked at last.
+    /// Whether something has happened since the last full check.
     stale: bool,
     wait: Option<Duration>,
     said: BTreeSet<String>,
@@ -118,7 +117,7 @@ impl HubFiles for BlobFolder {
     fn close(&self) {}
 }
 
-/// Does what is asked for, and every so `often` removes what is old.
+/// Performs requests, and removes old files at the interval `often`.
 fn work(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Sender<CoreInput>, often: Duration) {
     let mut removed = None;
     loop {
@@ -175,7 +174,7 @@ impl BlobKeeping {
         Ok(BlobKeeping { protocol, files, work: send, thread, began, stale: false, wait: None, said })
     }
 
-    /// Finishes what was asked for, as far as there is time for it.
+    /// Finishes pending requests as far as time permits.
     pub(crate) fn end(self) {
         self.files.close();
         drop(self.work);
@@ -188,7 +187,7 @@ impl BlobKeeping {
 }
 
 impl HubCore {
-    /// How long nothing is to be done beside what comes; `None`: until something comes.
+    /// Returns how long nothing is due; `None` until something arrives.
     pub(crate) fn blobs_wait(&self) -> Option<Duration> {
         self.blobs.as_ref().and_then(|keeping| keeping.wait)
     }
@@ -255,7 +254,7 @@ impl HubCore {
         self.blobs = Some(keeping);
     }
 
-    /// The store has lost it: whoever has it is asked to bring it again.
+    /// The store has lost a blob: devices that have it are asked to send it again.
     pub(crate) fn blobs_lost(&mut self, item: VolumeBlob) {
         let Some(mut keeping) = self.blobs.take() else { return };
         keeping.protocol.announce_loss(item, &|link, volume| self.right_of(link, volume));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A certificate and what a server does with it.
 pub(crate) struct HubCertificate {
     pub(crate) config: Arc<ServerConfig>,
-    /// What it is, as bytes (DER).
+    /// The certificate in DER form.
     pub(crate) der: Vec<u8>,
 }
 

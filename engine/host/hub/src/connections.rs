@@ -18,15 +18,15 @@ use tokio::net::TcpStream;
 
 /// A connection proves a key within this time, from its first packet on.
 const PROOF_DEADLINE: Duration = Duration::from_secs(15);
-/// A connection without a proven key sends at most so many bytes: TLS, an HTTP head, two words.
+/// Maximum number of bytes that a connection without a proven key may send: TLS, an HTTP head, two messages.
 const MAX_UNPROVEN_BYTES: usize = 64 << 10;
-/// A connection that takes nothing of what it is sent for so long is closed.
+/// A connection that accepts no data for this long is closed.
 const WRITE_DEADLINE: Duration = Duration::from_secs(60);
 /// Bytes of unfinished messages, of all connections together.
 const MAX_UNFINISHED_BYTES: usize = 256 << 20;
 /// Connections of one device at the same time.
 const MAX_CONNECTIONS_OF_A_DEVICE: usize = 32;
-/// Files that the hub itself keeps open: its store, its certificate, what devices bring beside documents.
+/// Files that the hub itself keeps open: its store, its certificate, blobs.
 const RESERVED_FILES: usize = 100;
 
 /// How many connections there may be.
@@ -38,7 +38,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) unproven: usize,
     /// Those that have proven no key, however new they are.
     pub(crate) most_unproven: usize,
-    /// So long whoever connects is left alone where many do at once.
+    /// How long a new connection is protected when there are many.
     pub(crate) grace: Duration,
     /// Those of them from one address.
     pub(crate) per_address: usize,
@@ -47,7 +47,7 @@ pub(crate) struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// What fits into so many open files, with at most `proven` connections that have proven a key.
+    /// Computes limits for this many open files and at most `proven` connections with a proven key.
     pub(crate) fn new(files: usize, proven: usize) -> ConnectionLimits {
         let all = files.saturating_sub(RESERVED_FILES).max(16);
         let (unproven, most_unproven) = ((all / 2).min(512), (all / 2).min(4_096));
@@ -68,8 +68,7 @@ pub(crate) struct HubPeer {
     received: AtomicU64,
     /// Bytes of the message that is coming.
     unfinished: AtomicUsize,
-    /// Since when nothing is taken of what is sent, and since when the message is coming, in milliseconds from `opened`
-    /// on, plus one; 0: that is not so.
+    /// When writing blocked, and when the current message started, in milliseconds since `opened`, plus one; 0 if not.
     blocked: AtomicU64,
     begun: AtomicU64,
     reader: AtomicWaker,
@@ -77,7 +76,7 @@ pub(crate) struct HubPeer {
 }
 
 impl HubPeer {
-    /// Ends it: whoever reads or writes gets an error.
+    /// Closes it: reads and writes return an error.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.reader.wake();
@@ -193,7 +192,7 @@ impl OpenConnections {
         if table.proven.values().filter(|(_, of)| same(of)).count() >= MAX_CONNECTIONS_OF_A_DEVICE
             && let Some((oldest, _)) = table.proven.values().find(|(_, of)| same(of)).cloned()
         {
-            // It ends a moment later. The next one must not find it here again, and so close nobody.
+            // It closes a moment later. It's removed now, so that the next one closes another connection.
             table.proven.remove(&oldest.number);
             oldest.close();
         }
@@ -264,7 +263,7 @@ impl OpenConnections {
     }
 }
 
-/// What counts as one address: of IPv6 whoever has one has 64 bits of them.
+/// Returns what counts as one address: for IPv6, the first 64 bits.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -1,5 +1,5 @@
-//! The one thread that owns the protocol. Everything comes to it by one channel: frames, what the store answers, what
-//! other replicas tell, the lists when they change. It never waits for anything else.
+//! The only thread that owns the protocol. It receives everything over one channel: frames, answers of the store, news
+//! of other replicas, changed lists. It never waits for anything else.
 
 use crate::blobs::{self, BlobKeeping};
 use crate::connections::HubPeer;
@@ -21,7 +21,7 @@ use store::{ActorId, DeviceAccess, DocId, VolumeDoc};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// More bytes do not wait for one connection: it does not take what it is sent.
+/// Maximum number of bytes queued for one connection.
 const MOST_WAITING: usize = 128 << 20;
 /// More bytes do not wait for all connections together: the one for which most of them wait is closed.
 const MOST_WAITING_ALL: usize = 512 << 20;
@@ -90,9 +90,9 @@ impl Drop for WaitingBytes {
     }
 }
 
-/// All that comes to the thread.
+/// Input of the thread.
 pub(crate) enum CoreInput {
-    /// Somebody has greeted by this name; the greeting itself follows as a frame.
+    /// A client greeted with this name; the greeting itself follows as a frame.
     Connect {
         link: LinkId,
         who: PeerIdentity,
@@ -127,7 +127,7 @@ pub(crate) enum CoreInput {
         size: u64,
         by: Option<DeviceId>,
         since: Instant,
-        /// What was stored, of a volume that somebody compares.
+        /// The stored chunk, if it's of a volume that's being compared.
         named: Option<SharedBytes>,
         done: Result<(), StoreFailure>,
     },
@@ -147,8 +147,8 @@ struct CoreClient {
     full: bool,
 }
 
-/// The documents of a volume. To find them out all of its document is read, so what changes add is put to them. What is
-/// gone from the volume may stay among them: it is in nobody else's list, and so is not spoken about.
+/// The documents of a volume. Finding them loads its whole document, so later changes are added incrementally. Deleted
+/// ones may stay: they're in nobody else's list, so they aren't compared.
 #[derive(Default)]
 struct VolumeScope {
     /// `None`: they are being read.
@@ -170,12 +170,12 @@ pub(crate) struct HubCore {
     /// Bytes that each device has stored; under the empty name all that have no key.
     usage: BTreeMap<String, u64>,
     usage_kept: (Instant, u64),
-    /// The documents of volumes that somebody compares.
+    /// Documents of volumes that are being compared.
     scopes: HashMap<DocId, VolumeScope>,
-    /// The list as it was told last.
+    /// The current list of devices.
     devices: BTreeMap<DeviceId, PairedDevice>,
     bus_name: String,
-    /// What is kept beside documents.
+    /// Blobs, if the hub stores them.
     pub(crate) blobs: Option<BlobKeeping>,
 }
 
@@ -223,7 +223,7 @@ impl HubCore {
             usage_kept: (Instant::now(), 0),
             scopes: HashMap::new(),
             devices: BTreeMap::new(),
-            // Nobody can call itself so.
+            // No client can use this name.
             bus_name: format!("replicas {}", chance.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
             blobs,
         };
@@ -272,7 +272,7 @@ impl HubCore {
     fn input(&mut self, input: CoreInput) {
         match input {
             CoreInput::Connect { link, who, peer, outbox } => {
-                // A name belongs to whoever is here under it. The same device may come back before we know it went.
+                // A name belongs to its connected client. The same device may reconnect before its old connection ends.
                 let other = |client: &CoreClient| client.peer == peer && client.who.device != who.device;
                 if self.clients.values().any(other) {
                     let why = "it uses the name of another connected device";
@@ -324,7 +324,7 @@ impl HubCore {
             }
             CoreInput::Scope { link, scope, docs } => {
                 if docs.is_empty() {
-                    // It is no volume, or cannot be read.
+                    // It isn't a volume, or can't be loaded.
                     self.scopes.remove(&scope);
                 } else if let Some(known) = self.scopes.get_mut(&scope) {
                     known.docs.get_or_insert_with(|| docs.clone());
@@ -352,7 +352,7 @@ impl HubCore {
         }
     }
 
-    /// Does what the protocol wants. `to_frame`: what came in and led to it.
+    /// Performs the protocol's outputs. `to_frame`: the frame that caused them.
     fn perform(&mut self, frame: Option<Vec<u8>>) {
         let mut frame = frame;
         for output in self.peers.take_outputs() {
@@ -388,7 +388,7 @@ impl HubCore {
                     self.store.append(doc, bytes, done);
                 }
                 PeersOutput::Ephemeral { link, .. } => {
-                    // What came from another replica does not go back to it.
+                    // Changes of another replica aren't sent back to it.
                     if let Some(frame) = frame.take().filter(|_| link != BUS) {
                         self.bus.tell(ReplicaNews::Said(Arc::new(frame)));
                     }
@@ -436,7 +436,7 @@ impl HubCore {
         }
     }
 
-    /// Ends a connection that does not take what it is sent, with all that waits for it.
+    /// Closes a connection that doesn't accept data, and drops its queue.
     fn slow(&mut self, link: LinkId) {
         let connection = self.clients.get(&link).map(|client| Arc::clone(&client.outbox.connection));
         self.peers.disconnect(link);
@@ -444,7 +444,7 @@ impl HubCore {
         connection.iter().for_each(|connection| connection.close());
     }
 
-    /// Does not let somebody in, and says why: to the log, and to whoever it is.
+    /// Rejects a client, and reports the reason to the log and the client.
     fn turn_away(&self, name: &str, outbox: &FrameOutbox, why: &str, words: &str) {
         self.metrics.refused.inc();
         (self.log)(&format!("{name} was refused: {why}"));
@@ -514,7 +514,7 @@ impl HubCore {
         Some(docs.clone())
     }
 
-    /// A document that may be a volume somebody compares is another now.
+    /// A document that may be a compared volume has changed.
     fn scope_changed(&mut self, doc: DocId, bytes: &[u8]) {
         let Some(known) = self.scopes.get_mut(&doc) else { return };
         match VolumeDoc::documents_in_changes(bytes) {
@@ -562,13 +562,13 @@ impl HubCore {
         }
     }
 
-    /// Bytes that somebody may still store.
+    /// Returns how many bytes a device may still store.
     pub(crate) fn room(&self, device: Option<DeviceId>) -> u64 {
         let used = self.usage.get(&account(device)).copied().unwrap_or_default();
         if self.settings.quota == 0 { u64::MAX } else { self.settings.quota.saturating_sub(used) }
     }
 
-    /// Whether a connection is there still.
+    /// Whether a connection is still open.
     pub(crate) fn is_here(&self, link: LinkId) -> bool {
         self.clients.contains_key(&link)
     }
@@ -588,7 +588,7 @@ impl HubCore {
         self.perform(None);
     }
 
-    /// Something is not taken from somebody.
+    /// Logs that a client's data was rejected.
     pub(crate) fn refuse(&self, link: LinkId, words: &str) {
         self.metrics.refused.inc();
         if let Some(client) = self.clients.get(&link) {
@@ -600,7 +600,7 @@ impl HubCore {
         (self.log)(words);
     }
 
-    /// What somebody may do with a volume, whether or not there is room for it.
+    /// Returns a client's access to a volume, regardless of quotas.
     pub(crate) fn right_of(&self, link: LinkId, volume: DocId) -> sync::DocumentAccess {
         let client = self.clients.get(&link);
         client.map_or(sync::DocumentAccess::None, |client| {
@@ -613,7 +613,7 @@ impl HubCore {
         self.settings.quota > 0 && used >= self.settings.quota
     }
 
-    /// Puts what was stored on somebody's account. Who has used up the quota goes on reading.
+    /// Adds stored bytes to a device's account. A device over its quota keeps read access.
     pub(crate) fn charge(&mut self, by: Option<DeviceId>, size: u64) {
         *self.usage.entry(account(by)).or_default() += size;
         self.usage_kept.1 += size;
@@ -666,7 +666,7 @@ impl HubCore {
         }
     }
 
-    /// The list of devices has changed: who is not welcome any more goes, others may have other rights.
+    /// The list of devices has changed: removed devices are disconnected, others may have other rights.
     fn devices(&mut self, list: BTreeMap<DeviceId, PairedDevice>) {
         let mut gone = Vec::new();
         for (link, client) in &mut self.clients {

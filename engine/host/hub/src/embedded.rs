@@ -1,5 +1,5 @@
-//! The store by default: the same SQLite as the app's, in a folder of the hub's own. One thread writes; what came
-//! meanwhile goes to the disk as one commit. In pauses long rows of chunks become one snapshot.
+//! The default store: SQLite like the app's, in a folder of the hub. One thread writes; pending appends become one
+//! commit. When idle, long rows of chunks become one snapshot.
 
 use crate::HubLog;
 use crate::storage::{HubStore, LoadedChunks, SharedBytes, StoreCallback, StoreFailure};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use store::DocId;
 use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk};
 
-/// At most so many appends become one commit, and no more documents are read before it.
+/// Maximum number of appends in one commit; no documents are loaded before it.
 const MAX_APPENDS_PER_COMMIT: usize = 256;
 /// A pause: then the disk does what would disturb.
 const HOUSEKEEPING_PAUSE: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ pub(crate) struct SqliteStorage {
     thread: Mutex<Option<JoinHandle<()>>>,
     documents: Arc<AtomicU64>,
     refused: Arc<AtomicBool>,
-    /// Those that were there when it was opened, until somebody asks.
+    /// Documents that existed at opening, until they're requested.
     all: Mutex<Vec<DocId>>,
 }
 
@@ -69,7 +69,7 @@ impl SqliteStorage {
     }
 
     fn ask(&self, work: StorageWork) {
-        // The thread ends only after `close`; whoever is asked then gets no answer, as the hub is ending.
+        // The thread ends only after `close`; requests after that get no answer, since the hub is ending.
         let _ = self.work.lock().unwrap_or_else(PoisonError::into_inner).send(work);
     }
 }
@@ -113,7 +113,7 @@ struct StorageThread {
     chunks: HashMap<DocId, u32>,
     log: HubLog,
     documents: Arc<AtomicU64>,
-    /// Whether the disk refused what it was given last.
+    /// Whether the disk rejected the last write.
     refused: Arc<AtomicBool>,
 }
 
@@ -228,7 +228,7 @@ impl StorageThread {
             }
             let chunks: Vec<Vec<u8>> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
             let bytes = store::compact_chunks(&chunks)?;
-            // The snapshot is durable before what it stands for goes.
+            // The snapshot is durable before the chunks that it replaces are dropped.
             self.disk.commit(&[RowWrite::Snapshot { doc, bytes, covers }]).map_err(|error| error.to_string())?;
             self.disk.commit(&[RowWrite::DropChunks { doc, upto: covers }]).map_err(|error| error.to_string())
         });
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(said, expected);
         assert_eq!(documents.load(Ordering::Relaxed), 3);
         assert_eq!(keeper.chunks.get(&DOCS[0]), Some(&2));
-        // Opened anew, all of it is known, and counted when it is touched.
+        // After reopening, everything is known, and is counted when used.
         drop(keeper);
         let again = SqliteStorage::open(folder.path(), Arc::new(|_: &str| ())).expect("opened");
         assert_eq!((again.documents(), again.all().map(|all| all.len())), (Some(3), Some(3)));

@@ -1,5 +1,5 @@
-//! Clients that type while hubs come and go, for tests: each counts a key as acknowledged once the hub has said that it
-//! has it. Whatever fails meanwhile, what was acknowledged must be there afterwards.
+//! Test clients that type while hubs come and go: each counts a key as acknowledged once the hub has confirmed it.
+//! Whatever fails, acknowledged keys must exist afterwards.
 
 use crate::probe::HubProbe;
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::{ActorId, DocId, PlainText};
 
-/// How long somebody waits for a document at the end.
+/// How long a client waits for a document at the end.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Whoever has so many keys that nobody has acknowledged waits: keys are acknowledged when both have the same, and on a
-/// machine with much else to do the next one may always be there before that.
+/// A client with this many unacknowledged keys waits: keys are acknowledged when both sides have the same changes,
+/// which may never happen on a busy machine while typing continues.
 const AHEAD: usize = 200;
-/// Before somebody calls again.
+/// Delay before reconnecting.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Clients at work, until [`TypingClients::stop`].
+/// Running clients, until [`TypingClients::stop`].
 #[derive(Debug)]
 pub struct TypingClients {
     threads: Vec<std::thread::JoinHandle<(DocId, TypedText)>>,
@@ -33,7 +33,7 @@ struct TypedText {
     longest: Duration,
 }
 
-/// What came of it.
+/// Result of the test.
 #[derive(Clone, Debug)]
 pub struct EnduranceReport {
     /// Keys that were acknowledged, of each document.
@@ -47,8 +47,8 @@ fn runtime() -> Option<tokio::runtime::Runtime> {
 }
 
 impl TypingClients {
-    /// So many clients, each with a document of its own. Each calls one of the hubs at these addresses, and when it is
-    /// gone the next.
+    /// Starts this many clients, each with its own document. Each connects to one of the hubs at these addresses, and
+    /// to the next one when that fails.
     pub fn start(at: &[String], count: u8) -> TypingClients {
         let (stop, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let threads = (0..count).map(|number| {
@@ -67,7 +67,7 @@ impl TypingClients {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// They stop where they are, also with keys that nobody has acknowledged.
+    /// Stops the clients, even with unacknowledged keys.
     pub fn stop(self) -> EnduranceReport {
         self.stop.store(true, Ordering::Relaxed);
         let ended: Vec<_> = self.threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
@@ -137,8 +137,7 @@ pub fn check(at: &str, endured: &EnduranceReport) -> Result<(), String> {
     })
 }
 
-/// Whether what a client of one hub says about one of these documents, and nobody keeps, is heard by a client of
-/// another one.
+/// Checks that an ephemeral message about one of these documents from a client of one hub reaches a client of another.
 ///
 /// # Errors
 /// Nothing is heard.

@@ -1,5 +1,5 @@
-//! A code that somebody on the hub's machine asked for while the hub runs: it lies in the hub's folder until the hub
-//! takes it, for the user's eyes only, and is worth nothing once it was used.
+//! A pairing code requested on the hub's machine while the hub runs: it's in the hub's folder until the hub takes it,
+//! readable only by the user, and worthless once used.
 
 use peers::DeviceId;
 use peers::pairing::{DeviceRights, Invitation, OneTimeCode};
@@ -18,7 +18,7 @@ pub fn reached(folder: &Path) -> Option<Invitation> {
     std::fs::read_to_string(folder.join(ADDRESS)).ok()?.parse().ok()
 }
 
-/// Says how the hub is reached; `None`: it does not run any more.
+/// Records the hub's address; `None` if it no longer runs.
 pub(crate) fn say_reached(folder: &Path, at: Option<(&str, DeviceId)>) -> Result<(), String> {
     let path = folder.join(ADDRESS);
     match at {
@@ -42,7 +42,7 @@ pub struct InvitationGrant {
 }
 
 impl InvitationGrant {
-    /// Leaves it for the hub that runs over this folder; an earlier one is worth nothing any more.
+    /// Stores the invitation for the hub of this folder; it replaces an earlier one.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,9 +1,10 @@
 //! The hub: a peer that always listens, and keeps what it hears. It speaks automerge-repo's protocol, so that devices
 //! with Tracebook and other programs with automerge-repo meet in it.
 //!
-//! One thread owns the protocol ([`store::sync::Peers`]); around it stand the ways in (`server`), what lasts
-//! ([`HubStore`], [`HubFiles`]) and the line to other replicas ([`HubBus`]). Nothing is sent or acknowledged before it
-//! is durable. The hub does not know what documents hold, but for volumes, whose notes share their volume's policy.
+//! One thread owns the protocol ([`store::sync::Peers`]); around it are the endpoints (`server`), storage
+//! ([`HubStore`], [`HubFiles`]) and the connection to other replicas ([`HubBus`]). Nothing is sent or acknowledged
+//! before it's durable. The hub doesn't know the content of documents except volumes, whose notes share their volume's
+//! policy.
 
 mod blobs;
 mod certificate;
@@ -29,5 +30,5 @@ pub use server::{HubServer, RunningHub};
 pub use settings::{HubSettings, OpenAccess, TlsMode};
 pub use storage::{HubBus, HubFiles, HubStore, LoadedChunks, ReplicaNews, SharedBytes, StoreCallback, StoreFailure};
 
-/// A line of the log, in plain words. Nothing secret stands in it.
+/// Writes a line to the log. It contains no secrets.
 pub type HubLog = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

@@ -11,15 +11,15 @@ use store::{ActorId, DocId, PlainText};
 /// What simulated clients do to load the hub.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLoad {
-    /// So many pairs of them.
+    /// Number of pairs of clients.
     pub pairs: usize,
-    /// Each types so many keys.
+    /// Number of keys that each client types.
     pub keys: usize,
     /// One key in this time.
     pub every: Duration,
 }
 
-/// What came of it.
+/// Result of the measurement.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
     /// For each key, milliseconds until the other client had it.
@@ -51,7 +51,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A port of this machine on which nobody listens, below those that Linux gives to whoever connects (from 32768 on,
+/// Returns a free port of this machine, below those that Linux assigns to outgoing connections (from 32768 on,
 /// `ip_local_port_range`): it stays free while what listens on it is started again.
 ///
 /// # Errors
@@ -64,12 +64,12 @@ pub fn free_port() -> Result<u16, String> {
     tried?.into_iter().find(free).ok_or_else(|| "no port is free".to_owned())
 }
 
-/// Whether somebody listens on a port of this machine.
+/// Whether a port of this machine is listening.
 pub fn listens(port: u16) -> bool {
     std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
 
-/// Has clients type into documents of a hub at `ws://ADDRESS`, at `path`. `begin` is called when all are there.
+/// Lets clients type into documents of a hub at `ws://ADDRESS`, at `path`. `begin` is called when all are connected.
 ///
 /// # Errors
 /// The hub is not there, or does not serve them all.
@@ -88,7 +88,7 @@ pub fn load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnce()) -> Res
             let mut id = [0; 16];
             hash.finalize_xof().fill(&mut id);
             let doc = DocId::random(id);
-            // The writer is there first, so that the reader finds something.
+            // The writer connects first, so that the reader finds something.
             let (common, at, path) = (Arc::clone(&common), Arc::clone(&at), Arc::clone(&path));
             clients.spawn(async move {
                 let name = format!("bench {doc}");
@@ -168,7 +168,7 @@ impl LoadWriter {
         let mut typed = 0;
         while !common.done.load(Ordering::Relaxed) {
             if typed < load.keys && tokio::time::Instant::now() >= next {
-                // The one before has not arrived: a key that is typed now comes with it, and tells nothing.
+                // The previous key hasn't arrived: one typed now would arrive with it and measure nothing.
                 let waits = lock(&common.typed).contains_key(&self.doc);
                 if !waits {
                     let change = self.text.insert(typed % 20, "k").map_err(|error| error.to_string())?;

@@ -32,11 +32,11 @@ const DOCUMENTS_STREAM: &str = "TRACEBOOK";
 const DOC: &str = "tracebook.doc.";
 /// The list of devices.
 const DEVICES: &str = "tracebook.devices";
-/// What nobody keeps: not a subject of the stream.
+/// Subject for ephemeral messages; not part of the stream.
 const SAID: &str = "tracebook-said";
 /// Which replica wrote a message.
 const FROM: &str = "Tracebook-From";
-/// Which part of a chunk it is: number, of how many, of which chunk.
+/// Header for parts of a chunk: number, total, chunk.
 const PART: &str = "Tracebook-Part";
 /// Larger chunks become several messages, in bytes: a server takes 1 MB by default.
 const LARGEST_PART: usize = 512 << 10;
@@ -66,7 +66,7 @@ struct NatsState {
     stream: jetstream::Context,
     me: String,
     log: HubLog,
-    /// The list of devices as it was told last.
+    /// The last list of devices.
     told: Mutex<Vec<u8>>,
     /// Whether the last try to store something was in vain.
     refused: AtomicBool,
@@ -88,7 +88,7 @@ impl ChunkAssembler {
         let of: usize = words.next()?.parse().ok()?;
         let name = words.next()?;
         if at == 0 {
-            // Who was interrupted begins anew under another name: what nobody finishes is dropped at some time.
+            // Interrupted writers start again under another name; unfinished parts are dropped eventually.
             if self.waiting.len() > 1_000 {
                 self.waiting.clear();
             }
@@ -143,7 +143,7 @@ impl NatsReplicas {
         Ok(NatsReplicas { inside, runtime: Handle::current(), files: Arc::new(files), reached })
     }
 
-    /// What devices bring beside documents.
+    /// Returns the store of blobs.
     pub(crate) fn files(&self) -> Arc<dyn HubFiles> {
         Arc::clone(&self.files) as Arc<dyn HubFiles>
     }
@@ -181,7 +181,7 @@ async fn make_stream(
                     }
                     return Ok(stream);
                 }
-                // A cluster of which not all are there must not become a stream on one.
+                // A cluster with missing servers mustn't create the stream on a single one.
                 Err(error) if replicas == 3 => {
                     why = error.to_string();
                     if !why.contains("replicas > 1 not supported") {
@@ -207,7 +207,7 @@ async fn hear_said(inside: Arc<NatsState>, mut said: async_nats::Subscriber, hea
 /// What is heard of a stream.
 struct StreamEvent {
     stream: &'static str,
-    /// Of which subjects; empty: of all.
+    /// Subject filter; empty for all.
     filter: String,
     headers_only: bool,
 }
@@ -278,7 +278,7 @@ fn changed(heard: ReplicaListener) -> impl FnMut(&NatsState, &Message) {
 }
 
 impl NatsState {
-    /// Publishes what must last; returns once the servers have it.
+    /// Publishes a durable message; returns once the servers have stored it.
     async fn publish(&self, subject: String, bytes: &[u8]) -> Result<(), StoreFailure> {
         let chance: [u8; 12] = peers::key::random_bytes().map_err(StoreFailure)?;
         let name: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -292,7 +292,7 @@ impl NatsState {
             }
             let until = Instant::now() + APPEND_TIMEOUT;
             loop {
-                // The same name again: if the servers have it already, it is not there twice.
+                // The same message id: if the servers have it already, it isn't stored twice.
                 let message = PublishMessage::build()
                     .payload(part.to_vec().into())
                     .headers(headers.clone())
@@ -316,8 +316,8 @@ impl NatsState {
         Ok(())
     }
 
-    /// Goes through all messages of a subject, in order, some of them at a time. An error where not all are had: a
-    /// server that was away gives what it has by then, and says that this is all.
+    /// Iterates over all messages of a subject in order, in batches. Fails if some are missing: a server that was away
+    /// returns what it has, and claims that this is everything.
     async fn each(
         &self,
         stream: &stream::Stream<()>,
@@ -387,7 +387,7 @@ impl NatsState {
         Ok(chunks)
     }
 
-    /// Makes one message of a document's many. The whole is there before the parts go.
+    /// Merges a document's messages into one. It's complete before the parts are deleted.
     async fn fold(&self, stream: &stream::Stream<()>, doc: DocId, chunks: &[Vec<u8>], last: u64) {
         let subject = format!("{DOC}{doc}");
         let Ok(whole) = store::compact_chunks(chunks) else { return };
@@ -434,7 +434,7 @@ impl HubStore for NatsReplicas {
     }
 
     fn close(&self) {
-        // What was published is on its way; what is not acknowledged, nobody was told of.
+        // Published messages are on their way; unacknowledged ones were reported to nobody.
         let flushed = async { tokio::time::timeout(TRY, self.inside.client.flush()).await };
         let _ = self.runtime.block_on(flushed);
     }

@@ -11,11 +11,11 @@ use store::{ActorId, DeviceAccess, DocId, VolumeDoc};
 /// The file in the hub's folder.
 pub(crate) const POLICY_FILE: &str = "share.json";
 
-/// What is shared with whom.
+/// Access of devices to volumes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HubPolicy {
-    /// Of what no other line is about.
+    /// Access to volumes without an entry.
     #[serde(default)]
     pub default: DeviceAccess,
     /// Rules for single volumes.
@@ -69,7 +69,7 @@ impl HubPolicy {
     }
 }
 
-/// The policy, with what is known of which document belongs to which volume.
+/// The policy, and which document belongs to which volume.
 #[derive(Debug, Default)]
 pub(crate) struct SharedVolumes {
     state: RwLock<PolicyState>,
@@ -83,7 +83,7 @@ struct PolicyState {
 }
 
 impl SharedVolumes {
-    /// Another policy; the volumes that it names, whose documents must be read anew.
+    /// Sets another policy; returns the volumes that it names, whose documents must be loaded again.
     pub(crate) fn set(&self, policy: HubPolicy) -> Vec<DocId> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let volumes = policy.volumes.keys().copied().collect();
@@ -96,8 +96,8 @@ impl SharedVolumes {
         self.state.read().unwrap_or_else(PoisonError::into_inner).policy.volumes.contains_key(&doc)
     }
 
-    /// A volume that the policy names, as it is now: its notes, their outputs, its sessions, runs and tools go with it.
-    /// Says whether something became another's.
+    /// Updates a volume that the policy names: its notes, outputs, sessions, runs and tools belong to it. Returns
+    /// whether a document changed its volume.
     pub(crate) fn volume(&self, volume: DocId, chunks: &[Vec<u8>]) -> bool {
         let Ok(loaded) = VolumeDoc::load(volume, chunks, ActorId::from([0; 16])) else { return false };
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ impl SharedVolumes {
         state.volume.len() != before
     }
 
-    /// What somebody may do with a document; `device` is `None` for those without a key.
+    /// Returns the access to a document; `device` is `None` for clients without a key.
     pub(crate) fn access(&self, device: Option<DeviceId>, most: DeviceAccess, doc: DocId) -> DeviceAccess {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let volume = state.volume.get(&doc).copied().unwrap_or(doc);

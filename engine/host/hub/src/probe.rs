@@ -128,7 +128,7 @@ impl HubProbe {
 }
 
 impl HubProbe {
-    /// Says something that nobody keeps.
+    /// Sends an ephemeral message.
     pub(crate) async fn say(&mut self, doc: DocId, data: &[u8]) {
         self.peers.broadcast(doc, "a session", data);
         self.perform().await;

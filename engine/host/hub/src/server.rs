@@ -45,9 +45,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How often the hub looks whether a file in its folder has changed; a device that is revoked goes within this time.
 const CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// A connection that says nothing is asked after this time whether it is there, and ended after twice as much.
+/// A silent connection is pinged after this time, and closed after twice as long.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
-/// Calls to the pairing door within a minute from one address, and of all together.
+/// Maximum number of pairing attempts per minute from one address, and in total.
 const PAIRINGS: u32 = 30;
 const ALL_PAIRINGS: u32 = 300;
 /// KiB of messages that wait for the thread that owns the protocol: behind them nothing more is read.
@@ -58,11 +58,11 @@ const TLS_DEADLINE: Duration = Duration::from_secs(10);
 const READ_BUFFER_BYTES: usize = 32 << 10;
 /// So long a device waits at most until its replica has heard of all that others acknowledged before.
 const CATCH_UP: Duration = Duration::from_secs(20);
-/// Frames that may come before somebody was let in: the greeting, and who does not wait for an answer to it.
+/// Maximum number of frames before a client is accepted: the greeting, and messages sent without waiting.
 const EARLY: usize = 4;
 /// How often the log says how many connections were closed without having proven a key.
 const SAY_CLOSED: Duration = Duration::from_secs(10);
-/// What ends gets so much time to end well.
+/// Time limit for a clean shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
 /// Starts hubs.
@@ -168,7 +168,7 @@ impl HubServer {
             Some(servers) => {
                 let (hear, list) = (inputs.clone(), devices.clone());
                 let heard = move |news| match news {
-                    // Another replica's list: the file is looked at in a moment.
+                    // Another replica's list: the file is read in a moment.
                     ReplicaNews::Devices(bytes) => drop(list.merge(&bytes)),
                     ReplicaNews::Changed { .. }
                     | ReplicaNews::Brought { .. }
@@ -192,7 +192,7 @@ impl HubServer {
             drop(lock_file);
         });
         let core = core.map_err(|error| fail(&error))?;
-        // Looked at before they are read: what changes from now on is seen.
+        // Stamps are taken before reading, so that later changes are noticed.
         let stamps = (devices.file_stamp(), stamp(&settings.folder.join(SHARE)));
         let policy = HubPolicy::load(&settings.folder)?;
         let _ = inputs.send(CoreInput::Policy(policy));
@@ -289,7 +289,7 @@ impl RunningHub {
         });
     }
 
-    /// Ends it: nobody else is let in, what was taken in becomes durable, and everybody is told.
+    /// Stops the hub: no new clients, accepted changes become durable, and clients are notified.
     pub fn stop(mut self) {
         self.end();
     }
@@ -343,18 +343,18 @@ impl ServerState {
         list.get(&id).cloned().ok_or_else(|| "this device is not paired here".to_owned())
     }
 
-    /// The list of devices as it stands in its file, for all who ask.
+    /// Reads the list of devices from its file.
     fn read_list(&self) {
         match self.devices.list() {
             Ok(list) => {
-                // In this order: whoever is let in by the list is known to whom it speaks to next.
+                // In this order, so that a device on the list is known to all later components.
                 let _ = self.inputs.send(CoreInput::Devices(list.clone()));
                 *self.list.write().unwrap_or_else(PoisonError::into_inner) = list;
                 if let Ok(bytes) = self.devices.to_bytes() {
                     self.bus.tell(ReplicaNews::Devices(Arc::new(bytes)));
                 }
             }
-            // What cannot be read welcomes nobody: those that are here go, too.
+            // An unreadable list admits nobody: connected devices are dropped, too.
             Err(why) => {
                 self.say(&why);
                 self.list.write().unwrap_or_else(PoisonError::into_inner).clear();
@@ -422,7 +422,7 @@ async fn metrics_page(State(shared): State<Arc<ServerState>>, headers: HeaderMap
     ([("content-type", kind)], page(&shared.registry)).into_response()
 }
 
-/// Whether the hub can do what it is for: a replica that cannot store gets no clients from whoever balances them.
+/// Reports whether the hub works: a load balancer sends no clients to a replica that can't store.
 async fn health_page(State(shared): State<Arc<ServerState>>) -> Response {
     match shared.store.well() {
         Ok(()) => "ok\n".into_response(),
@@ -440,7 +440,7 @@ fn limited(shared: &ServerState, upgrade: WebSocketUpgrade) -> WebSocketUpgrade 
     upgrade.max_message_size(most).max_frame_size(most).read_buffer_size(READ_BUFFER_BYTES)
 }
 
-/// The door for programs without a device's key.
+/// Endpoint for programs without a device key.
 async fn open(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -467,7 +467,7 @@ async fn open(
     })
 }
 
-/// The door for devices that were paired.
+/// Endpoint for paired devices.
 async fn device(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -498,7 +498,7 @@ async fn device(
     })
 }
 
-/// The door for devices that know a code.
+/// Endpoint for devices with a pairing code.
 async fn pair(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -543,7 +543,7 @@ async fn pair(
                     }
                     Err(why) => shared.say(&why),
                 }
-                // It hears the last word before the door closes.
+                // The client gets the last message before the connection closes.
                 let _ = tokio::time::timeout(SHUTDOWN_GRACE, door.next_frame()).await;
             }
             Err(why) => shared.refuse(&format!("{} was not paired: {why}", from.ip())),
@@ -578,8 +578,7 @@ fn message(frame: PeerFrame) -> Message {
     }
 }
 
-/// The name by which somebody greets. A device's key as a name is that device's, and what replicas call each other is
-/// nobody's else.
+/// Parses the name in a greeting. A device key as a name is reserved for that device, and replicas' names for replicas.
 fn greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static str> {
     let Ok(wire::WireMessage::Join { sender, .. }) = wire::decode(bytes) else { return Err("it does not greet") };
     let reserved = sender.0.get(..64).and_then(|key| key.parse::<DeviceId>().ok());
@@ -590,7 +589,7 @@ fn greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static s
     }
 }
 
-/// Waits until this replica knows what all of them have acknowledged: what a device was told by one is served by all.
+/// Waits until this replica has everything acknowledged by all: what one confirmed to a device, each serves.
 async fn caught_up(shared: Arc<ServerState>) {
     let (done, wait) = tokio::sync::oneshot::channel();
     shared.bus.catch_up(Box::new(move || _ = done.send(())));
@@ -718,7 +717,7 @@ async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSo
     }
 }
 
-/// A text frame: what paired devices say to the hub beside documents.
+/// Handles a text frame: a paired device's control message.
 fn control(shared: &ServerState, device: Option<DeviceId>, name: &str, text: &str) {
     let Some(list) = serde_json::from_str::<ControlMessage>(text).ok().and_then(|control| control.device_list_bytes())
     else {

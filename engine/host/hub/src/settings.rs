@@ -10,7 +10,7 @@ pub enum TlsMode {
     Plain,
     /// By a certificate that the hub makes for itself and keeps. Devices know it from when they were paired.
     Own,
-    /// By the files (PEM) of somebody else's certificate.
+    /// Uses an existing certificate from PEM files.
     Files {
         /// The certificate and those that lead to it.
         certificate: PathBuf,
@@ -57,7 +57,7 @@ pub struct HubSettings {
     pub open: OpenAccess,
     /// NATS servers, as `nats://host:port`, several with commas; empty: the embedded store.
     pub nats: Option<String>,
-    /// A message of the protocol has at most so many bytes.
+    /// Maximum size of a protocol message in bytes.
     pub largest_message: usize,
     /// Messages a second that are taken from one connection.
     pub rate: u32,

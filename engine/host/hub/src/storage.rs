@@ -1,5 +1,5 @@
-//! What the hub stands on: something that lasts, and a line to other replicas over the same store. Both answer by
-//! calling back, from whatever thread they have. Files are kept by a third, which is asked on a thread of its own.
+//! Storage of the hub: a durable store, and a bus to other replicas over the same store. Both answer by callbacks, from
+//! any thread. A third component stores files, and is called on its own thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use store::sync::blobs::{BlobExtent, VolumeBlob};
 pub type SharedBytes = Arc<Vec<u8>>;
 /// A document's chunks, or why they cannot be read.
 pub type LoadedChunks = Box<dyn FnOnce(Result<Vec<Vec<u8>>, String>) + Send>;
-/// What was asked for is durable, or why it will not be.
+/// Called when a request is durable, or with the reason why it won't be.
 pub type StoreCallback = Box<dyn FnOnce(Result<(), StoreFailure>) + Send>;
 
 /// Why something will not be durable.
@@ -20,16 +20,14 @@ pub struct StoreFailure(pub String);
 
 /// Keeps documents as chunks. PostgreSQL or an object store would be two more of these.
 pub trait HubStore: Send + Sync {
-    /// Reads all chunks of a document, none when there is no such document. What was appended before this call, here,
-    /// is among them, or will be told by [`ReplicaNews::Changed`].
+    /// Loads all chunks of a document, none if it doesn't exist. Changes appended here before this call are included,
+    /// or are reported by [`ReplicaNews::Changed`].
     fn load(&self, doc: DocId, loaded: LoadedChunks);
 
-    /// Appends changes to a document. `done` is called once they are durable, and not before; whoever reads the
-    /// document afterwards, at whichever replica, gets them.
+    /// Appends changes to a document. `done` is called once they're durable; later loads at any replica include them.
     fn append(&self, doc: DocId, bytes: SharedBytes, done: StoreCallback);
 
-    /// All documents, where one program alone writes them; `None`: others may write them too, and what is known of
-    /// them is known to nobody.
+    /// Returns all documents if a single program writes them; `None` if others may write them too.
     fn all(&self) -> Option<Vec<DocId>> {
         None
     }
@@ -37,20 +35,18 @@ pub trait HubStore: Send + Sync {
     /// How many documents there are, if that is known cheaply.
     fn documents(&self) -> Option<u64>;
 
-    /// Whether what is asked for now will be done, as far as that is known without asking; why not, in words that may
-    /// be told to anybody.
+    /// Whether requests can succeed now, as far as known; if not, the reason, which may be sent to anyone.
     ///
     /// # Errors
     /// Nothing can be stored for now.
     fn well(&self) -> Result<(), &'static str>;
 
-    /// Finishes what was asked for; nothing is asked for afterwards.
+    /// Finishes pending requests; no more follow.
     fn close(&self);
 }
 
-/// Keeps what devices bring beside documents, by hash under the volume with which it was brought. Called on one
-/// thread, one call at a time; none keeps more than a few pieces in memory. What cannot be done says why, and is tried
-/// again.
+/// Stores blobs by hash under the volume that they were sent for. Called on one thread, one call at a time; keeps only
+/// a few pieces in memory. Failures return a reason and are retried.
 pub trait HubFiles: Send + Sync {
     /// How much of it is here.
     ///
@@ -77,14 +73,14 @@ pub trait HubFiles: Send + Sync {
     /// It cannot be found out now; what has come is still there then.
     fn finish(&self, item: VolumeBlob) -> Result<bool, String>;
 
-    /// Removes what nobody has brought more of for so long.
+    /// Removes incomplete files without new data for this long.
     fn remove_old(&self, age: Duration);
 
-    /// The hub is ending: what is under way is given up, as soon as that is possible.
+    /// The hub is ending: pending work is canceled as soon as possible.
     fn close(&self);
 }
 
-/// All that a hub stands on.
+/// All storage of a hub.
 pub(crate) type HubStorage = (Arc<dyn HubStore>, Arc<dyn HubFiles>, Arc<dyn HubBus>);
 
 /// What replicas tell each other.
@@ -104,7 +100,7 @@ pub enum ReplicaNews {
         /// Size in bytes.
         size: u64,
     },
-    /// A file that was whole is not any more: the store has lost of it.
+    /// A complete file was damaged: the store has lost part of it.
     Lost {
         /// The attachment that was lost.
         item: VolumeBlob,
@@ -115,17 +111,17 @@ pub enum ReplicaNews {
     Devices(SharedBytes),
 }
 
-/// Tells other replicas. Changes need not be told by it: a store that several share tells of them by itself.
+/// Sends news to other replicas. Changes needn't be sent: a shared store reports them itself.
 pub trait HubBus: Send + Sync {
-    /// Tells the others, soon, at best effort: all that must not be lost is in the store.
+    /// Sends news soon, at best effort: everything important is in the store.
     fn tell(&self, news: ReplicaNews);
 
-    /// Calls back once all is told here that any replica acknowledged before this call. Late, or never, where the
-    /// others cannot be heard.
+    /// Calls back once everything that any replica acknowledged before this call is known here. Late, or never, if the
+    /// others are unreachable.
     fn catch_up(&self, done: Box<dyn FnOnce() + Send>);
 }
 
-/// There is no other replica.
+/// A hub without other replicas.
 #[derive(Debug)]
 pub(crate) struct SingleReplica;
 

@@ -1,4 +1,4 @@
-//! A hub over real sockets on loopback: what devices get, and what is refused. After every refusal the others go on.
+//! A hub over real sockets on loopback: what devices get, and what is rejected. Others continue after every rejection.
 
 use crate::probe::HubProbe;
 use crate::{HubLog, HubPolicy, HubServer, HubSettings, InvitationGrant, OpenAccess, RunningHub, VolumePolicy};
@@ -63,7 +63,7 @@ impl House {
     fn paired(&self, name: &str, access: DeviceAccess) -> DeviceKey {
         let key = DeviceKey::generate().expect("key");
         self.devices().pair(key.id(), device_entry(&device_card(&key, name), access, false)).expect("kept");
-        // The hub looks at its folder from time to time.
+        // The hub checks its folder at intervals.
         self.until("the list is read", |house| {
             house.run(async { HubProbe::device(&house.at, &key, house.id).await.is_ok() })
         });
@@ -156,10 +156,10 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
             panic!("{:?} one {:?} hub {:?} {}", one.ended, one.heads(DOC), third.heads(DOC), read(&third, DOC).len());
         }
         assert!(two.until(SOON, |two| read(two, DOC) == whole).await, "{}", read(&two, DOC));
-        // What is said and not kept.
+        // An ephemeral message.
         one.say(DOC, &[0x61, b'x']).await;
         assert!(two.until(SOON, |two| two.heard == [vec![0x61, b'x']]).await);
-        // What nobody has.
+        // A document that nobody has.
         two.follow(DocId([9; 16])).await;
         assert!(two.until(SOON, |two| two.absent == [DocId([9; 16])]).await);
     });
@@ -275,7 +275,7 @@ fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
         handshake::authenticate_to_listener(&mut way, &phone, house.id, &binding).await.expect("known");
         let other = HubSocket::connect(hub.at(), DEVICE_PATH, &CertificateTrust::Pinned("00".repeat(32))).await;
         assert!(other.expect_err("another").contains("another certificate"));
-        // Relayed by somebody in the middle, whose certificate is another.
+        // A man in the middle with another certificate.
         let (mut way, _) = HubSocket::connect(hub.at(), DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
         let middle = ChannelBinding::from_certificate(b"the middle's");
         assert!(
@@ -355,7 +355,7 @@ fn nobody_speaks_in_the_name_of_another() {
         let (mut way, _) = HubSocket::connect(&house.at, "/", &CertificateTrust::Any).await.expect("there");
         way.send_frame(join_as(&two.id().to_string())).await.expect("sent");
         drain(&mut way).await;
-        // By the name of somebody who is here.
+        // With the name of a connected client.
         let mut guest = HubProbe::open(&house.at, "/", "a guest").await.expect("there");
         guest.follow(DOC).await;
         assert!(guest.until(SOON, |guest| guest.absent == [DOC]).await);

@@ -24,9 +24,9 @@ use tokio::io::AsyncReadExt;
 const MAX_TOOL_LIST_PAGES: usize = 50;
 /// The largest message, in bytes: a result, its pictures in base64.
 const MAX_SSE_EVENT_BYTES: usize = 16 << 20;
-/// So much of what a server writes to its standard error is kept, in bytes.
+/// Maximum length of a server's standard error that's kept, in bytes.
 const MAX_STDERR_BYTES: usize = 2_000;
-/// How long a server may take to end by itself.
+/// How long a server may take to exit.
 const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long the last words of a server that has ended are waited for.
 const STDERR_DRAIN_DELAY: Duration = Duration::from_millis(200);
@@ -48,7 +48,7 @@ pub(crate) struct McpConnection {
 #[derive(Default)]
 struct McpConnectionState {
     client: Option<Arc<McpClient>>,
-    /// How often it has ended since it last did what it was asked.
+    /// Number of exits since the last successful call.
     exit_count: u32,
 }
 
@@ -64,7 +64,7 @@ impl McpConnection {
     /// Closes the connection and ends the server.
     pub(crate) async fn close(&self) {
         let running = self.state.lock().await.client.take();
-        // Whoever still waits for an answer holds it, too: then it ends with that.
+        // Pending requests hold it too: then it ends with them.
         if let Some(mut running) = running.and_then(Arc::into_inner) {
             let _ = running.close_with_timeout(SERVER_STOP_TIMEOUT).await;
         }
@@ -108,7 +108,7 @@ impl McpConnection {
     ) -> Result<McpToolResult, McpError> {
         let running = self.ensure_running().await?;
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-        // When this is dropped, the server is told that nobody waits any more.
+        // Dropping this tells the server that the call was canceled.
         let work = running.peer().call_tool_once(params);
         let done = tokio::time::timeout(limit, work).await.map_err(|_| self.timeout_error(limit))?;
         let name = &self.server.name;

@@ -29,7 +29,7 @@ pub const SERVER_START_TIMEOUT: Duration = Duration::from_secs(60);
 /// A server as the user configured it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServer {
-    /// What it is called.
+    /// Name of the server.
     pub name: String,
     /// How it is reached.
     #[serde(flatten)]
@@ -40,8 +40,8 @@ pub struct McpServer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum McpTransport {
-    /// A program that is started, with the user's rights, and spoken to over its standard input and output. Of our
-    /// environment it sees what names the user and where programs lie, and what is given here.
+    /// A program that's started with the user's rights, and communicates over standard input and output. From our
+    /// environment it gets only the user's identity and the search path, plus the variables given here.
     Program {
         /// Its path, or its name on the `PATH`.
         command: String,
@@ -70,7 +70,7 @@ pub enum McpTransport {
 pub struct McpTool {
     /// Name of the tool on its server.
     pub name: String,
-    /// What it does, by its server's words.
+    /// The server's description of the tool.
     pub description: String,
     /// JSON schema of its arguments: an object.
     pub schema: Value,
@@ -100,7 +100,7 @@ pub struct McpToolResult {
     pub attached: Vec<(String, Vec<u8>)>,
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
     /// No server of that name is configured.
@@ -154,14 +154,14 @@ pub enum McpError {
     Closing,
 }
 
-/// An answer that is on its way. Whoever drops it does not want it any more: the server is told so.
+/// A pending answer. Dropping it cancels the request at the server.
 pub struct PendingMcpResponse<T> {
     answer: Receiver<Result<T, McpError>>,
     _cancel_on_drop: oneshot::Sender<()>,
 }
 
 impl<T> PendingMcpResponse<T> {
-    /// Waits a while. `None`: it is not there yet.
+    /// Waits up to this long; `None` if there's no answer yet.
     pub fn wait(&self, time: Duration) -> Option<Result<T, McpError>> {
         match self.answer.recv_timeout(time) {
             Ok(answer) => Some(answer),
@@ -208,7 +208,7 @@ impl McpServerPool {
         Some(orders)
     }
 
-    /// An order that nobody takes is told of by the answer that does not come.
+    /// If the request can't be sent, the missing answer reports it.
     fn send_request(&self, order: McpRequest) {
         if let Some(orders) = self.requests.get_or_init(McpServerPool::start) {
             let _ = orders.send(order);
@@ -251,7 +251,7 @@ impl McpServerPool {
     }
 }
 
-/// The thread: takes orders until nobody can give any more.
+/// The thread: performs requests until all senders are gone.
 async fn run_request_loop(mut queue: mpsc::UnboundedReceiver<McpRequest>) {
     let mut entries: HashMap<String, Arc<McpConnection>> = HashMap::new();
     while let Some(order) = queue.recv().await {
@@ -289,7 +289,7 @@ async fn run_request_loop(mut queue: mpsc::UnboundedReceiver<McpRequest>) {
     }
 }
 
-/// Works on an order beside others, unless it is not wanted any more.
+/// Performs a request concurrently, unless it's canceled.
 fn spawn_request<T: Send + 'static>(
     work: impl Future<Output = Result<T, McpError>> + Send + 'static,
     answer: McpResponseSender<T>,
@@ -300,7 +300,7 @@ fn spawn_request<T: Send + 'static>(
             done = work => {
                 let _ = answer.send(done); // nobody may wait any more
             }
-            // To drop the work tells the server.
+            // Dropping the work cancels it at the server.
             _ = wanted => {}
         }
     });

@@ -133,7 +133,7 @@ fn everything_over_streamable_http() {
     assert!(gone.to_string().contains("everything"), "{gone}");
 }
 
-/// A server of a few lines of `sh`: answers the first message, lists one tool, and does to a call what it is told.
+/// A server of a few lines of `sh`: answers the first message, lists one tool, and runs a given script for a call.
 fn scripted(deed: &str) -> McpServer {
     let script = format!(
         r#"

@@ -1,4 +1,4 @@
-//! What a tool of a server said, as text and what lies beside it.
+//! Results of server tools: text and attachments.
 
 use crate::{MAX_RESULT_BYTES, McpToolResult};
 use base64::Engine;
@@ -6,7 +6,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 const UNSUPPORTED_CONTENT_TEXT: &str = "(something that is not understood here)";
 
-/// The beginning of a text, at most so many bytes.
+/// Returns the start of a text, at most this many bytes.
 pub(crate) fn truncate_text(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

@@ -1,4 +1,4 @@
-//! Which model is meant, as a user writes it and as it is kept.
+//! The choice of an embedding model, as users write it and as it's stored.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -17,7 +17,7 @@ const MAX_VECTOR_DIMENSIONS: usize = 16_384;
 const TEXTS_PER_REQUEST: usize = 16;
 /// A text may have this many bytes; a model reads less.
 const MAX_TEXT_BYTES: usize = 8_000;
-/// About so many bytes are a token.
+/// Estimated number of bytes per token.
 const BYTES_PER_TOKEN: usize = 4;
 /// How long an endpoint may take to be there, and to answer.
 const ENDPOINT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ pub(crate) struct EmbeddingEndpoint {
 }
 
 impl EmbeddingEndpoint {
-    /// Asks it once, which says whether it is there and how long its vectors are.
+    /// Calls it once to check that it works and to learn the dimensions of its vectors.
     pub(crate) fn connect(
         choice: &EmbedderChoice,
         url: &str,

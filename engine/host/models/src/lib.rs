@@ -1,5 +1,5 @@
-//! Sentence models beyond the one that ships: all that `fastembed` knows, where an ONNX Runtime library is found; one
-//! that lies in a folder; and endpoints that speak OpenAI's embeddings. Knows texts and vectors, no notes.
+//! Embedding models other than the bundled one: all models of `fastembed` if an ONNX Runtime library is found, models
+//! in a folder, and endpoints with OpenAI's embeddings API. Works on texts and vectors, not notes.
 
 mod embedder_choice;
 mod embedding_endpoint;
@@ -31,9 +31,9 @@ pub struct DownloadProgress {
     pub total_bytes: u64,
 }
 
-/// Who pays for an endpoint: asked before each call, told after it.
+/// Guards spending at endpoints: asked before each call, and informed after it.
 pub trait EmbeddingSpendGuard: Send + Sync {
-    /// Whether about so many tokens may be sent to an endpoint; if so, [`EmbeddingSpendGuard::finish_call`] follows.
+    /// Whether about this many tokens may be sent to an endpoint; if so, [`EmbeddingSpendGuard::finish_call`] follows.
     ///
     /// # Errors
     /// A sentence: nothing is left to pay for them.
@@ -54,7 +54,7 @@ impl EmbeddingSpendGuard for UnlimitedSpending {
     fn finish_call(&self, _: &EmbedderChoice, _: u64, _: Option<u64>) {}
 }
 
-/// Where models come from and lie, and who is told meanwhile.
+/// Sources and folders of models, and the progress callback.
 #[derive(Clone)]
 pub struct ModelLoadOptions {
     /// Downloads are kept here.
@@ -65,14 +65,14 @@ pub struct ModelLoadOptions {
     pub allow_download: bool,
     /// Called with the progress of downloads.
     pub on_progress: Arc<dyn Fn(DownloadProgress) + Send + Sync>,
-    /// Set to give a download up; what came of it stays, and the next one goes on from there.
+    /// Set to cancel a download; downloaded parts stay, and the next download continues.
     pub stop: Arc<AtomicBool>,
     /// Who pays for endpoints.
     pub spend_guard: Arc<dyn EmbeddingSpendGuard>,
 }
 
 impl ModelLoadOptions {
-    /// A place that tells nobody, and where endpoints cost nothing.
+    /// Options without a progress callback and with free endpoints.
     pub fn without_progress(cache: PathBuf) -> ModelLoadOptions {
         let (progress, purse) = (Arc::new(|_| ()), Arc::new(UnlimitedSpending));
         ModelLoadOptions {

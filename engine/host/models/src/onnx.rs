@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Where models are downloaded from, if another place than Hugging Face is set.
 const HF_ENDPOINT_VAR: &str = "HF_ENDPOINT";
-/// What every model has beside its network.
+/// Files that every model has besides its network.
 const TOKENIZER_FILES: [&str; 4] =
     ["tokenizer.json", "config.json", "special_tokens_map.json", "tokenizer_config.json"];
 /// A file of a model in a folder may have this many bytes.
@@ -29,7 +29,7 @@ pub struct KnownModel {
     pub repository: String,
     /// How long its vectors are; 0 for one that only compares.
     pub dimensions: usize,
-    /// What it is good for.
+    /// Description of the model.
     pub description: String,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct OnnxEmbedder {
     key: String,
     dimensions: usize,
     unrelated: f32,
-    /// What stands before a question, and before a passage, as its makers want it.
+    /// Prefixes of queries and passages that the model expects.
     prefixes: (&'static str, &'static str),
     model: Mutex<TextEmbedding>,
 }
@@ -93,7 +93,7 @@ impl OnnxEmbedder {
         OnnxEmbedder::from_loaded(choice, prompt_prefixes(&info.model_code), loaded)
     }
 
-    /// One that lies in a folder: `model.onnx` with the four files of its tokenizer.
+    /// Loads a model from a folder: `model.onnx` and the four files of its tokenizer.
     pub(crate) fn load_folder(
         choice: &EmbedderChoice,
         folder: &Path,

@@ -1,11 +1,10 @@
-//! Stands in for models in ONNX form where the program was built without the feature `onnx`: lists none, loads none,
-//! and says how to get them.
+//! Replaces ONNX models in builds without the feature `onnx`: lists none, loads none, and explains how to get them.
 
 use crate::{EmbedderChoice, ModelLoadOptions};
 use embed::SentenceEmbedder;
 use std::path::Path;
 
-/// What whoever asks for such a model is told.
+/// Message for requests of such a model.
 pub(crate) const BUILT_WITHOUT_ONNX: &str = "this build can't run ONNX models; build one that can with \
      `cargo build --release --ignore-rust-version --features full`, or choose the embedded model or an endpoint";
 
@@ -18,7 +17,7 @@ pub struct KnownModel {
     pub repository: String,
     /// How long its vectors are; 0 for a reranker.
     pub dimensions: usize,
-    /// What it is good for.
+    /// Description of the model.
     pub description: String,
 }
 

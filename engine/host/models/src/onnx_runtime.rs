@@ -1,4 +1,4 @@
-//! The ONNX Runtime library: looked for before it is loaded, because what loads it ends the program when there is none.
+//! The ONNX Runtime library: located before loading, because the loader aborts the program if it's missing.
 
 #[cfg(feature = "onnx")]
 use ort::environment::Environment;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[cfg(feature = "onnx")]
 use std::sync::{Mutex, PoisonError};
 
-/// The environment's variable that names the library, as all programs that use it have it.
+/// The conventional environment variable with the library's path.
 pub const ORT_LIBRARY_VAR: &str = "ORT_DYLIB_PATH";
 
 /// A library that was found.
@@ -146,7 +146,7 @@ mod tests {
         if cfg!(target_os = "linux") {
             assert_eq!(OnnxRuntime::find(Some(folder.path())).map(|found| found.path), Ok(file.clone()));
         }
-        // What is there and is none is a sentence, too, and does not end the program.
+        // A file that isn't a library is reported, and doesn't abort the program.
         let wrong = shared_environment(Some(&file));
         assert!(wrong.is_err_and(|why| why.contains("cannot be used")));
     }

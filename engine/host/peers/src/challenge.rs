@@ -1,6 +1,6 @@
-//! At every connection both sides prove their keys. Each gives 32 bytes of chance that nobody has seen before, and
-//! signs them together with who speaks to whom and over which channel; so what was recorded of one connection opens
-//! no other, and somebody in the middle, whose channel is another, gets a signature that nobody takes.
+//! Mutual authentication at every connection. Each side sends 32 random bytes, and signs both sides' bytes together
+//! with both identities and the channel; so a recording of one connection is useless for another, and a man in the
+//! middle, whose channel differs, gets a signature that's rejected.
 //!
 //! Pure: bytes in, bytes out.
 
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 const CHALLENGE_DOMAIN: &[u8] = b"tracebook 2026 challenge of a device\0";
 
-/// What tells this channel from others: the BLAKE3 of the certificate that the listening side shows, or nothing where
-/// the way is plain and does not leave this machine.
+/// Identifies the channel: the BLAKE3 hash of the listener's certificate, or nothing for a plain connection on this
+/// machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelBinding(pub Vec<u8>);
 

@@ -1,5 +1,5 @@
-//! The list of devices on this machine: an automerge document in a file of its own beside the secrets, since the key is
-//! the machine's too and not that of one workspace. Every change is on the disk when it returns.
+//! The list of devices on this machine: an automerge document in its own file next to the secrets, since the key also
+//! belongs to the machine and not to one workspace. Every change is on disk when the call returns.
 
 use crate::key::{DeviceId, random_bytes};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub fn now_millis() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The list, as it stands in its file.
+/// The list of devices, as stored in its file.
 #[derive(Clone, Debug)]
 pub struct DeviceList {
     folder: PathBuf,
@@ -56,7 +56,7 @@ impl DeviceList {
         Ok(self.read()?.save())
     }
 
-    /// What tells whether the file was changed since: time and size.
+    /// Returns time and size of the file, to detect changes.
     pub fn file_stamp(&self) -> Option<(SystemTime, u64)> {
         let meta = std::fs::metadata(self.folder.join(DEVICES_FILE)).ok()?;
         Some((meta.modified().ok()?, meta.len()))
@@ -70,7 +70,7 @@ impl DeviceList {
         self.edit_file(|doc| doc.pair_device(&id.to_string(), device, now_millis()).map_err(|error| error.to_string()))
     }
 
-    /// Changes what is said of a device.
+    /// Changes the entry of a device.
     ///
     /// # Errors
     /// There is none, or the file cannot be read or written.
@@ -111,7 +111,7 @@ impl DeviceList {
         Ok(true)
     }
 
-    /// The device that somebody means: by the beginning of its key, or its name.
+    /// Finds a device by the start of its key, or by its name.
     ///
     /// # Errors
     /// None, or several.

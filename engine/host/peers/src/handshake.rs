@@ -47,7 +47,7 @@ pub enum ControlMessage {
     Devices(String),
     /// It ends here, and why.
     Refused(String),
-    /// Something is not taken or not given, and why; it goes on.
+    /// Something was rejected, with the reason; the connection continues.
     Told(String),
 }
 
@@ -76,7 +76,7 @@ async fn send_json<T: Serialize>(way: &mut impl FrameTransport, word: &T) -> Res
     way.send_frame(PeerFrame::Text(text)).await
 }
 
-/// The next word of a handshake, or the reason that the other side gives for not going on.
+/// Receives the next message of a handshake, or the other side's reason for stopping.
 async fn receive_json<T: DeserializeOwned>(way: &mut impl FrameTransport) -> Result<T, String> {
     let frame = tokio::time::timeout(HANDSHAKE_STEP_TIMEOUT, way.next_frame()).await;
     let text = match frame {
@@ -91,13 +91,13 @@ async fn receive_json<T: DeserializeOwned>(way: &mut impl FrameTransport) -> Res
     serde_json::from_str(&text).map_err(|_| "it does not say what was asked".to_owned())
 }
 
-/// Tells the other side why, then gives the reason.
+/// Sends the reason to the other side, and returns it.
 async fn send_refusal(way: &mut impl FrameTransport, why: String) -> String {
     let _ = way.send_frame(ControlMessage::Refused(why.clone()).to_frame()).await;
     why
 }
 
-/// The calling side proves its key to just this hub or device, and has it prove its own.
+/// Authenticates the calling side to exactly this hub or device, and verifies the other side's key.
 ///
 /// # Errors
 /// The other one is not who it should be, refuses (its words), or does not answer.
@@ -131,7 +131,7 @@ pub async fn authenticate_caller(
         Err(why) => return Err((None, send_refusal(way, why).await)),
     };
     let device = answer.device;
-    // The proof first: whether a key is known is nobody's business but its owner's.
+    // Verify the proof first: whether a key is known concerns only its owner.
     let welcome = listener.verify_response(key, &answer).map_err(|why| (None, why));
     match welcome.and_then(|welcome| is_welcome(device).map(|()| welcome).map_err(|why| (Some(device), why))) {
         Ok(welcome) => send_json(way, &welcome).await.map(|()| device).map_err(|why| (Some(device), why)),
@@ -164,8 +164,8 @@ pub async fn join_pairing(
     }
 }
 
-/// Lets somebody join who knows the code of `accept_pairing`, which is locked only for as long as each word takes to
-/// think of. Gives the other's card, and what it may do: as it stood in the offer when it began.
+/// Lets a device with the code of `accept_pairing` join; the lock is held only while each message is computed. Returns
+/// the device's card and its rights, as in the offer at the start.
 ///
 /// # Errors
 /// Why not; the other side has been told.

@@ -29,7 +29,7 @@ pub enum HubEvent {
     Message(Vec<u8>),
     /// The hub says something, for the log.
     Notice(String),
-    /// It is gone, or never came about; with why, in words. Nothing follows.
+    /// The connection was closed or failed, with the reason. Nothing follows.
     Closed(String),
 }
 
@@ -107,7 +107,7 @@ impl HubClient {
         let _ = self.commands.send(HubCommand::Dial { link, url });
     }
 
-    /// Sends a message over a connection; what is sent before it is open waits.
+    /// Sends a message over a connection; messages wait until it's open.
     pub fn send(&self, link: u64, bytes: Vec<u8>) {
         update_queued_bytes(&self.queued_bytes, link, |waiting| *waiting += bytes.len());
         let _ = self.commands.send(HubCommand::Send { link, bytes });
@@ -185,7 +185,7 @@ async fn run_hub_connection(
 ) -> String {
     tell(link, HubEvent::Open);
     let (mut sink, mut stream) = socket.into_stream().split();
-    // On its own: who waits for the other end to read must go on reading himself.
+    // A separate task: a writer that waits for the other side must not block reading.
     let writer = tokio::spawn(async move {
         while let Some(message) = outgoing.recv().await {
             let (last, size) = (message.is_close(), if message.is_binary() { message.len() } else { 0 });

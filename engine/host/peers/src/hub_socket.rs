@@ -1,5 +1,5 @@
-//! WebSockets to a hub: plain on this machine alone, else by TLS 1.3 or 1.2 with the certificate that was seen when
-//! it was paired, whoever signed it. While pairing any certificate is taken, since the code proves it.
+//! WebSockets to a hub: plain only on this machine, otherwise TLS 1.3 or 1.2 with the certificate seen at pairing,
+//! whoever signed it. While pairing, any certificate is accepted, since the code verifies it.
 
 use crate::challenge::ChannelBinding;
 use crate::devices::PairedDevice;
@@ -109,8 +109,8 @@ pub struct HubSocket {
 }
 
 impl HubSocket {
-    /// Connects to a hub (`wss://host:port`, or `ws://` on this machine), at this path; what tells the channel from
-    /// others.
+    /// Connects to a hub (`wss://host:port`, or `ws://` on this machine) at this path; returns the channel's identity
+    /// too.
     ///
     /// # Errors
     /// It is not there, shows another certificate than was seen before, or the address is none.

@@ -1,5 +1,5 @@
-//! The local network, without any server: QUIC between devices (crate `iroh`), each under its own key, no relay, found
-//! by mDNS. Whom one speaks to is proved by QUIC itself; who is welcome is decided before a stream is opened.
+//! The local network without a server: QUIC between devices (crate `iroh`), each with its own key, no relay, discovery
+//! by mDNS. QUIC proves the other side's identity; whether it's accepted is decided before a stream is opened.
 
 use crate::devices::PairedDevice;
 use crate::handshake::{FrameTransport, PeerFrame};
@@ -25,7 +25,7 @@ const MAX_PAIRING_FRAME_BYTES: u32 = 16 << 10;
 /// Reads of so many bytes at once, so that a length that somebody claims costs no memory.
 const READ_CHUNK_BYTES: usize = 1 << 20;
 
-/// This device's door to the local network.
+/// This device's endpoint on the local network.
 #[derive(Clone, Debug)]
 pub struct LanEndpoint {
     endpoint: Endpoint,
@@ -37,14 +37,14 @@ pub struct LanEndpoint {
 pub enum LanVisibility {
     /// By mDNS, on all addresses of this machine.
     Local,
-    /// By nobody who does not know the address: this machine alone.
+    /// Not discoverable: this machine only.
     Loopback,
-    /// By those who know this address, which they were told.
+    /// Reachable at this address, which others must know.
     At(SocketAddr),
 }
 
 impl LanEndpoint {
-    /// Opens the door. Calls must be taken by [`LanEndpoint::next_call`].
+    /// Opens the endpoint. Calls must be accepted by [`LanEndpoint::next_call`].
     ///
     /// # Errors
     /// The network does not allow it.
@@ -95,7 +95,7 @@ impl LanEndpoint {
         seen
     }
 
-    /// Where this device listens, for those that are told.
+    /// Returns the addresses that this device listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.endpoint.bound_sockets()
     }
@@ -119,8 +119,8 @@ impl LanEndpoint {
         Some(self.next_call().await?.accept_if(judge).await)
     }
 
-    /// Somebody calls of whom nothing is known yet; `None` when the door was closed. Whoever takes calls answers each
-    /// on its own, so that nobody holds the others up by saying nothing.
+    /// Returns the next incoming call, of an unknown caller; `None` when the endpoint was closed. Answer each call
+    /// separately, so that a silent caller doesn't block others.
     pub async fn next_call(&self) -> Option<IncomingCall> {
         self.endpoint.accept().await.map(IncomingCall)
     }
@@ -136,8 +136,8 @@ impl LanEndpoint {
 pub struct IncomingCall(iroh::endpoint::Incoming);
 
 impl IncomingCall {
-    /// Hears who calls. Who calls is proved by then; `judge` says whether they are welcome (for [`DEVICE_ALPN`] only),
-    /// and the caller is told its words if not.
+    /// Accepts a call. The caller's identity is proved by then; `judge` decides whether it's welcome (for
+    /// [`DEVICE_ALPN`] only), and the caller gets its reason if not.
     ///
     /// # Errors
     /// It is not welcome, or takes too long.

@@ -1,6 +1,5 @@
-//! Paired devices of the local network, without any server: those that are there are called and heard by themselves,
-//! each connection is told of by a number of its own. Of two devices the one with the lower key calls. Who is revoked
-//! loses the connection within a second.
+//! Paired devices on the local network without a server: found and connected automatically, each connection with its
+//! own number. Of two devices, the one with the lower key calls. A revoked device loses its connection within a second.
 
 use crate::devices::{DeviceAccess, DeviceList, PairedDevice};
 use crate::handshake::PeerFrame;
@@ -13,15 +12,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How often the list of devices is looked at, and those are called that are not there.
+/// Interval of checking the list and calling missing devices.
 const DEVICE_SCAN_INTERVAL: Duration = Duration::from_millis(400);
 /// How long a call may take.
 const LAN_DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// A device that did not answer is called again after this time.
 const LAN_REDIAL_DELAY: Duration = Duration::from_secs(3);
-/// Whoever ends waits so long for the others to be told. Who is not told waits for 30 s before it calls again.
+/// How long closing waits for others to be notified. A device that isn't waits 30 s before it calls again.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
-/// So many may be calling at once who have not said yet who they are.
+/// Maximum number of concurrent calls without a proven identity.
 const MAX_UNPROVEN_CALLS: usize = 64;
 /// The first number of a connection: others are counted from 1.
 const FIRST_LINK_ID: u64 = 1 << 40;
@@ -57,7 +56,7 @@ enum LanConnectionEvent {
     Disconnected { link: u64, why: String },
 }
 
-/// Where this device listens, and where it looks for others beside those that it finds.
+/// Where this device listens, and additional addresses to call.
 #[derive(Clone, Debug)]
 pub struct LanConfig {
     /// Whether and how the device is visible.
@@ -67,7 +66,7 @@ pub struct LanConfig {
 }
 
 impl LanConfig {
-    /// What `TRACEBOOK_LAN` says, for networks on which nobody is found: `HERE,THERE,…`, each `ADDRESS:PORT`.
+    /// Parses `TRACEBOOK_LAN`, for networks without discovery: `HERE,THERE,…`, each `ADDRESS:PORT`.
     ///
     /// # Errors
     /// It is no such list.
@@ -85,7 +84,7 @@ impl LanConfig {
 /// The connections to devices that are near. Ends when it is dropped.
 pub struct LanPeers {
     commands: Option<UnboundedSender<LanPeerCommand>>,
-    /// Hangs up once all were told.
+    /// Signals that all were notified.
     ended: std::sync::mpsc::Receiver<()>,
 }
 
@@ -208,7 +207,7 @@ async fn run_lan_peers(
                         way.close("this device is not paired here");
                         continue;
                     };
-                    // Whoever calls again has lost the old connection.
+                    // A device that calls again has lost its old connection.
                     let same = open.iter().filter(|(_, one)| one.device == device);
                     let old: Vec<u64> = same.map(|(at, _)| *at).collect();
                     for link in old {
@@ -227,7 +226,7 @@ async fn run_lan_peers(
                 let now = devices.file_stamp();
                 if now != stamp {
                     stamp = now;
-                    // A list that cannot be read welcomes nobody.
+                    // An unreadable list admits nobody.
                     let read = devices.list().unwrap_or_default();
                     *list.lock().unwrap_or_else(PoisonError::into_inner) = read;
                 }

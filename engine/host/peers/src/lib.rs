@@ -1,8 +1,8 @@
 //! Devices that speak to each other: their keys, pairing, and the ways between them.
 //!
-//! A device is its Ed25519 key. Two devices become acquainted once, by a short code ([`pairing`]); from then on each
-//! proves its key at every connection ([`challenge`]). Who is welcome stands in a list ([`devices`]), an automerge
-//! document that paired devices exchange. This crate does not know what documents hold.
+//! A device is identified by its Ed25519 key. Two devices are paired once by a short code ([`pairing`]); afterwards
+//! each proves its key at every connection ([`challenge`]). Paired devices are in a list ([`devices`]), an automerge
+//! document that they exchange. This crate doesn't know the content of documents.
 
 pub mod challenge;
 pub mod devices;

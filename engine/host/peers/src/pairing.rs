@@ -1,8 +1,8 @@
-//! Two devices become acquainted by a code of eight digits that is used once: SPAKE2, in which every guess costs an
-//! attempt and what is overheard helps nobody, then each proves that it has the same key, and shows its card.
+//! Pairs two devices by a one-time code of eight digits: SPAKE2, in which every guess costs an attempt and
+//! eavesdropping is useless, then both prove that they have the same key, and exchange their cards.
 //!
-//! One side offers (it shows the code), the other joins (there it is typed). Both bind the channel that they see into
-//! what they prove, so somebody in the middle fails as if the code were wrong. Pure but for the system's chance.
+//! One side offers (it shows the code), the other joins (the user types it there). Both bind the channel into their
+//! proof, so a man in the middle fails as if the code were wrong. Pure except for the system's randomness.
 
 use crate::challenge::ChannelBinding;
 use crate::devices::DeviceAccess;
@@ -28,7 +28,7 @@ pub struct DeviceRights {
 }
 
 impl DeviceRights {
-    /// In words, behind the device that they are of.
+    /// Describes the access, to follow the device's name.
     pub fn describe(self) -> String {
         let access = match self.access {
             DeviceAccess::None => "sees nothing",
@@ -110,7 +110,7 @@ fn code_digits(code: &str) -> String {
     code.chars().filter(char::is_ascii_digit).collect()
 }
 
-/// The code that somebody is shown, and what became of it. Everyone who tries it tries this one.
+/// A displayed code and its state, shared by all attempts.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OneTimeCode {
     code: String,
@@ -161,7 +161,7 @@ impl OneTimeCode {
         self.rights
     }
 
-    /// The code as it is shown: `1234-5678`.
+    /// Returns the code as displayed: `1234-5678`.
     pub fn code(&self) -> String {
         let (front, back) = self.code.split_at(4);
         format!("{front}-{back}")
@@ -327,7 +327,7 @@ pub struct OfferAttempt {
 }
 
 impl OfferAttempt {
-    /// Takes a try. It counts from here on, so that nobody tries for nothing by going away.
+    /// Takes an attempt. It counts from here on, so that disconnecting gives no free guesses.
     ///
     /// # Errors
     /// The code cannot be used any more, or the half is none.
@@ -520,7 +520,7 @@ mod tests {
         let (joining, half) = JoinAttempt::new(&offer.code()).expect("a code");
         let (offering, half) = OfferAttempt::new(&mut offer, &half, 1, &plain).expect("begun");
         let (_, proof) = joining.prove(&half, &theirs, &card(&theirs, "phone"), &plain).expect("proved");
-        // While it was under way, somebody asked for another code, with other rights.
+        // Meanwhile, another code with other rights was requested.
         let mut other = OneTimeCode::new(0).expect("chance").with_rights(all);
         let why = offering.verify_proof(&mut other, &proof, &ours, &card(&ours, "hub")).expect_err("another offer");
         assert!(why.contains("another code") && other.attempts_left() == MAX_CODE_ATTEMPTS, "{why}");

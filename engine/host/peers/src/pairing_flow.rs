@@ -13,9 +13,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long others are looked for on the local network.
+/// How long devices on the local network are searched.
 const LAN_DISCOVERY_TIME: Duration = Duration::from_secs(4);
-/// So many may call at once while a code is shown.
+/// Maximum number of concurrent calls while a code is shown.
 const MAX_CONCURRENT_CALLS: usize = 16;
 /// How an invitation to the local network begins.
 const LAN_ADDRESS_PREFIX: &str = "lan";
@@ -30,7 +30,7 @@ pub fn device_card(key: &DeviceKey, name: &str) -> DeviceCard {
     DeviceCard { device: key.id(), name: name.to_owned(), address: None, certificate: None, access: None, admin: false }
 }
 
-/// A card's owner as it stands in the list.
+/// Converts a card to its entry in the list.
 pub fn device_entry(card: &DeviceCard, access: DeviceAccess, admin: bool) -> PairedDevice {
     PairedDevice {
         name: card.name.clone(),
@@ -43,12 +43,12 @@ pub fn device_entry(card: &DeviceCard, access: DeviceAccess, admin: bool) -> Pai
     }
 }
 
-/// Whom somebody wants to join.
+/// The device or hub to join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairingTarget {
     /// A hub at this address.
     Hub(String),
-    /// A device on the local network; empty: whoever shows the code.
+    /// A device on the local network at these addresses; empty for any device that shows the code.
     Lan(Vec<SocketAddr>),
 }
 
@@ -77,7 +77,7 @@ pub fn join_by_code(
     name: &str,
     devices: &DeviceList,
 ) -> Result<DeviceCard, String> {
-    // A slip of the finger is told before anybody is looked for.
+    // Check the code for typos before searching.
     JoinAttempt::new(code)?;
     let ours = device_card(key, name);
     let met = block_on(async {
@@ -155,8 +155,8 @@ async fn join_on_lan(
     Err(why)
 }
 
-/// Lets one device of the local network join by a code that `show` is given. Waits until it has, until the code is
-/// worth nothing any more, or until `cancelled`.
+/// Lets one device on the local network join by a code that `show` gets. Waits until it has joined, until the code is
+/// worthless, or until `cancelled`.
 ///
 /// # Errors
 /// Why nobody did.
@@ -197,7 +197,7 @@ pub fn offer_code(
                         incoming.refuse();
                         continue;
                     };
-                    // Each on its own: who says nothing holds nobody up.
+                    // Each in its own task, so that a silent caller blocks nobody.
                     let (waiting, key, ours, tell) = (Arc::clone(&waiting), key.clone(), ours.clone(), tell.clone());
                     tokio::spawn(async move {
                         let _ = tell.send(handle_offer_call(incoming, &key, &ours, &waiting).await);
@@ -210,7 +210,7 @@ pub fn offer_code(
                     None => {}
                 },
                 () = tokio::time::sleep(Duration::from_millis(200)) => {
-                    // One that is under way may be the one that has used it.
+                    // A pending call may be the one that has used it.
                     if under_way.available_permits() == MAX_CONCURRENT_CALLS && let Some(why) = over() {
                         break Err(why);
                     }
@@ -250,7 +250,7 @@ async fn handle_offer_call(
     Ok((met, rights))
 }
 
-/// Tells a hub our list of devices, for example that one was revoked. It takes it in if we may change its list.
+/// Sends our list of devices to a hub, for example after a revocation. The hub merges it if we may change its list.
 ///
 /// # Errors
 /// It is not there, or refuses.

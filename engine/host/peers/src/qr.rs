@@ -2,7 +2,7 @@
 
 use qrcode::{Color, QrCode};
 
-/// A QR code: so many fields in a row, and which are dark, row by row. The quiet zone around it is not part of it.
+/// A QR code: its width in modules, and which are dark, row by row. Without the quiet zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QrMatrix {
     /// Fields in a row, and rows.

@@ -1,4 +1,4 @@
-//! One call of a model: tries, what comes on the way, the answer.
+//! One model call: attempts, streamed events, the answer.
 
 use crate::error::{self, ApiKey, ProviderError, redact_key};
 use crate::event_sender::ModelEventSender;
@@ -24,10 +24,10 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use store::{CallUsage, ToolCall};
 
-/// So many tries, the first with them.
+/// Maximum number of attempts, including the first.
 const MAX_TRIES: u32 = 3;
 
-/// So much time of the processor is spent on one frame of a stream; ordinary ones take microseconds.
+/// Maximum processor time for one frame of a stream; ordinary ones take microseconds.
 const MAX_FRAME_CPU_TIME: Duration = Duration::from_millis(1_500);
 
 /// What a call needs.
@@ -101,7 +101,7 @@ impl ModelCallTask {
             options = options.with_capture_tool_calls(true);
         }
         if matches!(endpoint.wire, WireProtocol::OpenAi | WireProtocol::Responses) {
-            // A model whose name ends in “-high” or the like would otherwise lose it: a budget is sent to neither.
+            // Otherwise a model name that ends in “-high” or similar would lose it: the setting is sent to neither.
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
         // `genai_client` takes it that an Ollama has no key.
@@ -329,8 +329,8 @@ impl ModelCallTask {
     }
 }
 
-/// The next event; `None`: a frame is so long that putting it together takes all the time there is. `genai_client`
-/// copies all that came of a frame with each packet, and has no limit of its own.
+/// Returns the next event; `None` if assembling a frame would exceed all time limits. `genai_client` copies all of a
+/// frame with each packet, and has no limit of its own.
 async fn next_event(
     stream: &mut ChatStream,
     gather: &StreamCollector,
@@ -352,7 +352,7 @@ async fn next_event(
     .await
 }
 
-/// What has come of one try.
+/// The partial answer of one attempt.
 #[derive(Default)]
 struct PartialResponse {
     text: String,
@@ -379,7 +379,8 @@ fn cancelled_error() -> ProviderError {
     ProviderError { can_retry: false, ..ProviderError::new(ModelErrorKind::Cancelled, "You stopped it.") }
 }
 
-/// How long to wait before the next try; `None`: there is none. Who asks for patience is heard, if there is time.
+/// Returns the delay before the next attempt; `None` if there's none. A provider's request to wait is respected if time
+/// permits.
 fn retry_delay(
     trouble: &ProviderError,
     tried: u32,

@@ -1,4 +1,4 @@
-//! Why there is no answer, in words: host, cause, what to do. No key stands in any of them.
+//! Error messages of model calls: host, cause, remedy. They never contain a key.
 
 use agent::model_call::{ModelEndpoint, ModelErrorKind, WireProtocol};
 use genai::webc::StreamTimeout;
@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::error::Error as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// So much of what a provider says is shown, in letters.
+/// Maximum number of characters shown of a provider's message.
 const MAX_SHOWN_MESSAGE_CHARS: usize = 300;
-/// So much of what a provider says is read, in bytes.
+/// Maximum number of bytes read of an error response.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
 /// One try that failed.
@@ -31,7 +31,7 @@ impl ProviderError {
     }
 }
 
-/// A secret that stands in no text: neither shown nor printed.
+/// A secret that's never displayed or printed.
 #[derive(Clone)]
 pub(crate) struct ApiKey(pub(crate) String);
 
@@ -41,9 +41,9 @@ impl std::fmt::Debug for ApiKey {
     }
 }
 
-/// A text without the key: whoever answers may have repeated it.
+/// Removes the key from a text, since the server may have repeated it.
 pub(crate) fn redact_key(text: &str, key: Option<&ApiKey>) -> String {
-    // What is shorter is no secret, and would tear holes into words.
+    // Shorter keys aren't secrets, and masking them would damage words.
     match key.filter(|key| key.0.len() >= 4) {
         Some(key) => text.replace(&key.0, "…"),
         None => text.to_owned(),
@@ -74,7 +74,7 @@ fn find_error_message(value: &Value) -> Option<&str> {
     inner.as_str().or_else(|| ["message", "detail", "error"].iter().find_map(|name| inner.get(name)?.as_str()))
 }
 
-/// What can be done when nobody answers.
+/// Returns advice for an unreachable provider.
 fn connection_advice(endpoint: &ModelEndpoint) -> String {
     let provider = &endpoint.provider;
     match (endpoint.local, endpoint.wire) {
@@ -270,7 +270,7 @@ pub(crate) fn genai_error(
             garbled("JSON of another shape")
         }
         genai::Error::ChatResponse { body, .. } => stream_error(endpoint, host, key, body),
-        // The failure of a response comes in this dress; text that is no JSON has another category.
+        // Failed responses arrive in this form; text that isn't JSON has another category.
         genai::Error::StreamParse { serde_error, .. }
             if serde_error.is_data() && endpoint.wire == WireProtocol::Responses =>
         {

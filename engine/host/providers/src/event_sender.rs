@@ -1,4 +1,4 @@
-//! The line to whoever asked: deltas, then one end, then nothing more, from whichever thread the end comes.
+//! The channel to the caller: deltas, then one end, then nothing more, from whichever thread ends the call.
 
 use crate::ModelUpdate;
 use agent::model_call::{ModelDelta, ModelError, ModelErrorKind};
@@ -14,7 +14,7 @@ pub(crate) struct ModelEventSender {
 }
 
 struct EventSenderState {
-    /// Gone once the end was told.
+    /// `None` once the end was sent.
     callback: Option<ModelUpdateCallback>,
     partial_text: String,
     /// Whether anything came that the user has seen.
@@ -52,7 +52,7 @@ impl ModelEventSender {
         }
     }
 
-    /// Tells the end, unless it was told.
+    /// Sends the end, unless it was sent already.
     pub(crate) fn finish(&self, update: ModelUpdate) {
         let mut state = self.state();
         if let Some(on) = state.callback.take() {
@@ -70,7 +70,7 @@ impl ModelEventSender {
         self.state().partial_text.clone()
     }
 
-    /// The user stops it: that is told at once, whatever the connection does.
+    /// The user cancels: that's reported at once, whatever the connection does.
     pub(crate) fn cancel(&self) {
         let partial = self.partial_text();
         self.finish(ModelUpdate::Failure(ModelError {

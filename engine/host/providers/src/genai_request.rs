@@ -14,7 +14,7 @@ use store::{MessageRole, SessionMessage};
 const PLACEHOLDER_KEY: &str = "none";
 /// A name or a call's id that is longer is refused by providers.
 const MAX_TOOL_NAME_BYTES: usize = 64;
-/// Signatures of so many calls are remembered.
+/// Number of calls whose signatures are cached.
 const MAX_KEPT_SIGNATURES: usize = 1_024;
 
 /// What Google's models sign their calls with: they want it back with the call, as long as the program runs.
@@ -93,14 +93,13 @@ pub(crate) fn host_label(endpoint: &ModelEndpoint) -> String {
     }
 }
 
-/// The messages, each tool call with its result behind it, as all providers want them: the user speaks first, nobody
-/// twice in a row where it can be helped, and nothing is empty.
+/// Returns the messages, each tool call followed by its result, as all providers require: the user speaks first, roles
+/// alternate if possible, and nothing is empty.
 pub(crate) fn chat_request(request: &ModelRequest, signatures: &ThoughtSignatures) -> ChatRequest {
     let mut system = request.system.clone();
     let mut messages: Vec<ChatMessage> = Vec::new();
     let mut rest = request.messages.iter().peekable();
-    // What the program says before anybody has spoken belongs to what the model is told first; many models take it
-    // nowhere else.
+    // System messages before the first user message belong to the system prompt; many models accept them nowhere else.
     while let Some(message) = rest.next_if(|message| message.role == MessageRole::System) {
         system.push_str(if system.is_empty() { "" } else { "\n\n" });
         system.push_str(&message.content);
@@ -203,7 +202,7 @@ fn tool_name(message: &SessionMessage) -> &str {
     message.tool_name.as_deref().unwrap_or("a tool")
 }
 
-/// A result that stands where a user speaks: quoted, since the user hasn't said it.
+/// Quotes a tool result in the place of a user message, since the user hasn't written it.
 fn quoted_tool_result(message: &SessionMessage) -> String {
     agent::prompt_quote::quote_block(&format!("the result of {}", tool_name(message)), &tool_result_text(message))
 }

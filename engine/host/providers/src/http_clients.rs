@@ -27,7 +27,7 @@ impl HttpClients {
         if let Some(client) = made.get(&what) {
             return Ok(client.clone());
         }
-        // Whoever comes first chooses for the process; it is the same one.
+        // The first caller sets it for the process; it's always the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("tracebook/", env!("CARGO_PKG_VERSION")))

@@ -1,6 +1,5 @@
-//! Language models: providers behind one value. It owns one thread, on which all that waits for a network is done;
-//! whoever asks is called back with what comes. Built on `genai`, which knows the wire forms; limits, tries, prices
-//! and the words of failures are here.
+//! Language models: all providers behind one client. It owns one thread for all network work; callers get results by
+//! callbacks. Built on `genai`, which implements the APIs; limits, retries, prices and error messages are here.
 //!
 //! What it must not do: decide which provider is asked (the engine's router does), keep keys, or run tools.
 
@@ -28,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What comes of a call: deltas, then one answer or one failure.
+/// An event of a call: deltas, then one answer or one failure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelUpdate {
     /// A piece on its way.
@@ -39,14 +38,14 @@ pub enum ModelUpdate {
     Failure(ModelError),
 }
 
-/// What a test of a provider found: it is there, and takes the key.
+/// Result of a provider test: it's reachable and accepts the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderTestReport {
     /// Host and port of the provider.
     pub host: String,
     /// How long that took.
     pub milliseconds: u64,
-    /// Its models; `None`: it has no list, and so neither key nor model could be looked at.
+    /// Its models; `None` if it has no list, so that neither key nor model could be checked.
     pub models: Option<Vec<String>>,
     /// Whether the endpoint's model is among them.
     pub listed: Option<bool>,
@@ -104,7 +103,7 @@ enum ProviderCall {
 
 type ModelEventSenders = Arc<Mutex<HashMap<ModelCallId, Arc<ModelEventSender>>>>;
 
-/// All providers. Calls that are under way when it is dropped are dropped with it, without an end.
+/// Client for all providers. Dropping it drops pending calls without an end.
 pub struct ProviderClient {
     jobs: OnceLock<Result<UnboundedSender<ProviderCall>, String>>,
     senders: ModelEventSenders,
@@ -131,9 +130,9 @@ impl ProviderClient {
         }
     }
 
-    /// Calls a model. `on` hears deltas and then exactly one end, from the thread of providers or, after a
-    /// [`ProviderClient::cancel`], from the one that cancelled; it must not wait, and must not call back. The key never
-    /// appears in what it hears. A call with the id of one under way ends that one.
+    /// Calls a model. `on` gets deltas and then exactly one end, from the providers' thread or, after a
+    /// [`ProviderClient::cancel`], from the canceling one; it must not block, and must not call back. The key never
+    /// appears in its events. A call with the id of a pending one ends that one.
     pub fn start_call(
         &self,
         id: ModelCallId,
@@ -165,7 +164,7 @@ impl ProviderClient {
         }
     }
 
-    /// Stops a call: its end is told before this returns. Nothing happens where there is none.
+    /// Cancels a call: its end is reported before this returns. Does nothing if there's no such call.
     pub fn cancel(&self, id: ModelCallId) {
         let line = self.lock_senders().remove(&id);
         if let Some(line) = line {
@@ -173,7 +172,7 @@ impl ProviderClient {
         }
     }
 
-    /// Looks whether a provider is there, takes the key and has the model; `done` hears within 5 s.
+    /// Tests whether a provider is reachable, accepts the key and has the model; `done` is called within 5 s.
     pub fn test_provider(
         &self,
         endpoint: ModelEndpoint,
@@ -216,7 +215,7 @@ impl ProviderClient {
     }
 }
 
-/// Does what is wanted, all at the same time, until nobody can want anything more.
+/// Performs all requests concurrently, until all senders are gone.
 async fn run_provider_calls(
     mut wanted: UnboundedReceiver<ProviderCall>,
     lines: ModelEventSenders,

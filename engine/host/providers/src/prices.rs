@@ -28,7 +28,7 @@ fn price_list_key(endpoint: &ModelEndpoint) -> (Option<&'static str>, Option<&st
     }
 }
 
-/// What so many tokens cost, US dollars; `None`: not known.
+/// Returns the cost of these tokens in US dollars; `None` if unknown.
 pub(crate) fn token_cost(endpoint: &ModelEndpoint, counted: TokenCounts) -> Option<f64> {
     if endpoint.local {
         return Some(0.0);
@@ -53,7 +53,7 @@ pub(crate) fn token_cost(endpoint: &ModelEndpoint, counted: TokenCounts) -> Opti
 
 /// What a model costs, for the router; `None`: not known.
 pub fn model_price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
-    // Some lists ask more for long requests: the price of ordinary ones is meant.
+    // Some lists charge more for long requests: use the ordinary price.
     let of = |input, output| {
         token_cost(endpoint, TokenCounts { input, output, ..TokenCounts::default() }).map(|cost| cost * 1e3)
     };

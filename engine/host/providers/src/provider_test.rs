@@ -1,4 +1,4 @@
-//! Whether a provider is there, takes the key, and which models it has.
+//! Tests whether a provider is reachable, accepts the key, and which models it has.
 
 use crate::ProviderTestReport;
 use crate::error::{self, ApiKey, ProviderError};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// A longer list of models is not read, in bytes.
 const MAX_MODEL_LIST_BYTES: usize = 8 << 20;
-/// So many models are listed at most.
+/// Maximum number of listed models.
 const MAX_LISTED_MODELS: usize = 5_000;
 
 /// Asks for the list of models.
@@ -48,7 +48,7 @@ pub(crate) async fn test_endpoint(
 /// A model's name, and how many tokens fit into a request to it.
 type ListedModel = (String, Option<u64>);
 
-/// The models; `None`: the provider is there and has no such list.
+/// Returns the models; `None` if the provider is reachable and has no such list.
 async fn list_models(
     clients: &HttpClients,
     endpoint: &ModelEndpoint,

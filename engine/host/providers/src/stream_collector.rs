@@ -1,5 +1,5 @@
-//! What comes of a stream: text, thoughts, tool calls, each within limits. Tool calls of OpenAI's chat completions
-//! are put together here from the raw frames: `genai` makes room for as many as a frame says there are.
+//! Collects a stream: text, reasoning, tool calls, each within limits. Tool calls of OpenAI's chat completions are
+//! assembled here from raw frames: `genai` allocates as many as a frame claims.
 
 use agent::model_call::WireProtocol;
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
@@ -41,7 +41,7 @@ pub(crate) struct CollectedFrames {
     bytes: usize,
 }
 
-/// Looks at the frames of one answer.
+/// Examines the frames of one answer.
 pub(crate) struct StreamCollector {
     wire: WireProtocol,
     collected: Mutex<CollectedFrames>,

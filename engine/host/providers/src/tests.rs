@@ -1,4 +1,4 @@
-//! Providers against a server on loopback: what is sent, what comes, and every way in which it may fail.
+//! Providers against a server on loopback: requests, answers, and every kind of failure.
 
 mod cassettes;
 mod faults;
@@ -301,7 +301,7 @@ fn a_provider_is_tested() {
     let server = Server::new(vec![status(200, "", r#"{"data": [{"id": "b"}, {"id": 5}, {"id": "c\u0007"}]}"#)]);
     let found = tested(endpoint(WireProtocol::OpenAi, &server.address), limits()).expect("there");
     assert_eq!((found.models, found.listed), (names(&["b"]), Some(false)));
-    // One without a list is there all the same.
+    // A provider without a list is reachable all the same.
     let server = Server::new(vec![status(404, "", "no")]);
     let found = tested(endpoint(WireProtocol::OpenAi, &server.address), limits()).expect("there");
     assert_eq!((found.models, found.listed), (None, None));

@@ -1,9 +1,8 @@
-//! What devices bring beside documents, over NATS. The pieces of a file are messages of one subject, and each names
-//! the one before it, so that the servers refuse what would not stand behind the last: whichever replica a device calls
-//! goes on where another one ended. Once all pieces are there their hash is checked over what the servers give, and a
-//! message of another subject says that the file is whole and where its pieces lie; nobody changes it then. If the
-//! servers lose of it all the same, whoever reads it sees that, and a third subject tells all replicas that it is whole
-//! no more.
+//! Blobs over NATS. The pieces of a file are messages of one subject, and each names its predecessor, so that the
+//! servers reject pieces out of order: any replica can continue where another one stopped. Once all pieces are there,
+//! their hash is checked over what the servers return, and a message of another subject marks the file as complete,
+//! with the places of its pieces; it never changes after that. If the servers lose part of it anyway, a reader notices,
+//! and a third subject tells all replicas that the file is no longer complete.
 
 use super::{FROM, NATS_RETRY_INTERVAL, NatsState, ReplicaListener, StreamEvent, TRY, from, hear, make_stream};
 use crate::storage::{HubFiles, ReplicaNews};
@@ -24,9 +23,9 @@ use tokio::sync::watch;
 const FILES_STREAM: &str = "TRACEBOOK-FILES";
 /// Subjects of pieces, with the volume and the hash behind.
 const PIECES: &str = "tracebook.file.";
-/// Subjects of what is whole.
+/// Prefix of subjects for complete files.
 const WHOLE: &str = "tracebook.whole.";
-/// Before the hash in subjects of what was whole, and is not any more: told to all that hear what is whole.
+/// Prefix of the hash in subjects for lost files, which are sent to all replicas.
 const LOST: &str = "lost-";
 /// Which piece of its file it is.
 const NUMBER: &str = "Tracebook-Piece";
@@ -38,9 +37,9 @@ const PIECE_TIMEOUT: Duration = Duration::from_secs(40);
 const FILE_CHECK_TIMEOUT: Duration = Duration::from_secs(300);
 /// Pieces that are in memory at once when a file is checked.
 const CHECKED: usize = 64;
-/// So many files may be under way before what is known of them is asked for again.
+/// Number of incomplete files whose state is cached.
 const MAX_KNOWN_ENDS: usize = 10_000;
-/// Of so many whole files it is known where their pieces lie, each at most 64 KiB.
+/// Number of complete files whose pieces' places are cached, at most 64 KiB each.
 const PLACES: usize = 128;
 
 /// Files whose pieces NATS keeps.
@@ -52,7 +51,7 @@ pub(super) struct NatsFiles {
     closed: watch::Sender<bool>,
 }
 
-/// What is known of whole files.
+/// Cached state of complete files.
 #[derive(Default)]
 pub(super) struct KnownFile {
     /// All of them, and how large they are.
@@ -70,7 +69,7 @@ impl KnownFile {
 #[derive(Default)]
 struct NatsFileState {
     ends: HashMap<VolumeBlob, FileEnd>,
-    /// A piece of these was not taken: nothing is taken that stands behind it.
+    /// Files with a rejected piece; later pieces are rejected too.
     broken: HashSet<VolumeBlob>,
 }
 
@@ -82,7 +81,7 @@ struct FileEnd {
     last: u64,
 }
 
-/// Where the pieces of a whole file lie.
+/// Places of a complete file's pieces.
 pub(super) struct PiecePlaces {
     size: u64,
     pub(super) sequences: Vec<u64>,
@@ -188,7 +187,7 @@ impl PieceStream {
         self.inside.stream.get_stream_no_info(FILES_STREAM).await.map_err(words)
     }
 
-    /// The last message of a subject, as the leader has it.
+    /// Returns the last message of a subject, from the leader.
     async fn last(&self, subject: &str) -> Result<Option<StreamMessage>, String> {
         let stream = self.stream().await?;
         again(TRY, || async {
@@ -201,7 +200,7 @@ impl PieceStream {
         .await
     }
 
-    /// A piece, by where it lies; `None`: it is gone.
+    /// Returns the piece at this place; `None` if it's gone.
     async fn piece(&self, subject: &str, sequence: u64) -> Result<Option<Vec<u8>>, String> {
         let stream = self.stream().await?;
         // Any of the servers, which may not have all of it yet; then the one that leads.
@@ -230,8 +229,8 @@ impl PieceStream {
         Ok(self.last(&subject(WHOLE, item)).await?.as_ref().and_then(PiecePlaces::read))
     }
 
-    /// The piece that lay here is gone: the file is not whole any more, what is left of it goes, and all replicas
-    /// hear of it. Not so where another replica has seen it before, or the file has come again since then.
+    /// A piece is gone: the file is no longer complete, the rest is deleted, and all replicas are notified. Not if
+    /// another replica has noticed it before, or if the file was sent again since.
     async fn lose(&self, item: VolumeBlob, piece: u64) -> Result<bool, String> {
         let (whole, lost) = (subject(WHOLE, item), lost_subject(item));
         let Some(said) = self.last(&whole).await? else { return Ok(false) };
@@ -259,7 +258,8 @@ impl PieceStream {
         Ok((FileEnd { pieces: number + 1, last: last.sequence }, bytes))
     }
 
-    /// Publishes a message if `last` is still the last one of its subject; gives its sequence once the servers have it.
+    /// Publishes a message if `last` is still the last one of its subject; returns its sequence once the servers have
+    /// it.
     /// `None`: another message stands there.
     async fn publish(
         &self,
@@ -300,7 +300,7 @@ impl PieceStream {
         headers
     }
 
-    /// Puts a piece behind those that are there. Gives how far the file has come.
+    /// Appends a piece. Returns the file's new length.
     async fn put(&self, item: VolumeBlob, at: u64, bytes: &[u8], end: Option<FileEnd>) -> Result<FileEnd, String> {
         let subject = subject(PIECES, item);
         let mut end = match end {
@@ -315,7 +315,7 @@ impl PieceStream {
             return Ok(end); // whether this is what is there is seen once all of it is checked
         }
         if at + 1 == end.pieces {
-            // The last piece comes again, as nobody has checked it.
+            // The last piece is sent again, since it hasn't been checked.
             let there = self.last(&subject).await?.filter(|there| number(&there.headers) == Some(at));
             if let Some(there) = there.filter(|there| *there.payload == *bytes) {
                 return Ok(FileEnd { pieces: at + 1, last: there.sequence });
@@ -351,7 +351,7 @@ impl PieceStream {
         if !seen.sound || seen.places.sequences.is_empty() || seen.hasher.finish() != item.hash {
             self.purge(&pieces, seen.last).await?;
             if !seen.own {
-                // Nobody knows whose bytes were wrong: once more from the beginning.
+                // It's unknown whose bytes were wrong: start again.
                 return Err("what several replicas took is not what its name says".to_owned());
             }
             return Ok(None);
@@ -367,7 +367,7 @@ impl PieceStream {
         }
     }
 
-    /// Removes what nobody has brought more of since then, in seconds since 1970.
+    /// Removes incomplete files without new data since then, in seconds since 1970.
     async fn remove_old(&self, since: i64) -> Result<(), String> {
         let stream = self.stream().await?;
         let mut open = BTreeSet::new();
@@ -492,7 +492,7 @@ impl HubFiles for NatsFiles {
         if self.wait(self.pieces.lose(item, *sequence))? {
             return Err("NATS lost part of a file; a device that has the file sends it again".to_owned());
         }
-        // It lies elsewhere by now, or others have seen it already.
+        // It was moved, or others have noticed it already.
         self.read(item, offset)
     }
 

@@ -77,7 +77,7 @@ impl Replica {
         self.news.lock().expect("lock").iter().filter(|news| matches!(news, ReplicaNews::Lost { .. })).count()
     }
 
-    /// Takes a piece if there is more to be taken; whether it went well.
+    /// Sends a piece if more are expected; returns whether that succeeded.
     fn take(&self, item: VolumeBlob, bytes: &[u8], at: &mut u64) -> bool {
         let piece = &bytes[*at as usize..bytes.len().min((*at + PIECE_BYTES) as usize)];
         let taken = self.files.write(item, *at, piece.to_vec());
@@ -94,7 +94,7 @@ impl Replica {
         assert_eq!(self.files.finish(item), Ok(true));
     }
 
-    /// Where to go on, as the protocol does it: the last piece comes again. `None`: it is here.
+    /// Returns where to continue, as the protocol does: the last piece is sent again. `None` if it's complete.
     fn begin(&self, item: VolumeBlob) -> Option<u64> {
         match self.files.look(item).expect("looked") {
             BlobExtent::Whole(_) => None,
@@ -102,7 +102,7 @@ impl Replica {
         }
     }
 
-    /// What somebody gets who asks for all of it.
+    /// Returns what a client gets that requests all of it.
     fn read(&self, item: VolumeBlob) -> Result<Option<Vec<u8>>, String> {
         let mut all = Vec::new();
         loop {
@@ -201,7 +201,7 @@ fn what_nobody_finished_is_served_to_nobody_and_goes_at_some_time() {
     until("what is old goes", || pieces(cut) == 0);
     assert_eq!(pieces(done), 3 + 1, "what is whole stays");
     assert_eq!(two.read(done), Ok(Some(whole)));
-    // Who goes on where there was something is told, and begins anew.
+    // A client that continues after a loss is told, and starts again.
     assert!(!one.take(cut, &half, &mut at));
     one.bring(cut, &half);
     assert_eq!(two.read(cut), Ok(Some(half)));

@@ -5,7 +5,7 @@ use super::server::Reply;
 use super::*;
 use std::io::Write;
 
-/// A recorded answer, in packets of so many bytes.
+/// A recorded answer in packets of this many bytes.
 fn plays(name: &str, packet: usize) -> Reply {
     let path = format!("{}/../../../tests/data/cassettes/{name}.http", env!("CARGO_MANIFEST_DIR"));
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}: {path}"));

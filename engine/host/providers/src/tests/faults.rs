@@ -130,7 +130,7 @@ fn what_cannot_be_read_is_said_and_nothing_falls_over() {
             ("a page", page.as_bytes().to_vec()),
         ];
         for (what, body) in table {
-            // What is no UTF-8 comes after a moment: what came with it is lost with it.
+            // Invalid UTF-8 arrives after a moment: everything in the same packet is lost with it.
             let reply = if what == "no UTF-8" { later(&good, &body) } else { stream(&body) };
             let server = Server::new(vec![reply]);
             let updates = call(ask(wire, &server.address));

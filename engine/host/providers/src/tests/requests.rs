@@ -1,9 +1,9 @@
-//! What is sent, and how tool calls come back, in each wire form.
+//! Requests and parsed tool calls for each API.
 
 use super::*;
 
-/// A conversation with everything: tools asked for and answered, one without its answer, one answer without its call,
-/// words of the program in between.
+/// A conversation with everything: tool calls and results, a call without a result, a result without its call, system
+/// messages in between.
 fn conversation() -> Vec<SessionMessage> {
     let asks = |id: &str, name: &str| ToolCall {
         id: id.to_owned(),

@@ -1,11 +1,11 @@
-//! A server on loopback that answers as a script says, and remembers what it was asked.
+//! A scripted server on loopback that records its requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What is done with one connection once its request was read.
+/// Handles one connection after its request was read.
 pub(super) type Reply = Box<dyn Fn(&mut TcpStream) + Send + Sync>;
 
 /// A request that the test server received.
@@ -112,7 +112,7 @@ pub(super) fn stalls(body: &str, silence: Duration) -> Reply {
     })
 }
 
-/// A stream in chunks of which the last is cut.
+/// A chunked stream whose last chunk is cut off.
 pub(super) fn torn(body: &str) -> Reply {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
     bytes(format!("{head}{:x}\r\n{body}\r\n3e8\r\ndata: {{\"cho", body.len()))
