@@ -12,13 +12,13 @@ use std::time::Duration;
 use store::disk::{Disk, DiskError, RowWrite};
 use store::{BlobHash, DocId};
 
-/// What the writer is asked for.
+/// A task for the writer.
 pub(crate) enum WriterTask {
     /// Commit this after all before it.
     Append { batch: BatchNumber, writes: Vec<RowWrite> },
     /// Give this job to the workers once everything before it is on disk.
     Then(Box<DiskJob>),
-    /// Commit this too; nobody waits for it, and where it fails it is left out.
+    /// Commits these writes too; nobody waits for them, and failures are ignored.
     Keep { writes: Vec<RowWrite> },
     /// Stores a blob and answers with its hash.
     Blob { bytes: Vec<u8>, answer: Sender<Result<BlobHash, String>> },
@@ -36,7 +36,7 @@ pub(crate) struct StoreWriter {
 const GROUP: usize = 16 << 20;
 /// Pause after a refusal before the next try.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// Housekeeping begins when nothing was asked for this long.
+/// Housekeeping starts after this much idle time.
 const HOUSEKEEPING_IDLE_DELAY: Duration = Duration::from_millis(1_500);
 
 impl StoreWriter {
@@ -52,7 +52,7 @@ impl StoreWriter {
         (StoreWriter { work }, thread)
     }
 
-    /// Sends work; after the writer's end there is nobody left to do it.
+    /// Sends a task; after the writer's end, tasks are dropped.
     pub(crate) fn send(&self, work: WriterTask) {
         let _ = self.work.send(work);
     }
@@ -71,12 +71,12 @@ struct WriterThread<'a> {
     workers: &'a DiskWorkers,
     queue: &'a Receiver<WriterTask>,
     inbox: &'a Mailbox,
-    /// Told of what is durable.
+    /// Gets notified of durable batches.
     search: Option<SearchService>,
     sync: Option<SyncService>,
     /// What has come and is not done, in its order.
     waiting: VecDeque<WriterTask>,
-    /// How long to go on trying, once the program wants to end.
+    /// How long to keep retrying once the program is ending.
     patience: Option<Duration>,
 }
 
@@ -129,7 +129,7 @@ fn run(
 }
 
 impl WriterThread<'_> {
-    /// Puts work behind what waits. That the program wants to end is known at once: it says how long to go on trying.
+    /// Queues a task. A request to end takes effect at once: it sets how long to keep retrying.
     fn take(&mut self, work: WriterTask) {
         match work {
             WriterTask::Close { patience } => self.patience = Some(patience),
@@ -139,9 +139,9 @@ impl WriterThread<'_> {
         }
     }
 
-    /// Commits a batch and those that wait right behind it as one group, trying until it is done. Nothing is dropped,
-    /// unless the program closes and patience ends. Gives the jobs that stood between them: what was before each is on
-    /// disk now, and so is what came behind it, which is no more than might be so whenever a worker gets to it.
+    /// Commits a batch and the batches queued right after it as one group, and retries until it's done. Nothing is
+    /// dropped, unless the program is ending and the time is up. Returns the tasks between them: everything before each
+    /// is on disk now, and so is what followed it, which might as well have happened before a worker gets to it.
     fn append(&mut self, batch: BatchNumber, writes: Vec<RowWrite>) -> Result<Vec<DiskJob>, String> {
         let mut ends = vec![(batch, writes.len())];
         let mut group = writes;
@@ -223,7 +223,7 @@ impl WriterThread<'_> {
         jobs.len() + self.waiting.len() < before
     }
 
-    /// Waits before the next try. Meanwhile a blob or the end of the program may be asked for; all else waits.
+    /// Waits before the next attempt. Meanwhile only blobs and the end of the program are handled.
     fn rest(&mut self, pause: Duration, why: &str) -> Result<(), String> {
         match &mut self.patience {
             Some(left) if *left < pause => return Err(why.to_owned()),
@@ -273,7 +273,7 @@ fn about(write: &RowWrite) -> Option<DocId> {
         | RowWrite::QuarantineChunk { doc, .. }
         | RowWrite::DeleteDocument { doc } => Some(*doc),
         RowWrite::File(row) => Some(row.id),
-        // What is kept of one document is named by it.
+        // The key contains the document's id.
         RowWrite::Meta { key, .. } => key.rsplit('/').next().and_then(|name| name.parse().ok()),
         RowWrite::RemoveFile { .. } | RowWrite::Actor { .. } => None,
     }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     impl Scene {
-        /// What was told until the writer's end: batches that are durable, and troubles.
+        /// Returns what was reported until the writer's end: durable batches and disk troubles.
         fn told(self) -> (Vec<BatchNumber>, usize, Result<(), String>) {
             let ended = self.thread.join().expect("no panic");
             drop(self.writer);

@@ -10,22 +10,22 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-/// So many files of a folder are read.
+/// Maximum number of files read from a folder.
 const MAX_MEMORY_FILES: usize = 1_000;
-/// A longer file is no memory, in bytes.
+/// Maximum size of a file in bytes.
 const MAX_MEMORY_FILE_BYTES: u64 = 1 << 20;
-/// All of them have at most so many bytes.
+/// Maximum total size in bytes.
 const MAX_MEMORY_BYTES: usize = 16 << 20;
 
-/// Of a goal so many characters are asked for.
+/// Maximum number of a goal's characters used as a query.
 const GOAL: usize = 400;
-/// So many experiences are found for it.
+/// Maximum number of experiences found for it.
 const MAX_FOUND_EXPERIENCES: usize = 40;
 /// An answer is waited for so long; without one, words alone tell what bears on the goal.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What lies in these folders of memory inside a volume's folder, and which of its experiences a search finds for a
-/// goal. Blocks: not for the thread that draws.
+/// Reads the memory folders in a volume's folder, and searches their experiences for a goal. Blocks: not for the thread
+/// that draws.
 pub fn recall(search: &SearchService, root: &Path, folders: &[String], goal: &str) -> ProjectMemory {
     let mut memory = read(root, folders);
     if !memory.entries.is_empty() {
@@ -55,8 +55,8 @@ pub fn nearest(search: &SearchService, memory: &ProjectMemory, goal: &str, mode:
     hits.map(near).collect()
 }
 
-/// The files of these folders inside a volume's folder that end so: path and text. What is not there, hidden, no text
-/// or a link is left out.
+/// Returns the files in these folders with these extensions: path and text. Missing, hidden and non-text files and
+/// links are skipped.
 fn texts(root: &Path, folders: &[String], endings: &[&str]) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     let mut whole = 0;
@@ -86,7 +86,7 @@ fn texts(root: &Path, folders: &[String], endings: &[&str]) -> Vec<(String, Stri
     files
 }
 
-/// Reads what lies in these folders of memory inside a volume's folder.
+/// Reads these memory folders in a volume's folder.
 pub fn read(root: &Path, folders: &[String]) -> ProjectMemory {
     let inside = |folder: &String| {
         let places = memory::MEMORY_SUBFOLDERS.iter();

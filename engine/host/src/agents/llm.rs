@@ -23,8 +23,7 @@ pub fn key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> Result<Option<Sec
     }
 }
 
-/// What is known of all providers that are switched on, by name. May wait for the keyring: not on the thread that
-/// draws.
+/// Returns the status of all enabled providers, by name. May wait for the keyring: not for the thread that draws.
 pub fn known(
     config: &AgentConfig,
     secrets: &UserSecrets,
@@ -43,8 +42,8 @@ pub fn known(
     known
 }
 
-/// How many tokens fit into a request: as the configuration has it, else the price list, else few. What a server says
-/// of itself is in [`ProviderTestReport`].
+/// Returns the context size in tokens: from the configuration, otherwise the price list, otherwise a low default. The
+/// server's own figure is in [`ProviderTestReport`].
 pub fn window(config: &AgentConfig, endpoint: &ModelEndpoint) -> u64 {
     let own = config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.context);
     let unknown = if endpoint.local { LOCAL_CONTEXT_TOKENS } else { DEFAULT_CONTEXT_TOKENS };

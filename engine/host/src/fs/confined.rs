@@ -119,8 +119,8 @@ impl ConfinedPath {
         Ok(text)
     }
 
-    /// The folder that it lies in, and its name there; `make`: with what is missing on the way, also the volume's own
-    /// folder, as that of a volume that was joined and has no file yet.
+    /// Opens the folder that contains it, and returns its name there; `make`: creates missing folders, even the
+    /// volume's own, for example of a joined volume without files.
     ///
     /// # Errors
     /// [`OpenRefusal`].
@@ -132,7 +132,7 @@ impl ConfinedPath {
         ConfinedFolder::root(&self.root)?.above(&self.path, make)
     }
 
-    /// What is said of it on disk: of a symlink as such.
+    /// Returns its metadata, without following a symlink.
     ///
     /// # Errors
     /// [`OpenRefusal`].
@@ -168,7 +168,7 @@ pub struct ConfinedFolder {
     held: std::os::fd::OwnedFd,
     /// Where it was when it was opened.
     place: PathBuf,
-    /// The name by which a root was asked for: absolute symlinks may lead through it.
+    /// The path that the root was opened with: absolute symlinks may lead through it.
     named: PathBuf,
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn forget_root(root: &Path) {
     ROOTS.lock().unwrap_or_else(PoisonError::into_inner).remove(root);
 }
 
-/// Whether a root lies where it lay when it was opened first.
+/// Whether a root is still the folder that it was when first opened.
 fn is_same_root(root: &Path, place: &Path) -> bool {
     let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = roots.entry(root.to_owned()).or_insert_with(|| place.to_owned());
@@ -275,7 +275,7 @@ impl ConfinedFolder {
         self.path().join(name)
     }
 
-    /// What is said of an entry of this very folder: of a symlink as such.
+    /// Returns the metadata of a direct entry, without following a symlink.
     ///
     /// # Errors
     /// The system's.
@@ -328,7 +328,7 @@ impl ConfinedFolder {
         Ok(File::from(file))
     }
 
-    /// The folder in which a file lies or will lie, and its name there; makes what is missing on the way, if asked to.
+    /// Opens the folder that contains a file, and returns the file's name there; creates missing folders on request.
     ///
     /// # Errors
     /// [`OpenRefusal`].
@@ -471,7 +471,7 @@ impl ConfinedFolder {
                 Err(error) => return Err(error),
             }
         }
-        // A folder on the way is what was asked for: nothing was left, or a symlink led to it.
+        // The path names an intermediate folder: no component was left, or a symlink led to it.
         open(way.last().map_or(self.held.as_fd(), AsFd::as_fd), Path::new("."), flags)
     }
 }
@@ -491,7 +491,7 @@ fn open(at: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(at, path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Where a folder lies that is held open.
+/// Returns the path of an open folder.
 #[cfg(unix)]
 fn place_of(held: &OwnedFd, path: &Path) -> std::io::Result<PathBuf> {
     #[cfg(target_os = "linux")]
@@ -579,7 +579,7 @@ impl ConfinedFolder {
         })
     }
 
-    /// The folder in which a file lies or will lie, and its name there; makes what is missing on the way, if asked to.
+    /// Opens the folder that contains a file, and returns the file's name there; creates missing folders on request.
     ///
     /// # Errors
     /// [`OpenRefusal`].

@@ -1,4 +1,4 @@
-//! Copies of plain files for import, export and the sample: byte for byte, never over a file that is there.
+//! Copies of plain files for import, export and the sample: byte for byte, never over an existing file.
 
 use crate::fs::confined::{ConfinedFolder, ConfinedPath};
 use crate::fs::replace;
@@ -77,8 +77,8 @@ fn taken_already(path: &Path) -> String {
     format!("a file with that name already exists; choose another name: {}", path.display())
 }
 
-/// The bytes of a plain file that the user chose, if it is no larger than `most`. Symlinks are followed; a pipe or a
-/// device is not waited for.
+/// Reads a plain file chosen by the user, if it's no larger than `most`. Symlinks are followed; pipes and devices are
+/// skipped.
 pub fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     let (file, meta) = open(path).ok()?;
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(most)).unwrap_or(0));
@@ -101,7 +101,7 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
     if meta.is_file() { Ok((file, meta)) } else { Err(io::Error::other("it is not an ordinary file")) }
 }
 
-/// What is said of a copy that was stopped.
+/// Message of a stopped copy.
 pub const STOPPED: &str = "it was stopped; what was written stays";
 
 /// What a copy did.
@@ -113,7 +113,7 @@ pub struct CopyReport {
     pub skipped: Vec<engine::event::SkippedFile>,
 }
 
-/// Why this file or folder cannot be copied into that folder, if so: something of its name is there, and nothing is
+/// Returns why this file or folder can't be copied into that folder, if so: its name is taken, and nothing is
 /// overwritten or mixed.
 pub fn taken(source: &Path, folder: &Path) -> Option<String> {
     let target = folder.join(source.file_name()?);
@@ -144,8 +144,8 @@ pub fn copy_into(source: &Path, root: &Path) -> Result<CopyReport, String> {
     Ok(copied)
 }
 
-/// Copies all that is in a folder into another. Before each file it is asked, with the count of those done, whether to
-/// go on.
+/// Copies a folder's content into another. Before each file, `next` gets the number of finished ones and decides
+/// whether to continue.
 ///
 /// # Errors
 /// A sentence when the source cannot be read at all, or when it was stopped.
@@ -259,7 +259,7 @@ fn bring_one(source: &Path, folder: &ConfinedFolder) -> Result<String, String> {
     Err(format!("too many files already have that name; choose another: {}", folder.place().join(name).display()))
 }
 
-/// Whether two files hold the same bytes; `None` where there is no second.
+/// Whether two files have the same bytes; `None` if the second doesn't exist.
 fn same(source: &Path, folder: &ConfinedFolder, name: &str) -> Option<bool> {
     let there = folder.metadata(name.as_ref()).ok()?;
     let bytes = |file: File| io::Read::bytes(io::BufReader::new(file)).map(Result::ok);

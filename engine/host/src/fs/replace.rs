@@ -14,7 +14,7 @@ const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes that are read at once.
 const READ_BLOCK_BYTES: usize = 256 << 10;
 
-/// What came of it.
+/// Result of replacing a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplaceOutcome {
     /// The file has the new bytes, durably.
@@ -49,7 +49,7 @@ pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Re
     }
 }
 
-/// What came of a file that was to take another one's bytes.
+/// Result of swapping a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SwapOutcome {
     /// It has them, durably; its modification time is this.
@@ -103,7 +103,7 @@ impl FileContent<'_> {
     }
 }
 
-/// The hash of what is read, a part of it at a time.
+/// Hashes everything that's read, in parts.
 fn hashed(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<BlobHash> {
     let (mut hasher, mut block) = (BlobHasher::default(), vec![0; READ_BLOCK_BYTES]);
     loop {
@@ -207,7 +207,7 @@ fn replace(
         temporary.remove().and_then(|()| sync_folder(folder)).map_err(fail)?;
         return Ok(SwapOutcome::Done { modified });
     }
-    // Somebody wrote within these microseconds. Their file goes back, so that it is there whatever happens to us.
+    // Another program wrote within these microseconds. Its file is restored, so that it exists whatever happens to us.
     temporary.keep = true;
     exchange(&temporary.path, path).map_err(fail)?;
     temporary.keep = hash_of(&temporary.path).ok() != Some(ours);
@@ -229,7 +229,7 @@ fn over(temporary: &TemporaryFile, path: &Path, known: BlobHash) -> io::Result<S
     Ok(SwapOutcome::Done { modified: temporary.modified })
 }
 
-/// A file beside the one that is to be written. It goes when this goes.
+/// A temporary file next to the target. It's removed when this is dropped.
 pub(crate) struct TemporaryFile {
     path: PathBuf,
     pub(crate) modified: i64,
@@ -266,7 +266,7 @@ impl TemporaryFile {
         options.write(true).create_new(true);
         #[cfg(unix)]
         if like.is_some() {
-            // Nobody may read it before it has the old file's mode.
+            // Private until it has the old file's mode.
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
         let mut file = options.open(&path)?;
@@ -279,7 +279,7 @@ impl TemporaryFile {
         Ok((temporary, file))
     }
 
-    /// Gives it the name `path` unless something has it.
+    /// Renames it to `path` unless that exists.
     pub(crate) fn appear(&self, path: &Path) -> io::Result<()> {
         rename_new(&self.path, path)
     }
@@ -290,7 +290,7 @@ impl TemporaryFile {
     }
 }
 
-/// Gives a file another name, unless something has it.
+/// Renames a file unless the target exists.
 pub(crate) fn rename_new(from: &Path, path: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     {
@@ -336,7 +336,7 @@ fn unsupported(error: rustix::io::Errno) -> bool {
     error == Errno::INVAL || error == Errno::NOSYS || error == Errno::OPNOTSUPP || error == Errno::NOTSUP
 }
 
-/// A rename asks only the folder's permission. Whoever has protected the file means the file.
+/// A rename needs only the folder's permission, but a write-protected file must not be replaced.
 fn writable(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     return Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?);
@@ -467,7 +467,7 @@ mod tests {
         let large: Vec<u8> = (0..3 * READ_BLOCK_BYTES as u32 + 5).map(|at| (at % 251) as u8).collect();
         fs::write(&from, &large).expect("written");
         let right = BlobHash::of(&large);
-        // Not what it should be: nothing appears, and what is there stays.
+        // Wrong bytes: nothing is created, and the existing file stays.
         let wrong = replace_by_copy(&path, None, &from, BlobHash::of(b"other"));
         assert!(wrong.expect_err("refused").to_string().contains("its bytes are not what they were"));
         assert_eq!(names(dir.path()), ["from"]);

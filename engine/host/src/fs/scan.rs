@@ -13,7 +13,7 @@ use store::disk::FileRow;
 use store::{BlobHash, DocId, FileKind};
 use text::markdown;
 
-/// Files told in one event: the thread that draws takes it in, and must not be held up.
+/// Number of files per event, so that the thread that draws isn't held up.
 const BATCH: usize = 16;
 
 /// Scans in a thread of its own, once the folder is watched (`entered`).
@@ -29,7 +29,7 @@ pub(crate) fn start(
     workers.send(DiskJob::Files { volume, answer });
     std::thread::spawn(move || {
         worker::step_back();
-        // A watcher that has ended watches nothing more, and what is there can still be read.
+        // If the watcher has ended, the files can still be read.
         let _ = entered.recv();
         let known: HashMap<String, FileRow> = match known.recv() {
             Ok(Ok(rows)) => rows.into_iter().map(|row| (row.path.clone(), row)).collect(),
@@ -119,7 +119,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     // Nor is one whose file was never made: it is under way, or was when a crash came. By the time that this is told it
     // may be there and its note closed, and to forget it then would delete it on all devices that share it.
     let gone = gone.filter(|row| row.size > 0 || row.mtime != 0);
-    // A note that was made while the folder was being listed is not gone: its file is there by now.
+    // A note created during the listing isn't gone: its file exists by now.
     let gone = gone.filter(|row| !is_there(&folder, &row.path));
     let gone: Vec<&FileRow> = gone.collect();
     // A file that appears with the bytes of one that is gone was renamed.
@@ -254,7 +254,7 @@ mod tests {
         };
         let rows = [row("arrives.md", 0, 0), row("deleted.md", 7, 5), row("was empty.md", 0, 5)];
         let known = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
-        // One of the same bytes as what is under way: it is not that one under another name.
+        // A file with the same bytes as a pending one isn't that one renamed.
         std::fs::write(dir.path().join("new.md"), "").expect("written");
         let (inbox, letters) = Mailbox::letter_box();
         scan(volume, dir.path(), &known, &BTreeSet::new(), &inbox);

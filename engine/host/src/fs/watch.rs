@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use store::DocId;
 
-/// Events are gathered this long before they are told: a save by another program is often several of them.
+/// Events are collected this long, because a save by another program often causes several.
 const GATHER: Duration = Duration::from_millis(60);
 /// Folders that the system cannot watch are looked through this often.
 const FOLDER_POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -58,14 +58,14 @@ impl WatchMode {
                 PollWatcher::new(forward(self.seen.clone()), config().with_poll_interval(FOLDER_POLL_INTERVAL)).ok();
         }
         if let Some(looking) = &mut self.looking {
-            // A folder that is not there is seen by the scan that tells the user so.
+            // A missing folder is reported by the scan.
             let _ = looking.watch(root, RecursiveMode::Recursive);
         }
     }
 
     fn unwatch(&mut self, root: &Path) {
         use notify::Watcher as _;
-        // One of both has it; the other says that it does not.
+        // Only one of both watches it; the other returns an error.
         let _ = self.system.as_mut().map(|system| system.unwatch(root));
         let _ = self.looking.as_mut().map(|looking| looking.unwatch(root));
     }
@@ -97,7 +97,7 @@ impl FolderWatcher {
                 match ask {
                     Ok(WatchRequest::Seen(paths)) => gathered.extend(paths),
                     Ok(WatchRequest::Lost) => gathered.extend(roots.values().cloned()),
-                    // Who does not wait any more needs no answer.
+                    // A caller that has given up needs no answer.
                     Ok(WatchRequest::Entered(answer)) => _ = answer.send(()),
                     Ok(WatchRequest::Watch { volume, root }) => {
                         watches.watch(&root);
@@ -124,8 +124,8 @@ impl FolderWatcher {
         let _ = self.asks.send(WatchRequest::Watch { volume, root });
     }
 
-    /// Tells (or hangs up) once all folders that were asked for are watched. A scan that begins earlier can miss a file
-    /// for good: one that comes behind it, before the watch is there.
+    /// Answers (or hangs up) once all requested folders are watched. A scan that starts earlier could miss files that
+    /// are created after it and before the watch exists.
     pub(crate) fn entered(&self) -> Receiver<()> {
         let (answer, entered) = channel();
         let _ = self.asks.send(WatchRequest::Entered(answer));
@@ -137,7 +137,7 @@ impl FolderWatcher {
     }
 }
 
-// What the system tells goes through the same channel, which so never ends by itself.
+// The system's events use the same channel, so it never closes on its own.
 impl Drop for FolderWatcher {
     fn drop(&mut self) {
         let _ = self.asks.send(WatchRequest::Close);

@@ -15,14 +15,14 @@ const MAX_DESCRIPTION_CHARS: usize = 10_000;
 /// A question. Places are bytes of the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelInquiry {
-    /// What could stand at a place.
+    /// Completions at a position.
     Complete {
         /// Code of the cell.
         code: String,
         /// Offset of the caret in the code, in bytes.
         at: usize,
     },
-    /// What stands at a place.
+    /// Describes the name at a position.
     Describe {
         /// Code of the cell.
         code: String,
@@ -38,12 +38,12 @@ pub enum KernelInquiry {
     },
 }
 
-/// Something that could stand at a place.
+/// A completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionChoice {
     /// The text to insert.
     pub text: String,
-    /// What it is: a word like `function`, or nothing.
+    /// Its kind, such as `function`; may be empty.
     pub kind: String,
 }
 
@@ -54,16 +54,16 @@ pub struct KernelVariable {
     pub name: String,
     /// Name of its type.
     pub kind: String,
-    /// Its shape or length, in words; empty where it has none.
+    /// Its shape or length as text; empty if it has none.
     pub size: String,
     /// Its value in short.
     pub value: String,
 }
 
-/// What came of a question.
+/// The answer to an inquiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InquiryAnswer {
-    /// What could stand there, and the bytes of the code that one of them replaces.
+    /// The completions, and the range of code that they replace.
     Choices {
         /// Where the replaced text starts, in bytes.
         from: usize,
@@ -128,7 +128,7 @@ fn choices(content: &Value, code: &str, at: usize) -> InquiryAnswer {
     let kind = |index: usize, text: &str| {
         let about = kinds.and_then(|kinds| kinds.get(index)).filter(|about| about["text"] == text);
         let kind = about.and_then(|about| about["type"].as_str()).unwrap_or_default();
-        // Jupyter's own word for what it has no word for.
+        // Jupyter's value for an unknown kind.
         if kind == "<unknown>" { String::new() } else { cut(kind, MAX_VARIABLE_TEXT_CHARS) }
     };
     let matches = content["matches"].as_array().into_iter().flatten().filter_map(Value::as_str).take(CHOICES);

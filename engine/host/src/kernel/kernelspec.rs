@@ -1,6 +1,6 @@
-//! Jupyter kernels of this machine: found where Jupyter looks, and in the environments that lie beside a note or on the
-//! path. Nothing is started here. Of each it is found out what exactly would be started, and whether somebody else than
-//! the user can change that: then it is not started before the user has seen it and allowed it.
+//! Jupyter kernels on this machine: found where Jupyter looks, and in environments next to a note or on the path.
+//! Nothing is started here. For each it's determined what exactly would be started, and whether anyone but the user can
+//! change that: then it isn't started before the user has seen and approved it.
 
 use engine::KernelSpec;
 use serde_json::{Value, json};
@@ -16,11 +16,11 @@ use store::disk::BlobHasher;
 const MAX_KERNEL_JSON_BYTES: u64 = 1 << 20;
 /// Kernels that are listed.
 const MAX_LISTED_KERNELS: usize = 200;
-/// So far up from a note's folder an environment is looked for.
+/// Number of parent folders of a note that are searched for an environment.
 const UP: usize = 8;
-/// Files of an environment that are looked at. A kernel of a larger one that others can change is not offered.
+/// Maximum number of files examined in an environment. A kernel in a larger one that others can change isn't offered.
 const MAX_FILES: usize = 200_000;
-/// A larger program is not looked at, in bytes.
+/// Maximum size of an examined program in bytes.
 const MAX_PROGRAM_BYTES: u64 = 1 << 30;
 
 /// What the process was started with.
@@ -86,14 +86,14 @@ fn places(folder: &Path, surroundings: KernelEnvironment<'_>) -> Vec<PathBuf> {
             data.or_else(|| home.map(|home| home.join(".local").join("share"))).map(|data| data.join("jupyter")),
         );
     }
-    // The Python that a shell would start has its kernels beside its `bin`.
+    // Python on the path has its kernels next to its `bin`.
     let programs = listed("PATH").unwrap_or_default();
     places.extend(programs.iter().filter_map(|programs| programs.parent()).map(below));
     places.extend(["/usr/local/share/jupyter", "/usr/share/jupyter"].map(PathBuf::from));
     places
 }
 
-/// How kernels are looked at.
+/// Context of the search.
 struct KernelSearch<'a> {
     /// The note's folder, in which a kernel would start.
     folder: &'a Path,
@@ -166,14 +166,14 @@ impl KernelSearch<'_> {
         inside(path) || path.canonicalize().is_ok_and(|path| inside(&path))
     }
 
-    /// The paths that a word names: all of it, or what stands behind a `=`.
+    /// Returns the paths in an argument: all of it, or the part after `=`.
     fn paths(&self, word: &str) -> Vec<PathBuf> {
         let parts = word.split(['=', ':', ';']).chain([word]).filter(|part| !part.is_empty() && !part.starts_with('-'));
         // One that is named from the note's folder on, too.
         parts.map(|part| self.folder.join(part)).filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 
-    /// Why it is to be allowed by itself: somebody else can change what it starts.
+    /// Returns why it needs approval: others can change what it starts.
     fn doubt(&self, path: &Path, program: &Path, real: &Path, words: &[String], env: &Value) -> Option<String> {
         let env = env.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
         let named = words.iter().skip(1).map(String::as_str).chain(env).flat_map(|word| self.paths(word));
@@ -188,14 +188,14 @@ impl KernelSearch<'_> {
             .map(|path| format!("another user owns {}", path.display()))
     }
 
-    /// Takes in all that would be run of what others can change. `None`: it is too much.
+    /// Adds everything to the fingerprint that would run and that others can change. `None` if that's too much.
     fn changeable(&self, print: &mut SpecFingerprint, folder: &Path, program: &Path, words: &[String]) -> Option<()> {
         let mut room = MAX_FILES;
         let named = words.iter().skip(1).flat_map(|word| self.paths(word));
         for path in [folder.to_owned()].into_iter().chain(named) {
             print.tree(&path, &mut room)?;
         }
-        // The environments that its packages lie in.
+        // The environments that contain its packages.
         let prefixes = [program.parent().and_then(Path::parent), folder.ancestors().nth(4)];
         for prefix in prefixes.into_iter().flatten().filter(|prefix| self.is_shared(prefix)) {
             for part in ["pyvenv.cfg", "bin", "lib", "lib64", "Lib", "Scripts", "conda-meta"] {
@@ -239,7 +239,7 @@ fn hash_of(path: &Path) -> Option<String> {
     }
 }
 
-/// What tells a kernel from one that was changed.
+/// Fingerprint of a kernel, which changes with its files.
 #[derive(Default)]
 struct SpecFingerprint {
     hasher: BlobHasher,
@@ -251,8 +251,7 @@ impl SpecFingerprint {
         self.hasher.update(bytes);
     }
 
-    /// All files below a path, each as it stands: names, sizes, times, and where symlinks lead. `None`: there are too
-    /// many.
+    /// Adds all files below a path: names, sizes, times, and symlink targets. `None` if there are too many.
     fn tree(&mut self, path: &Path, room: &mut usize) -> Option<()> {
         for entry in walkdir::WalkDir::new(path).sort_by_file_name().into_iter().flatten() {
             *room = room.checked_sub(1)?;
@@ -351,7 +350,7 @@ mod tests {
         let data = dir.join("data");
         let surroundings = |name: &str| match name {
             "XDG_DATA_HOME" => Some(data.clone().into_os_string()),
-            // A folder of the path that is named from where one stands on is passed over.
+            // Relative folders in the path are skipped.
             "PATH" => Some(".::sub".into()),
             _ => None,
         };

@@ -120,7 +120,7 @@ fn owner(note: DocId, grant: &KernelGrant, key: &str) -> Option<Vec<u8>> {
     if !is_key {
         return None;
     }
-    // Paths that are no text have no form here: such a note keeps nothing.
+    // Paths that aren't valid UTF-8 can't be encoded: such a note has no cache.
     serde_json::to_vec(&("pure 2", note, grant, key)).ok()
 }
 

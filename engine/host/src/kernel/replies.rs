@@ -1,4 +1,4 @@
-//! What comes back from a kernel: its messages, one JSON object a line, as events for the session.
+//! Reads a kernel's messages, one JSON object per line, and turns them into events.
 
 use crate::driver::Mailbox;
 use crate::kernel::PendingInquiries;
@@ -40,13 +40,13 @@ struct ExecutionProgress {
 
 /// Reads a kernel's messages and makes events of them.
 pub(crate) struct KernelReplyReader {
-    /// Whose kernel it is, once it is somebody's.
+    /// The note that the kernel belongs to, once assigned.
     whose: Arc<OnceLock<DocId>>,
     note: DocId,
     inbox: Mailbox,
     writer: StoreWriter,
     streams: HashMap<ExecutionId, ExecutionProgress>,
-    /// Where outputs stand that have a name by which they are changed later; oldest first.
+    /// Outputs with a display id, by which they're updated later; oldest first.
     named: Vec<(String, ExecutionId, usize)>,
     inquiries: PendingInquiries,
     kept: PureResultAccess,
@@ -57,7 +57,7 @@ pub(crate) struct PureResultAccess {
     pub(crate) cache: PureCache,
     /// With which grants it was started.
     pub(crate) grant: KernelGrant,
-    /// Where its requests go; gone when nobody wants it any more.
+    /// Channel for its requests; gone when the kernel isn't needed.
     pub(crate) requests: Weak<Sender<String>>,
 }
 
@@ -209,7 +209,7 @@ impl KernelReplyReader {
         }
     }
 
-    /// A cell takes back what it has shown.
+    /// Clears the outputs of an execution.
     fn clear(&mut self, execution: ExecutionId) {
         let sent = self.streams.entry(execution).or_default();
         *sent = ExecutionProgress {
@@ -280,7 +280,7 @@ impl KernelReplyReader {
     }
 }
 
-/// What stands where something large should be.
+/// Text shown instead of a large output.
 fn not_kept(why: &str) -> String {
     format!("[only the beginning of this is kept: {why}]")
 }

@@ -1,8 +1,8 @@
-//! Backups: a consistent copy of a workspace and its volumes, made while the program runs, and the way back. Never
-//! overwrites a file, and trusts no backup that is unfinished or of which a byte has changed.
+//! Backups: a consistent copy of a workspace and its volumes, made while the program runs, and restoring it. Never
+//! overwrites a file, and rejects unfinished or modified backups.
 //!
-//! The order makes it consistent: the database first, then the blobs (what the database names is there by then, as
-//! blobs are only added), then the files (a file that is newer than its row is merged like any outside edit), and
+//! The order makes it consistent: the database first, then the blobs (all blobs that the database refers to exist by
+//! then, since blobs are only added), then the files (a file newer than its row is merged like any outside edit), and
 //! the manifest last.
 
 mod restore;
@@ -30,7 +30,7 @@ pub const MANIFEST: &str = "manifest.json";
 const BACKUP_VOLUMES_FOLDER: &str = "volumes";
 const BACKUP_FORMAT: i64 = 1;
 
-/// Why there is no backup, or why it was not restored.
+/// Why a backup or restore failed.
 #[derive(Debug)]
 pub enum BackupError {
     /// An error of the workspace's disk.
@@ -120,7 +120,7 @@ enum BackupEntryKind {
     },
 }
 
-/// What goes on while files are copied.
+/// State of a running backup.
 struct BackupJob<'a> {
     progress: &'a mut dyn FnMut(BackupProgress),
     cancel: &'a AtomicBool,
@@ -200,8 +200,8 @@ fn sync_all_below(folder: &Path) -> Result<(), DiskError> {
     sync().map_err(|error| DiskError::from_io("writing", folder, &error))
 }
 
-/// Copies the workspace in `dir` and its volumes into the new folder `dest`. `now` is milliseconds since 1970. Others
-/// may go on working with the workspace.
+/// Copies the workspace in `dir` and its volumes into the new folder `dest`. `now` is milliseconds since 1970. Other
+/// processes may keep using the workspace.
 ///
 /// # Errors
 /// [`BackupError`]; what was written is removed then.
@@ -258,7 +258,7 @@ fn fill(
             PathBuf::from(crate::maintenance::configuration::CONFIG_FILE),
         ));
     }
-    // Neither the workspace nor the backup is a part of a volume that they lie in.
+    // Neither the workspace nor the backup counts as part of a volume that contains it.
     let apart: Vec<PathBuf> = [dir, dest].iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
     for mount in &mounts {
         // The volume's folder itself may be a link.
@@ -284,7 +284,7 @@ fn fill(
         match copy_one(job, &from, &to) {
             Ok(Some(kind)) => files.push(BackupEntry { path, kind }),
             Ok(None) => problems.push(format!("not a file: {}", from.path().display())),
-            // A user's file that cannot be read, or is gone by now, is told of.
+            // An unreadable or deleted user file is reported.
             Err(error @ BackupError::Unreadable { .. })
                 if path.starts_with(BACKUP_VOLUMES_FOLDER) || path.starts_with(TRASH_FOLDER) =>
             {
@@ -315,7 +315,7 @@ fn write_manifest(dest: &Path, manifest: &BackupManifest) -> Result<(), DiskErro
     write().map_err(|error| DiskError::from_io("writing", &path, &error))
 }
 
-/// A file that is to be copied: the folder that it lies below, and its path inside that.
+/// A file to copy: its root folder, and its path in it.
 struct BackupSource {
     root: PathBuf,
     inside: PathBuf,

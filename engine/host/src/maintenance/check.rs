@@ -38,9 +38,9 @@ pub struct CheckFinding {
     pub what: String,
     /// With what: a path, a document.
     pub place: String,
-    /// Whether it was mended.
+    /// Whether it was repaired.
     pub repaired: bool,
-    /// What was done, or what to do.
+    /// What was done, or what the user can do.
     pub advice: String,
 }
 
@@ -56,18 +56,18 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Whether there is damage that was not mended.
+    /// Whether there's damage that wasn't repaired.
     pub fn damaged(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == FindingSeverity::Damage && !finding.repaired)
     }
 
-    /// How many findings were mended.
+    /// Returns the number of repaired findings.
     pub fn repaired(&self) -> usize {
         self.findings.iter().filter(|finding| finding.repaired).count()
     }
 }
 
-/// Checks the workspace in `dir`; with `repair`, mends it, and nobody else may have it open then. `now` is milliseconds
+/// Checks the workspace in `dir`; with `repair`, also repairs it, which needs exclusive access. `now` is milliseconds
 /// since 1970.
 pub fn check(dir: &Path, repair: bool, now: i64) -> CheckReport {
     let mut actor = [0; 16];
@@ -107,14 +107,14 @@ struct WorkspaceCheck<'a> {
     actor: ActorId,
     actor_recorded: bool,
     report: CheckReport,
-    /// The database opened for writing, where there is something to mend.
+    /// The database opened for writing, if there's something to repair.
     disk: Option<SqliteDisk>,
     salvaged: Option<SalvageReport>,
     /// Blobs that outputs name, and the outputs' document.
     named: BTreeMap<BlobHash, DocId>,
     /// Notes whose rows and document were made to say the same.
     mended: BTreeSet<DocId>,
-    /// Notes that are read anew from their file.
+    /// Notes to read again from their files.
     reread: BTreeSet<DocId>,
 }
 
@@ -153,12 +153,12 @@ impl WorkspaceCheck<'_> {
         self.report.findings.push(CheckFinding { severity, what, place, repaired, advice: advice.to_owned() });
     }
 
-    /// Something that is not mended.
+    /// Reports a problem that isn't repaired.
     fn found(&mut self, severity: FindingSeverity, place: impl Display, what: impl Display, advice: &str) {
         self.add(severity, place, what, false, advice);
     }
 
-    /// Something that is mended if that is wished for.
+    /// Reports a problem that's repaired on request.
     fn mendable(&mut self, severity: FindingSeverity, place: impl Display, what: impl Display, how: &str) {
         match self.repair {
             true => self.add(severity, place, what, true, how),
@@ -166,7 +166,7 @@ impl WorkspaceCheck<'_> {
         }
     }
 
-    /// What had been stored and is not there any more.
+    /// Reports stored data that's missing.
     fn lost(&mut self, lost: Option<String>) -> Result<(), DiskError> {
         let Some(why) = lost else { return Ok(()) };
         let path = self.dir.join(DATABASE_FILE);
@@ -259,7 +259,7 @@ impl WorkspaceCheck<'_> {
         SqliteReader::open(self.dir).map(Some)
     }
 
-    /// Tells of rows whose sum does not hold. Those of documents, blocks and the journal are told with their document.
+    /// Reports rows with wrong checksums. Those of documents, blocks and the journal are reported with their document.
     fn rows(&mut self, inspected: &InspectionReport) {
         let path = self.dir.join(DATABASE_FILE);
         for row in &inspected.rows {
@@ -274,7 +274,7 @@ impl WorkspaceCheck<'_> {
         }
     }
 
-    /// Sets the damaged rows aside that no document has asked for.
+    /// Quarantines damaged rows that no document uses.
     fn remaining_rows(&mut self, reader: &SqliteReader) -> Result<(), DiskError> {
         let left = reader.inspect()?.rows;
         let path = self.dir.join(DATABASE_FILE);
@@ -299,11 +299,11 @@ impl WorkspaceCheck<'_> {
         disk.commit(writes).map(drop)
     }
 
-    /// The small values without which the rest is not found: the workspace's id, and where its volumes lie.
+    /// Checks the values needed to find everything else: the workspace's id, and the volumes' folders.
     fn meta(&mut self, reader: &SqliteReader, marker: &[VolumeMount]) -> Result<(), DiskError> {
         let path = self.dir.join(DATABASE_FILE);
         if self.repair {
-            // Damaged ones first: they stand in the way of new ones, and could not be told from missing ones.
+            // Damaged ones first: they block new ones, and would look like missing ones.
             let bad: Vec<_> = reader.inspect()?.rows.into_iter().filter(|row| row.table == "meta").collect();
             if let Some(disk) = &mut self.disk {
                 disk.quarantine_rows(&bad, self.now)?;

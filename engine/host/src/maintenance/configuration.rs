@@ -1,5 +1,5 @@
-//! Where the configuration lies: `config.yaml` in the workspace's folder, over the user's own, over what the program
-//! brings. Reads files, decides nothing; what they mean is `agent::config`.
+//! Locates the configuration: `config.yaml` in the workspace's folder, over the user's, over the built-in one. Only
+//! reads files; `agent::config` interprets them.
 
 use agent::config::{AgentConfig, ConfigError, ConfigLayer, merge};
 use std::io::Read;

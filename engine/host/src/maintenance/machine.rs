@@ -1,4 +1,4 @@
-//! What this machine offers: looked at for `tracebook doctor`, changed never.
+//! Capabilities of this machine for `tracebook doctor`; read-only.
 
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
@@ -6,14 +6,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// One thing that is there or not.
+/// A capability that's available or not.
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineCapability {
     /// `display`, `sandbox`, `kernel`, `model server` or `disk`.
     pub area: &'static str,
     /// Name of the capability.
     pub name: String,
-    /// Whether it is there.
+    /// Whether it's available.
     pub there: bool,
     /// What that means, in a sentence.
     pub note: String,
@@ -23,7 +23,7 @@ fn offer(area: &'static str, name: impl Into<String>, there: bool, note: impl In
     MachineCapability { area, name: name.into(), there, note: note.into() }
 }
 
-/// Looks at the machine. `program` starts the embedded kernel.
+/// Examines the machine. `program` starts the built-in kernel.
 pub fn offers(program: &Path) -> Vec<MachineCapability> {
     let mut offers = vec![display()];
     offers.extend(embedded(program));

@@ -1,9 +1,9 @@
-//! Keys of providers and servers: kept by the system's keyring, else in an encrypted file, or given by the
-//! environment. They stand in no document, no log and no error, and are wiped from memory when dropped.
+//! Keys of providers and servers: stored in the system's keyring, otherwise in an encrypted file, or given by the
+//! environment. They're in no document, log or error, and are wiped from memory when dropped.
 //!
-//! Which names there are, and who keeps each, is a plain file; the values are not in it. The encrypted file is opened
-//! by a passphrase or, where there is none, by a key file beside it. The latter keeps values out of backups and off
-//! screens, but whoever may read the user's files may read them: [`SecretStore::KeyFile`] says so.
+//! Names and their stores are in a plain file; values aren't. The encrypted file is opened by a passphrase or, without
+//! one, by a key file next to it. The latter keeps values out of backups and off screens, but anyone who can read the
+//! user's files can read them: [`SecretStore::KeyFile`] says so.
 
 mod vault;
 
@@ -31,7 +31,7 @@ const LONGEST_FILE: u64 = 4 << 20;
 const SECRET_NAMES_FILE: &str = "secrets.json";
 /// Name of the encrypted file.
 const VAULT: &str = "secrets.sealed";
-/// What opens it where there is no passphrase.
+/// Name of the key file, which opens the encrypted file without a passphrase.
 const SECRETS_KEY_FILE: &str = "secrets.key";
 /// One writer at a time.
 const SECRETS_LOCK_FILE: &str = "secrets.lock";
@@ -59,7 +59,7 @@ impl SecretValue {
         Err(SecretError(format!("this isn't a secret: {why}")))
     }
 
-    /// The value itself. Whoever asks for it must not print it.
+    /// Returns the value, which must not be printed.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -81,8 +81,7 @@ pub enum SecretStore {
     Keyring,
     /// The encrypted file, opened by a passphrase.
     Passphrase,
-    /// The encrypted file, opened by the key file beside it: safe from who sees the file, not from who sees all
-    /// files.
+    /// The encrypted file, opened by the key file next to it: protects against access to that file alone.
     KeyFile,
 }
 
@@ -100,7 +99,7 @@ impl SecretStore {
     }
 }
 
-/// What went wrong. No value stands in it.
+/// An error without any secret value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretError(pub String);
 
@@ -118,7 +117,7 @@ impl SecretError {
     }
 }
 
-/// What was read, by name, and when the file of names was written by then.
+/// Cached values by name, and the modification time of the file of names.
 type CachedSecrets = (Option<SystemTime>, HashMap<String, (SecretValue, SecretStore)>);
 
 /// All that is kept for this user.
@@ -150,7 +149,7 @@ impl UserSecrets {
         }
     }
 
-    /// With a passphrase that the user was asked for.
+    /// Uses a passphrase entered by the user.
     #[must_use]
     pub fn with_passphrase(mut self, passphrase: String) -> UserSecrets {
         self.passphrase = Some(Zeroizing::new(passphrase)).filter(|phrase| !phrase.is_empty());
@@ -237,7 +236,7 @@ impl UserSecrets {
         Ok(true)
     }
 
-    /// The names that are kept, and by whom. Values are not looked at.
+    /// Returns names and stores without reading values.
     ///
     /// # Errors
     /// The file of names cannot be read.
@@ -264,7 +263,7 @@ impl UserSecrets {
         })
     }
 
-    /// Encrypts the file anew, so that only the passphrase opens it; says how many secrets are in it.
+    /// Encrypts the file again, so that only the passphrase opens it; returns the number of secrets in it.
     ///
     /// # Errors
     /// There is no passphrase, or the file cannot be opened or written.
@@ -354,7 +353,7 @@ impl std::fmt::Debug for UserSecrets {
     }
 }
 
-/// What is wanted of the keyring.
+/// A request to the keyring.
 enum KeyringRequest {
     Get,
     Set(SecretValue),
@@ -362,7 +361,7 @@ enum KeyringRequest {
 }
 
 fn ask(service: &str, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, String> {
-    // The keyring's errors may hold bytes of values: only their kind is told.
+    // The keyring's errors may contain parts of values: only their kind is reported.
     let said = |error: keyring::Error| match error {
         keyring::Error::NoEntry => "there is none".to_owned(),
         keyring::Error::NoStorageAccess(_) => "it is locked".to_owned(),

@@ -1,5 +1,5 @@
-//! A stand-in for a sentence model, for figures about very many notes that the real one would take hours to read: an
-//! endpoint on loopback whose vectors know only which words stand in a text.
+//! A stand-in for an embedding model, for measurements with very many notes that would take the real one hours: an
+//! endpoint on loopback whose vectors only encode which words a text contains.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -80,7 +80,7 @@ pub(super) fn read(from: &mut impl Read) -> std::io::Result<RenderFrame> {
     Ok(RenderFrame { kind, memory: number(1), message })
 }
 
-/// So many bytes; room is made as they come, not as they are announced.
+/// Reads exactly this many bytes; memory grows as they arrive, not as announced.
 fn exactly(from: &mut impl Read, length: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(length).read_to_end(&mut bytes)?;

@@ -37,7 +37,7 @@ impl JobAsker {
     }
 }
 
-/// The whole process: does what it is asked until its input ends.
+/// Runs the worker process until its input ends.
 pub fn serve(perform: fn(RenderMessage, &mut JobAsker) -> RenderMessage) -> ExitCode {
     let work = move || {
         let (send, frames) = sync_channel(1);
@@ -48,13 +48,13 @@ pub fn serve(perform: fn(RenderMessage, &mut JobAsker) -> RenderMessage) -> Exit
                     break;
                 }
             }
-            // Nobody wants what is being made any more, however long it would take.
+            // Nobody needs the result any longer: stop at once.
             std::process::exit(0);
         };
         if std::thread::Builder::new().name("input".to_owned()).spawn(listen).is_err() {
             return ExitCode::FAILURE;
         }
-        // The process that started us says why in words of its own.
+        // The parent process reports the reason in its own words.
         std::panic::set_hook(Box::new(|_| ()));
         let output = BufWriter::new(std::io::stdout());
         let first = held();

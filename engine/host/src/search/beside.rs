@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use store::disk::DiskReader;
 use store::{ActorId, BlobHash, DocId, ExecutionStep, RunDoc, SessionDoc, StepKind, WorkspaceDoc};
 
-/// Of a step so many bytes are found.
+/// Maximum length of a step's indexed text in bytes.
 const MAX_STEP_TEXT_BYTES: usize = 8_000;
-/// Of a run, or a session, so many passages.
+/// Maximum number of passages of a run or session.
 const PASSAGES: usize = 20_000;
-/// A run that is under way is read again after so many further steps, and at its end.
+/// An active run is indexed again after this many steps, and at its end.
 const STEPS_PER_REREAD: usize = 50;
 /// Another form of passages makes every key another one.
 const RUN_PASSAGES_FORMAT: u8 = 1;
@@ -51,7 +51,7 @@ impl RunDocumentReader {
     fn run(&self, doc: DocId, line: &RunSummary, key: u64) -> Option<NoteText> {
         let run = RunDoc::load(doc, &self.chunks(doc)?, ActorId::from([0_u8; 16])).ok()?.doc;
         let steps = run.steps();
-        // Results say little by themselves: they stand below the tool that was called.
+        // Results say little on their own: they're indexed below their tool call.
         let tools: HashMap<&str, &str> = steps
             .iter()
             .filter_map(|step| match &step.kind {

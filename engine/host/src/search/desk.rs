@@ -1,4 +1,4 @@
-//! Where questions are answered, beside the thread that writes the index, so that none waits for it.
+//! Answers queries on a thread separate from the one that writes the index, so that they don't wait for it.
 
 use super::{IndexTask, SearchQuestion, SharedIndex, closing, guarded};
 use crate::driver;
@@ -14,7 +14,7 @@ const MAX_REREAD_HITS: usize = 20;
 
 pub(super) fn answer(asked: &Receiver<SearchQuestion>, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
     while let Ok(mut question) = asked.recv() {
-        // Who types on does not want to know any more what the first letters would have found.
+        // While the user keeps typing, earlier queries are obsolete.
         for next in asked.try_iter() {
             let old = std::mem::replace(&mut question, next);
             if !old.ask.typing {

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct IndexCopy(PathBuf);
 
 impl IndexCopy {
-    /// Copies the index to where there is room; one that cannot be read is made anew there. `None`: there is no room
-    /// anywhere.
+    /// Copies the index to a place with space; an unreadable one is rebuilt there. `None` if there's no space anywhere.
     pub(super) fn copy(index: &Path) -> Option<IndexCopy> {
         let places = [std::env::temp_dir(), PathBuf::from("/dev/shm"), PathBuf::from("/var/tmp")];
         places.into_iter().find_map(|place| {
@@ -32,7 +31,7 @@ impl Drop for IndexCopy {
     }
 }
 
-/// What is written in notes is their owner's to read, and nobody else's.
+/// Notes are private: only their owner may read them.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]

@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 use store::disk::{DiskReader, FileRow};
 use store::{ActorId, DocId, Execution, FileKind, OutputsDoc};
 
-/// The index is opened this long after the start, or when it is asked for: a short command does not need it.
+/// The index is opened this long after the start, or on first use: short commands don't need it.
 const LATER: Duration = Duration::from_millis(800);
 /// What changed is put in this long after, so that a burst of keys is one change.
 const INDEX_DEBOUNCE: Duration = Duration::from_millis(500);
-/// Notes that are put in between two looks at the tasks.
+/// Number of notes indexed between two checks of the queue.
 const NOTES_PER_SLICE: usize = 16;
 /// Notes after which there is a commit in the middle of many.
 const COMMIT: usize = 2_000;
@@ -35,11 +35,11 @@ const VECTORS: usize = 32;
 const INDEX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// An index that is damaged again and again is given up.
 const REBUILDS: usize = 3;
-/// Another form of what is put in makes every key another one.
+/// A new format changes every key.
 const PASSAGES_FORMAT: &[u8] = b"tracebook 2026 passages 4";
 /// A model that failed is asked again after this long.
 const THINK_AGAIN: Duration = Duration::from_secs(60);
-/// While a model is being loaded, this often is looked whether it is there.
+/// Interval of checks while a model is loading.
 const MODEL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) struct Indexer {
@@ -71,7 +71,7 @@ pub(super) struct Indexer {
     missing: Option<MissingVectors>,
     all_meanings: usize,
     fresh: Vec<(u64, Vec<f32>)>,
-    /// Whether vectors were kept since it was told that all are there.
+    /// Whether vectors were stored since completion was last reported.
     kept: bool,
     settlers: Vec<Sender<Result<(), String>>>,
     thinkers: Vec<Sender<Result<(), String>>>,
@@ -81,7 +81,7 @@ pub(super) struct Indexer {
     grown: Option<String>,
     /// The wanted model on its way.
     loading: Option<Receiver<Result<Arc<dyn SentenceEmbedder>, String>>>,
-    /// Whether the settings were told once.
+    /// Whether the settings were received.
     told: bool,
     /// The model failed: it is asked again then.
     think_at: Option<Instant>,
@@ -256,7 +256,7 @@ impl Indexer {
                 }
                 if before.reranker != wanted.reranker || before.library != wanted.library {
                     self.common.freshness(|fresh| fresh.reranker = None);
-                    // At the start nothing is loaded: whoever asks a question has it loaded.
+                    // Nothing is loaded at the start: the first query loads it.
                     if told && !wanted.reranker.is_empty() {
                         self.common.begin_reranker();
                     }
@@ -358,7 +358,7 @@ impl Indexer {
         Ok(index)
     }
 
-    /// Does one piece of what is to be done.
+    /// Performs one unit of work.
     fn step(&mut self) -> Result<(), IndexError> {
         let suspect = self.common.suspect.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(why) = suspect {
@@ -393,7 +393,7 @@ impl Indexer {
         }
         if self.dirty.is_empty() && self.uncommitted == 0 {
             self.since = None;
-            // Whoever waited looks next.
+            // Waiting callers check again.
             self.tell();
             self.settlers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
             let due = !self.thinkers.is_empty() || self.changed.elapsed() >= EMBEDDING_IDLE_DELAY;
@@ -551,7 +551,7 @@ impl Indexer {
                 index.activate_grown_vectors();
                 guarded(|| index.compact_vectors())?;
                 if std::mem::take(&mut self.kept) {
-                    // More is found by its meaning: whoever asked before asks again.
+                    // More can be found by meaning: open searches ask again.
                     self.common.freshness(|fresh| fresh.revision += 1);
                 }
                 self.tell();
@@ -565,7 +565,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Tells the index whose vectors come now. `false`: the model is not there yet.
+    /// Tells the index which model's vectors follow. Returns `false` if the model isn't loaded yet.
     fn begin_to_grow(&mut self, index: &Arc<FullTextIndex>, wanted: &EmbeddingChoice) -> Result<bool, IndexError> {
         let key = wanted.choice.key();
         let dimensions = if index.answering_model() == key && index.dimensions() > 0 {
@@ -598,7 +598,7 @@ impl Indexer {
         Ok(true)
     }
 
-    /// What is there answers alone for a while.
+    /// Uses only existing vectors for a while.
     fn cannot_think(&mut self, why: &str) {
         self.think_at = Some(Instant::now() + THINK_AGAIN);
         let sentence = format!("no new passage is found by its meaning for now: {why}");
@@ -679,7 +679,7 @@ impl Indexer {
     }
 }
 
-/// Whether what stands in files of this kind is found.
+/// Whether files of this kind are indexed.
 fn is_searched(kind: FileKind) -> bool {
     match kind {
         FileKind::Note | FileKind::Script => true,

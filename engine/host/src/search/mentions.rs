@@ -1,5 +1,5 @@
-//! Where a note's name stands in other notes without being a link: looked for in all files of its volume, in a thread
-//! of its own, since no index holds every word yet.
+//! Unlinked mentions of a note's name in other notes: searched in all files of its volume on a separate thread, since
+//! the index may be incomplete.
 
 use crate::driver::{Mailbox, MailboxMessage};
 use crate::fs::confined::ConfinedPath;
@@ -10,7 +10,7 @@ use store::{DocId, FileKind};
 use text::links;
 use text::outline::Outline;
 
-/// More than this are not looked for.
+/// Maximum number of mentions.
 const MAX_MENTIONS: usize = 200;
 /// A line of context has about this many characters around the mention.
 const MENTION_CONTEXT_CHARS: usize = 60;
@@ -22,9 +22,9 @@ pub struct UnlinkedMention {
     pub note: DocId,
     /// Where the mention starts, in bytes.
     pub at: usize,
-    /// As it is written there.
+    /// The mention as written.
     pub text: String,
-    /// What stands around it.
+    /// The surrounding text.
     pub line: String,
 }
 
@@ -66,7 +66,7 @@ fn search(names: &[String], files: &[(DocId, ConfinedPath)], found: &Sender<Vec<
 
 fn mentions(note: DocId, text: &str, names: &[String], most: usize) -> Vec<UnlinkedMention> {
     let lower = text.to_lowercase();
-    // Letters that are longer in small than in large would shift every place: such a text is searched as it is.
+    // If lower case changes the length, offsets would shift: search the original text.
     let hay = if lower.len() == text.len() { lower.as_str() } else { text };
     let mut mentions: Vec<UnlinkedMention> = Vec::new();
     let mut outline = None;
@@ -91,7 +91,7 @@ fn mentions(note: DocId, text: &str, names: &[String], most: usize) -> Vec<Unlin
     mentions
 }
 
-/// Whether a link, code or front matter stands there already.
+/// Whether a range is already part of a link, code or front matter.
 fn is_taken(text: &str, outline: &Outline, at: usize, end: usize) -> bool {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let stop = text[end..].find('\n').map_or(text.len(), |newline| end + newline);

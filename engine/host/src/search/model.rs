@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A model that nobody used for this long is given back.
+/// An unused model is unloaded after this time.
 const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the settings say about meaning.
@@ -62,7 +62,7 @@ pub(super) struct EmbeddingModels {
     wanted: Mutex<EmbeddingChoice>,
     held: Mutex<HashMap<String, ModelSlot>>,
     reranker: Mutex<Option<(String, LoadedModel<Reranker>, Instant)>>,
-    /// Set to stop the download that is under way.
+    /// Set to cancel the running download.
     stop: Mutex<Arc<AtomicBool>>,
 }
 
@@ -94,7 +94,7 @@ impl EmbeddingModels {
         held.into_iter().chain(reranker).min().map(|used| MODEL_IDLE_TIMEOUT.saturating_sub(used.elapsed()))
     }
 
-    /// Gives models back that nobody used for a while. Returns whether there was one.
+    /// Unloads models unused for a while. Returns whether there was one.
     pub(super) fn rest(&self) -> bool {
         let before = (lock(&self.held).len(), lock(&self.reranker).is_some());
         lock(&self.held).retain(|_, (_, used)| used.elapsed() < MODEL_IDLE_TIMEOUT);
@@ -239,7 +239,7 @@ impl SentenceEmbedder for WithoutSecrets {
     }
 }
 
-/// Where downloaded models lie: with those that other programs of this kind downloaded.
+/// Returns the folder of downloaded models, shared with similar programs.
 fn cache() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if let Some(shared) = variable("HF_HOME") {

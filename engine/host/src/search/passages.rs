@@ -7,7 +7,7 @@ use store::disk::FileRow;
 use store::{Block, BlockId, CellOutput, Execution, OutputBody};
 use text::markdown;
 
-/// Of what a cell printed, this many bytes are found.
+/// Maximum length of a cell's indexed output in bytes.
 const MAX_FOUND_OUTPUT_BYTES: usize = 65_536;
 /// Code with a line longer than this was not written by a person; of each line this much is found.
 const MAX_CODE_LINE_BYTES: usize = 20_000;
@@ -44,7 +44,7 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
         passages.push(passage(String::new(), PassageKind::Prose, "", String::new(), String::new()));
     }
     if agent::memory::is_memory(&row.path) {
-        // Experiences and traces are notes; whoever looks for them says `in:memory`.
+        // Experiences and traces are notes; `in:memory` finds them.
         let prose = passages.iter_mut().filter(|passage| passage.kind == PassageKind::Prose);
         prose.for_each(|passage| passage.kind = PassageKind::Memory);
     }
@@ -53,7 +53,7 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
     NoteText { note: row.id, volume: volume.to_owned(), path: row.path.clone(), title, tags, modified, key, passages }
 }
 
-/// The experiences of a note, a passage each: under its id what was wanted, what came of it and what was learned.
+/// Returns the experiences of a note as passages: goal, outcome and lessons under the id.
 fn experiences(path: &str, blocks: &[Block]) -> Vec<IndexedPassage> {
     let text: String = blocks.iter().map(|block| block.text.as_str()).collect();
     let mut ends = Vec::new();
@@ -114,7 +114,7 @@ fn todo(line: &str) -> Option<bool> {
     }
 }
 
-/// What is known of a note while its blocks are read one after another.
+/// State while reading a note's blocks.
 #[derive(Default)]
 struct PassageReader {
     passages: Vec<IndexedPassage>,
@@ -124,7 +124,7 @@ struct PassageReader {
     /// First heading of the first level, or the first of all.
     first: Option<String>,
     first_level: usize,
-    /// The headings that a line stands under, with their levels.
+    /// The headings above the current line, with their levels.
     headings: Vec<(usize, String)>,
     begun: bool,
 }

@@ -1,5 +1,5 @@
-//! Search for programs: what an agent's search tool asks, with where each answer comes from. And the door by which
-//! documents that are no notes come into the index.
+//! Search for programs: queries of agents' search tools, with the source of each answer. Also the interface by which
+//! documents other than notes are indexed.
 
 use super::{IndexTask, SearchService};
 use agent::secrets;
@@ -7,13 +7,13 @@ use index::{NoteText, ParsedQuery, PassageKind, SearchRequest};
 use serde::Serialize;
 use store::DocId;
 
-/// Bytes of a passage that are told.
+/// Maximum length of a returned passage in bytes.
 const MAX_RECALLED_BYTES: usize = 1_000;
-/// At most so many are told.
+/// Maximum number of returned passages.
 const MAX_RECALLED: usize = 100;
 
-/// Documents beside notes that are to be found: sessions, runs, memories. All is asked on the thread of the index, when
-/// it starts and when chunks of a document were written; so nobody has to tell it of changes.
+/// Documents other than notes to index: sessions, runs, memories. Called on the indexing thread at its start and after
+/// chunks of a document were written, so changes needn't be reported.
 pub trait SearchSource: Send {
     /// All of them.
     ///
@@ -26,7 +26,7 @@ pub trait SearchSource: Send {
     fn read(&mut self, doc: DocId) -> Option<NoteText>;
 }
 
-/// Among what to look, beside what the query says.
+/// Filters besides those in the query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchFilters {
     /// Passages of one of these kinds; all where it is empty.
@@ -56,7 +56,7 @@ impl SearchFilters {
         text.trim().to_owned()
     }
 
-    /// Says what is no filter.
+    /// Returns an error for an invalid filter.
     fn check(&self) -> Result<(), String> {
         for (name, day) in [("before", &self.before), ("after", &self.after)] {
             if let Some(said) = day.as_ref().and_then(|day| ParsedQuery::misread_filter(&format!("{name}:\"{day}\""))) {
@@ -89,14 +89,14 @@ pub struct RecalledPassage {
     pub text: String,
     /// 0 to about 1, to be compared within one answer.
     pub score: f32,
-    /// Why it is here, in words.
+    /// Why it was found, as text.
     pub why: String,
     /// Other passages of the same document that fit.
     pub more: usize,
 }
 
-/// The beginning of a message as a query: what a user writes to an agent is no query language. Its secrets are masked
-/// first, since nobody knows them again without their signs, and a model elsewhere may be asked for its meaning.
+/// Returns the start of a message as a query: messages to agents aren't in query syntax. Secrets are masked first,
+/// since they can't be recognized without their punctuation, and a remote model may embed the query.
 pub(crate) fn query_of_message(message: &str, max_chars: usize) -> String {
     let masked = secrets::mask_known_secrets(message);
     let plain: String = masked.chars().take(max_chars).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();

@@ -1,5 +1,5 @@
-//! Who pays where an endpoint works out what texts mean: the session is asked before each call whether the month has
-//! money left, and told afterwards what it came to.
+//! Budget of paid embedding endpoints: the session is asked before each call whether the month's budget has money left,
+//! and gets the cost afterwards.
 
 use crate::driver::{Mailbox, MailboxMessage, now};
 use crate::maintenance::configuration;
@@ -20,12 +20,12 @@ const SPEND_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct SpendGuard {
     folder: PathBuf,
     inbox: Mailbox,
-    /// Calls that are under way, and about so many tokens in them.
+    /// Pending calls, and their estimated tokens.
     under_way: Mutex<(usize, u64)>,
     closing: AtomicBool,
 }
 
-/// What a million tokens of an endpoint cost; `None`: nobody knows.
+/// Returns an endpoint's price per million tokens; `None` if unknown.
 fn price(config: &AgentConfig, url: &str, model: &str) -> Option<ModelPrice> {
     if let Some(input) = config.budget.embeddings {
         return Some(ModelPrice { input, output: 0.0 });
@@ -49,7 +49,7 @@ impl SpendGuard {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pays for nothing any more. Returns whether a call is still under way, of which the session is to be told.
+    /// Stops paying. Returns whether a call is still pending that must be reported to the session.
     pub(super) fn close(&self) -> bool {
         self.closing.store(true, Ordering::Relaxed);
         self.under_way().0 > 0
@@ -59,7 +59,7 @@ impl SpendGuard {
         if self.closing.load(Ordering::Relaxed) {
             return Err(super::closing());
         }
-        // Read anew each time: the user may have edited it.
+        // Read each time, since the user may have edited it.
         let config =
             configuration::load(&self.folder).map_err(|why| format!("what may be spent is not known: {why}"))?;
         let price = price(&config, url, model);

@@ -1,5 +1,5 @@
-//! Blobs beside documents: attachments and large outputs of shared volumes, exchanged with hubs and devices. What is
-//! said and when is the store's (`store::sync::blobs`); where bytes lie is the shelf's.
+//! Blobs: attachments and large outputs of shared volumes, exchanged with hubs and devices. `store::sync::blobs`
+//! decides what to send and when; `shelf` reads and writes the bytes.
 
 use super::shelf::{AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob};
 use super::{LAN_HUB_ADDRESS, SyncTask, SyncThread};
@@ -17,17 +17,17 @@ use store::sync::blobs::{
 use store::sync::{LinkId, PeerId, PeerMetadata, SyncPeers};
 use store::{BlobHash, DocId};
 
-/// What is wanted and had is worked out anew this often at most.
+/// Minimum interval between two computations of wanted and available blobs.
 const WANTED_REFRESH_INTERVAL: Duration = Duration::from_millis(50);
-/// While pieces wait for the line, it is looked at this often; while anything else is under way, this often.
+/// Polling interval while pieces wait to be sent; and while other transfers are active.
 const SEND_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const EXCHANGE_TICK_INTERVAL: Duration = Duration::from_secs(1);
-/// A run that goes on is read anew this often at most.
+/// Minimum interval between two reads of an active run.
 const RUN_REREAD_INTERVAL: Duration = Duration::from_secs(2);
 /// Pieces wait while more bytes than this wait to be sent.
 const MAX_UNSENT_PIECE_BYTES: usize = 64 << 10;
 
-/// All that is exchanged beside documents.
+/// State of all blob exchange.
 pub(super) struct BlobExchange {
     protocol: BlobTransfers,
     shelf: BlobThreads,
@@ -36,7 +36,7 @@ pub(super) struct BlobExchange {
     named: HashMap<DocId, BTreeMap<BlobHash, NamedBlob>>,
     /// Runs that have changed, and when they are read again.
     changed: BTreeMap<DocId, Instant>,
-    /// Where attachments lie that others may have.
+    /// Paths of attachments that others may fetch.
     files: HashMap<VolumeBlob, (ConfinedPath, FileStamp)>,
     /// What has come and is on its way into a file.
     whole: BTreeSet<VolumeBlob>,
@@ -55,7 +55,7 @@ pub(super) struct BlobExchange {
     stale: bool,
     due: Option<Instant>,
     began: Instant,
-    /// Outputs that came and were not told of.
+    /// Outputs that arrived and weren't reported.
     came: u64,
     news: bool,
 }
@@ -101,7 +101,7 @@ impl BlobExchange {
         }
     }
 
-    /// When there is something to be done, though nothing comes.
+    /// Returns when something is due without further input.
     pub(super) fn next(&self) -> Option<Instant> {
         let now = Instant::now();
         let tick = match (self.protocol.has_requests(), self.protocol.is_busy()) {
@@ -114,7 +114,7 @@ impl BlobExchange {
         tick.into_iter().chain(stale).chain(changed).min()
     }
 
-    /// What volumes have beside documents has changed.
+    /// Sets changed attachments and blobs of volumes.
     pub(super) fn belongings(&mut self, volumes: BTreeMap<DocId, VolumeAttachments>) {
         self.volumes = volumes;
         self.stale = true;
@@ -205,7 +205,7 @@ impl BlobExchange {
         }
     }
 
-    /// Works out what is here and what is wanted.
+    /// Computes available and wanted blobs.
     fn work_out(&mut self, peers: &SyncPeers) {
         let (mut holds, mut wants) = (BTreeMap::new(), BTreeMap::new());
         let (mut needed, mut places) = (BTreeSet::new(), Vec::new());
@@ -334,7 +334,7 @@ impl BlobExchange {
         docs.filter_map(|(doc, _)| self.named.get(&doc)).any(|blobs| blobs.contains_key(&item.hash))
     }
 
-    /// How it stands over these connections.
+    /// Returns the state of exchange over these connections.
     pub(super) fn state(&self, volumes: &BTreeSet<DocId>, links: &[LinkId], is_online: bool) -> HubBlobState {
         let knows: Vec<LinkId> = links.iter().copied().filter(|link| self.protocol.has_peer(*link)).collect();
         let (coming, there) = self.protocol.wanted_counts(volumes, &knows);
@@ -384,7 +384,7 @@ impl SyncThread {
         self.blobs.done(done, &self.peers, |event| inbox.event(event));
     }
 
-    /// Does what is to be done; whether messages are to be sent.
+    /// Performs due work; returns whether messages must be sent.
     pub(super) fn blobs_step(&mut self) -> bool {
         let peers = &self.peers;
         let may = |link: LinkId, doc: DocId| peers.access(link, doc);

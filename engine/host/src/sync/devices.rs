@@ -85,7 +85,7 @@ fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, SecretStore), String> {
     Ok((key, place))
 }
 
-/// As whom hubs are called: the key, where a hub was paired, and the list. Where none was, no keyring is asked.
+/// Returns our identity for hubs: the key, if a hub was paired, and the list. Otherwise no keyring is accessed.
 ///
 /// # Errors
 /// The list or the key cannot be read.
@@ -106,7 +106,7 @@ pub fn called() -> Result<String, String> {
     Ok(list()?.list()?.get(&key.id()).map_or_else(name, |device| device.name.clone()))
 }
 
-/// Revokes a device, and tells all hubs; of each its name, and why it could not be told.
+/// Revokes a device and notifies all hubs; returns each hub's name, and why it couldn't be notified.
 ///
 /// # Errors
 /// It is this device, there is none, or the list cannot be written.

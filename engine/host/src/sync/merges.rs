@@ -1,4 +1,4 @@
-//! What other devices' edits did to a note, as two texts: made where nobody draws, out of the note's own document.
+//! Reconstructs what other devices' edits did to a note, as two texts from the note's document, on a separate thread.
 
 use crate::driver::{Driver, MailboxMessage};
 use crate::handle::Handle;
@@ -48,8 +48,8 @@ impl Drop for HeldNote<'_> {
 }
 
 impl Handle {
-    /// The note before and after what an entry of the report tells of; of two files of one name, the one and the
-    /// other as they are now. `None`: there was no text to change. Waits for documents.
+    /// Returns the note before and after a merge; for two files with the same name, both in their current state. `None`
+    /// if no text changed. Waits for documents.
     ///
     /// # Errors
     /// A sentence: the note is not here any more, or cannot be read.

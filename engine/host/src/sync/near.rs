@@ -1,4 +1,4 @@
-//! Sync over the local network: all paired devices that are there stand together in the place of one hub.
+//! Sync over the local network: all reachable paired devices together act as one hub.
 
 use super::{SyncTask, SyncThread, share};
 use engine::{HubConnection, LAN_HUB_ADDRESS};
@@ -11,19 +11,19 @@ use store::sync::{DocumentAccess, LinkId};
 
 /// What cannot be begun is tried again after this time.
 const LAN_START_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// How it stands while nobody is there.
+/// Status while no device is reachable.
 const NOBODY: &str = "no paired device is on this network now";
 
-/// The devices that are there.
+/// The reachable devices.
 #[derive(Default)]
 pub(super) struct NearbyDevices {
     pub(super) near: Option<LanPeers>,
-    /// Each connection: how its device is called, and documents of which not both have the same.
+    /// Each connection: the device's name, and documents that differ.
     pub(super) devices: BTreeMap<LinkId, (String, BTreeSet<DocId>)>,
 }
 
 impl NearbyDevices {
-    /// Documents of which not all that are there have the same.
+    /// Returns documents that differ from any reachable device.
     pub(super) fn behind(&self) -> BTreeSet<DocId> {
         self.devices.values().flat_map(|(_, behind)| behind.iter().copied()).collect()
     }
@@ -34,7 +34,7 @@ impl NearbyDevices {
     }
 }
 
-/// Opens the door to the local network. `Err`: not now, and why.
+/// Opens the endpoint on the local network, or returns why it can't now.
 fn open(tasks: &std::sync::mpsc::Sender<SyncTask>) -> Result<LanPeers, String> {
     let Some((key, _)) = crate::sync::devices::known_key()? else {
         return Err("no device was paired yet: `tracebook pair` does it".to_owned());
@@ -47,7 +47,7 @@ fn open(tasks: &std::sync::mpsc::Sender<SyncTask>) -> Result<LanPeers, String> {
 }
 
 impl SyncThread {
-    /// Opens the door, if it is time.
+    /// Opens the endpoint if it's time.
     pub(super) fn look_near(&mut self) {
         let now = Instant::now();
         let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS) else { return };
@@ -102,7 +102,7 @@ impl SyncThread {
         }
     }
 
-    /// A device is not there any more.
+    /// A device disconnected.
     pub(super) fn lost_near(&mut self, link: LinkId, why: &str) {
         self.links.remove(&link);
         let Some((name, _)) = self.nearby.devices.remove(&link) else { return };
@@ -126,7 +126,7 @@ impl SyncThread {
                 behind.extend(new);
             }
             if fewer {
-                // What it may do at most is kept by its connection: with others it begins anew.
+                // A connection's maximum rights are fixed: with other rights, it starts again.
                 self.peers.disconnect(link);
                 if let Some(near) = &self.nearby.near {
                     near.close(link);
@@ -138,7 +138,7 @@ impl SyncThread {
         }
     }
 
-    /// Nothing is shared there any more, or not for now.
+    /// Nothing is shared there now.
     pub(super) fn leave_near(&mut self) {
         for link in self.nearby.end() {
             self.links.remove(&link);

@@ -28,7 +28,7 @@ impl PeerPresence {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// When something is to be done next. `heard`: somebody would hear us.
+    /// Returns when something is due next. `heard`: whether anyone would receive our presence.
     pub(crate) fn due(&self, heard: bool) -> Option<Instant> {
         let due = if heard { self.presence.next_due() } else { self.presence.next_expiry() };
         due.map(|due| self.began + Duration::from_millis(due))
@@ -55,13 +55,13 @@ impl PeerPresence {
         self.presence.take_goodbyes()
     }
 
-    /// Somebody said something. Gives who is there now, where that has changed.
+    /// Handles a presence message. Returns who is there now, if that has changed.
     pub(crate) fn hear(&mut self, doc: DocId, from: &PeerId, data: &[u8]) -> Option<RemotePresence> {
         let now = self.now();
         self.presence.receive(now, doc, from, data).then(|| self.of(doc))
     }
 
-    /// Forgets who has been silent for too long. Gives the documents where somebody is gone, and who is left.
+    /// Expires silent people. Returns affected documents, and who remains.
     pub(crate) fn forget(&mut self) -> Vec<(DocId, RemotePresence)> {
         let changed = self.presence.expire_silent(self.now());
         changed.into_iter().map(|doc| (doc, self.of(doc))).collect()

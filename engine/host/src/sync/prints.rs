@@ -1,5 +1,5 @@
-//! What the heads of all documents come to, kept from one start to the next, so that two devices find out what differs
-//! without reading all that they have. What is kept counts for a document while its last chunk is the one of then.
+//! Hashes of all documents' heads, stored across restarts, so that two devices find differences without loading
+//! everything. A stored hash is valid while the document's last chunk is unchanged.
 
 use crate::writer::{StoreWriter, WriterTask};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ const FINGERPRINTS_SAVE_DELAY: Duration = Duration::from_secs(20);
 /// Bytes of one document in it: name, number of the last chunk, print.
 const ROW: usize = 16 + 8 + 32;
 
-/// What is known of documents' last chunks.
+/// Known hashes with the documents' last chunks.
 #[derive(Default)]
 pub(super) struct DocumentFingerprints {
     pub(super) writer: Option<StoreWriter>,
@@ -32,7 +32,7 @@ fn row(row: &[u8]) -> Option<(DocId, i64, HeadsHash)> {
 }
 
 impl DocumentFingerprints {
-    /// Tells of all documents on disk, before the first of them is spoken about.
+    /// Reports all documents on disk before any of them is synced.
     pub(super) fn recall(&mut self, reader: &dyn DiskReader, peers: &mut SyncPeers) {
         if std::mem::replace(&mut self.recalled, true) {
             return;
@@ -69,7 +69,7 @@ impl DocumentFingerprints {
         }
     }
 
-    /// Keeps what is known now.
+    /// Stores the current hashes.
     pub(super) fn keep(&mut self, peers: &SyncPeers) {
         let (Some(writer), Some(_)) = (&self.writer, self.changed.take()) else { return };
         let mut value = Vec::new();

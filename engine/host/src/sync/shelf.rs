@@ -1,5 +1,5 @@
-//! Where the bytes lie that devices exchange beside documents: attachments in their volume's folder, large outputs
-//! among the workspace's blobs, what is still coming beside them. Two threads that read and write; they decide nothing.
+//! Reads and writes exchanged bytes: attachments in their volume's folder, large outputs among the workspace's blobs,
+//! incomplete ones next to them. Two threads that decide nothing.
 
 use super::SyncTask;
 use crate::fs::confined::ConfinedPath;
@@ -18,7 +18,7 @@ use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
 
 /// Bytes that are hashed at once.
 const HASH_BLOCK_BYTES: usize = 256 << 10;
-/// The folder, inside the workspace, of what is on its way.
+/// Folder of incomplete blobs in the workspace.
 const COMING: &str = "coming";
 
 /// What takes its time.
@@ -31,7 +31,7 @@ pub(super) enum BlobTask {
     Hash { file: DocId, path: ConfinedPath },
     /// Put what has come into a file.
     Place(Box<AttachmentPlacement>),
-    /// It is not needed on its way any more.
+    /// The incomplete blob isn't needed.
     Drop { hash: BlobHash },
 }
 
@@ -42,7 +42,7 @@ pub(super) struct AttachmentPlacement {
     pub(super) root: PathBuf,
     pub(super) path: String,
     pub(super) hash: BlobHash,
-    /// What is there now.
+    /// Stamp of the current file.
     pub(super) over: Option<FileStamp>,
     /// Where that is kept.
     pub(super) kept: Option<String>,
@@ -66,7 +66,7 @@ pub(super) struct NamedBlob {
     pub(super) here: bool,
 }
 
-/// What came of it.
+/// Result of a task.
 pub(super) enum BlobTaskOutcome {
     Named {
         doc: DocId,
@@ -222,7 +222,7 @@ fn named(folders: &VolumeFolders, reader: &dyn DiskReader, doc: DocId, is_run: b
     blobs.into_iter().map(named).collect()
 }
 
-/// Copies a file among the blobs, where it holds what it is known to hold.
+/// Copies a file to the blobs if it still has the known content.
 fn keep(folders: &VolumeFolders, hash: BlobHash, (path, stamp): &(ConfinedPath, FileStamp)) -> Option<u64> {
     let mut file = open_as(path, stamp)?;
     let mut offset = 0;

@@ -1,14 +1,13 @@
-//! How many processes a tool has, and how much memory: looked at from outside, since a tool that makes processes faster
-//! than they are counted must be stopped first. Linux only; elsewhere it has only its other limits.
+//! Counts a tool's processes and memory from outside, since a tool that starts processes faster than they're counted
+//! must be stopped first. Linux only; elsewhere only the other limits apply.
 
 use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, everywhere};
 use std::fs;
 
-/// So many looks pass between two at the memory.
+/// Number of process counts between two memory checks.
 const SELDOM: u32 = 10;
 
-/// Whether somebody of a process group has not ended yet. Who has ended and was not taken note of does not count: in
-/// a container there may be nobody to do so.
+/// Whether a process of a group is still running. Zombies don't count: in a container, nobody may reap them.
 pub(super) fn lives(group: u32) -> bool {
     #[cfg(unix)]
     {
@@ -60,7 +59,7 @@ impl ProcessCensus {
             return None;
         }
         if grown {
-            // Whoever is stopped makes no more while it is counted.
+            // Stopped processes start no others while they're counted.
             self.halt(true);
         }
         let (tasks, memory) = self.count();
@@ -76,8 +75,8 @@ impl ProcessCensus {
         None
     }
 
-    /// The group's threads, and its memory in bytes. Every process of the machine is looked at: what a process tells of
-    /// its children is not reliable while they come and go.
+    /// Returns the group's threads, and its memory in bytes. Checks every process of the machine: lists of children
+    /// aren't reliable while they come and go.
     fn count(&self) -> (usize, u64) {
         let own = self.group.to_string();
         let (mut tasks, mut memory) = (0, 0);
@@ -102,7 +101,7 @@ impl ProcessCensus {
         (tasks, memory)
     }
 
-    /// Stops all of the group, or lets it go on.
+    /// Stops or continues the whole group.
     fn halt(&self, halt: bool) {
         #[cfg(unix)]
         {

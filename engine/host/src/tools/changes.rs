@@ -1,5 +1,5 @@
-//! What a program changed in a volume: its files are looked at before and after, so that what it did can be shown and
-//! undone. What git would run as the user, outside of every sandbox, is put back.
+//! Changes that a program made in a volume: files are compared before and after, so that its changes can be shown and
+//! undone. Anything that Git would run as the user, outside every sandbox, is restored.
 
 use super::shown::keep;
 use crate::fs::confined::ConfinedFolder;
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use store::disk::BlobStore;
 use walkdir::WalkDir;
 
-/// Files that are looked at. Of more nothing is known.
+/// Maximum number of files compared; others aren't tracked.
 const MAX_SNAPSHOT_FILES: usize = 20_000;
-/// What a file held is kept if it is no larger than this, and all of them together no more than `MAX_SNAPSHOT_BYTES`.
+/// Maximum size of a file whose content is kept; all of them together are limited by `MAX_SNAPSHOT_BYTES`.
 const MAX_SNAPSHOT_FILE_BYTES: u64 = 1 << 20;
 const MAX_SNAPSHOT_BYTES: u64 = 48 << 20;
 /// Changes that are kept.
 const MAX_KEPT_CHANGES: usize = 100;
 /// Files that are named in a remark.
 const MAX_NAMED_FILES: usize = 10;
-/// Deeper folders are not looked at.
+/// Maximum depth of compared folders.
 const MAX_SNAPSHOT_DEPTH: usize = 16;
 /// The files of a repository that name programs, below `.git`.
 const RUN: [&str; 2] = ["config", "hooks"];
@@ -65,7 +65,7 @@ pub(super) struct VolumeSnapshot {
 }
 
 impl VolumeSnapshot {
-    /// Looks at all but what lies in the folder `apart`, the workspace.
+    /// Takes a snapshot of everything except the folder `apart`, the workspace.
     pub(super) fn look(root: &ConfinedFolder, apart: &Path) -> VolumeSnapshot {
         let (stamps, whole) = stamps(root.place(), apart);
         let mut room = MAX_SNAPSHOT_BYTES;
@@ -162,7 +162,7 @@ fn read(root: &ConfinedFolder, path: &str, most: u64) -> Option<Vec<u8>> {
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 
-/// What git runs in this folder's own repository, by its path below `.git`. `None`: there is no repository.
+/// Returns what Git runs in this folder's repository, by path below `.git`. `None` if there's no repository.
 fn runs(root: &ConfinedFolder) -> Option<BTreeMap<String, Vec<u8>>> {
     let git = root.folder(".git").ok()?;
     let mut found = BTreeMap::new();
@@ -194,7 +194,7 @@ fn put_back(root: &ConfinedFolder, before: &BTreeMap<String, Vec<u8>>) -> Result
     for name in &differs {
         let (folder, file) = root.above(format!(".git/{name}"), true)?;
         let path = folder.path().join(&file);
-        // Whatever is there now, perhaps a link: it goes.
+        // Remove whatever is there now, even a link.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),
             _ => {}

@@ -1,6 +1,6 @@
-//! Fetch: an address of the web, as Markdown or text, and what programs of tools ask of the web. Nothing is reached but
-//! what was allowed, also by redirects; a name is looked up once, after the user has allowed it, and the connection
-//! goes to the address that was looked at, so that no name leads into the user's own network without a question.
+//! Fetches web addresses as Markdown or text, and answers web requests of tools' programs. Only allowed hosts are
+//! reached, also by redirects. A name is resolved once, after the user has allowed it, and the connection goes to the
+//! checked address, so that no name leads into the user's own network unasked.
 
 use super::ToolWorkspace;
 use super::shown::{keep, shown};
@@ -27,12 +27,12 @@ const MAX_PAGE_BYTES: u64 = 2 << 20;
 /// For all of it.
 const TIME: Duration = Duration::from_secs(20);
 const REDIRECTS: usize = 5;
-/// Deeper HTML is shown as it is: what reads it calls itself for each level.
+/// Deeper HTML is returned as is, because the converter is recursive.
 const MAX_PAGE_DEPTH: usize = 150;
 /// Elements times depth: some HTML makes a reader repeat what is open for each that is not closed.
 const MAX_PAGE_WORK: usize = 4_000_000;
 
-/// Elements of which nothing is taken over.
+/// Elements that are dropped.
 const NEVER: [&str; 16] = [
     "script", "style", "meta", "link", "noscript", "template", "iframe", "object", "embed", "svg", "canvas", "form",
     "input", "select", "button", "textarea",
@@ -125,7 +125,7 @@ struct WebRequestBody {
     body: Option<String>,
 }
 
-/// Does what a program of a tool asks of the web, under the policy of `web`. The answer is JSON: what came, or `error`.
+/// Performs a web request of a tool's program under the policy of `web`. The answer is JSON: the response, or `error`.
 pub(super) fn answer(request: &str, web: &WebAccess) -> Value {
     let gate = |address: &WebAddress| {
         let host = &address.site.host;
@@ -139,7 +139,7 @@ pub(super) fn answer(request: &str, web: &WebAccess) -> Value {
         let address = WebAddress::read(&request.url)?;
         get(&address, &request.sent, &gate).map_err(|halt| match halt {
             FetchError::Failed(why) => why,
-            // A program that was allowed as a whole reaches nothing that nobody was asked about.
+            // A program that was allowed as a whole reaches no address that wasn't approved.
             FetchError::Asks(AccessRequest::PrivateAddress { url, ips }) => {
                 let found: Vec<String> = ips.iter().filter_map(|ip| Some(describe_ip(ip.parse().ok()?))).collect();
                 format!(
@@ -173,7 +173,7 @@ struct FetchedPage {
     cut: bool,
 }
 
-/// Headers that say how a request is carried, not what is asked.
+/// Hop-by-hop headers, which describe the transport.
 fn is_carriage(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     matches!(name.as_str(), "host" | "content-length" | "transfer-encoding" | "connection" | "upgrade" | "te")
@@ -199,7 +199,7 @@ fn get(
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            // A proxy would look names up by itself.
+            // A proxy would resolve names itself.
             .proxy(None)
             .user_agent(concat!("Tracebook/", env!("CARGO_PKG_VERSION")))
             .accept("text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5")
@@ -209,7 +209,7 @@ fn get(
         let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), looked);
         let method = if sent.method.is_empty() { "GET" } else { sent.method.as_str() };
         let mut request = ureq::http::Request::builder().method(method).uri(&at.text);
-        // What is meant for one site is not told another.
+        // Headers for one site aren't sent to another.
         let own = |_: &(&String, &String)| at.site == first.site;
         for (name, value) in sent.headers.iter().filter(own).filter(|(name, _)| !is_carriage(name)) {
             request = request.header(name, value);
@@ -311,7 +311,7 @@ fn is_text(kind: &str, bytes: &[u8]) -> bool {
     known || (kind.is_empty() && std::str::from_utf8(bytes).is_ok())
 }
 
-/// Bytes as text, by the charset that was told.
+/// Decodes bytes by the declared charset.
 fn decoded(bytes: &[u8], mime: &str) -> String {
     let charset = mime.split(';').skip(1).find_map(|part| part.trim().strip_prefix("charset="));
     let label = charset.unwrap_or("utf-8").trim_matches('"');
@@ -319,7 +319,7 @@ fn decoded(bytes: &[u8], mime: &str) -> String {
     encoding.decode(bytes).0.into_owned()
 }
 
-/// HTML as Markdown; as it is where it is too deep to be read.
+/// Converts HTML to Markdown, or returns it as is if it's nested too deeply.
 fn markdown(html: &str) -> String {
     let (depth, tags) = measured(html);
     if depth > MAX_PAGE_DEPTH || depth.saturating_mul(tags) > MAX_PAGE_WORK {
@@ -333,7 +333,7 @@ fn markdown(html: &str) -> String {
     }
 }
 
-/// How deep elements stand inside each other at most, and how many there are.
+/// Returns the maximum nesting of elements, and their number.
 fn measured(html: &str) -> (usize, usize) {
     // They end where the next begins, or at once.
     const LOOSE: [&str; 17] = [

@@ -1,4 +1,4 @@
-//! Files of a volume: read, listed, replaced, amended, removed. What was there before and what is there now are blobs.
+//! Files of a volume: read, list, replace, edit, remove. Content before and after is stored as blobs.
 
 use super::shown::{keep, shown};
 use super::{StopSignal, ToolWorkspace};
@@ -17,7 +17,7 @@ pub(super) const MAX_TOOL_FILE_BYTES: u64 = 10 << 20;
 const LARGEST_REMOVED: u64 = 100 << 20;
 /// Entries of a listing.
 const MAX_LISTED_ENTRIES: usize = 2_000;
-/// Another program may write between our look and our write so many times in a row.
+/// Number of retries if another program writes between our read and our write.
 const MAX_WRITE_TRIES: usize = 4;
 
 pub(super) fn read(
@@ -85,7 +85,7 @@ fn walk(
         // What is not UTF-8 text cannot be named by a tool.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(meta) = entry.metadata() else { continue }; // gone meanwhile
-        // The repository's own files are many and nobody's business.
+        // The repository's own files are numerous and irrelevant.
         if !crate::fs::replace::is_temporary(name.as_ref()) && !is_git(&name) {
             found.push((name, meta));
         }
@@ -152,7 +152,7 @@ pub(super) fn amend(
 /// Makes a file's text of its bytes, if there is one.
 type FileTextMaker<'a> = dyn Fn(Option<&[u8]>) -> Result<String, String> + 'a;
 
-/// Gives a file the text that is made from its bytes (`None`: there is no file), and says what differs.
+/// Replaces a file's content by a function of its bytes (`None` if it doesn't exist), and returns the diff.
 fn change(
     place: &ToolWorkspace,
     root: &Path,
@@ -246,8 +246,8 @@ pub(super) fn restore(
     Ok(ToolOutcome { success: true, text: format!("{path} is as it was"), changed, ..ToolOutcome::default() })
 }
 
-/// A path that a tool may write to, in its one form. What lies in `.git` runs as the user, outside of every sandbox,
-/// when they next use git.
+/// Returns a writable path in normalized form. Files in `.git` run as the user, outside every sandbox, when they next
+/// use Git.
 fn guarded(path: &str) -> Result<String, String> {
     let path = tidy(path)?;
     if path.split('/').any(is_git) {

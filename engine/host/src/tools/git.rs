@@ -1,4 +1,4 @@
-//! Git, in words.
+//! Git operations as text.
 
 use super::ToolWorkspace;
 use super::shown::shown;

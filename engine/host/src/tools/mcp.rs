@@ -20,7 +20,7 @@ pub(super) struct McpCall<'a> {
     pub(super) definition: &'a str,
 }
 
-/// What a tool of a server is, as a hash: its server, its name, what it says of itself and what it takes.
+/// Returns a server tool's specification and the hash of its server, name, description and parameters.
 pub(crate) fn definition(server: &str, tool: &mcp::McpTool) -> (ToolSource, String) {
     let source = ToolSource::Server { server: server.to_owned(), tool: tool.name.clone() };
     let hash = tool_spec::hash_definition(&source, &tool.description, &tool.schema, &ToolPermissions::default());
@@ -48,7 +48,7 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
     }
     let pending = servers.call_tool(server, tool, arguments.clone(), LIMIT);
     let said = loop {
-        // To let go of what is pending cancels it.
+        // Dropping the pending call cancels it.
         stop.check()?;
         if let Some(said) = pending.wait(CANCEL_POLL_INTERVAL) {
             break said.map_err(|error| error.to_string())?;

@@ -31,7 +31,7 @@ const KERNEL_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// What the kernel sees of the environment.
 const PASSED_VARIABLES: [&str; 5] = ["LANG", "LC_ALL", "SystemRoot", "TEMP", "TZ"];
 
-/// What has come of the run so far.
+/// Results of the run so far.
 #[derive(Default)]
 struct PythonRunEvents {
     output: Vec<u8>,
@@ -96,7 +96,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal)
     Ok(ToolOutcome { success, text, whole, changed, attached, ..ToolOutcome::default() })
 }
 
-/// Hands the code over and hears what comes of it. Gives why it did not end by itself, if so.
+/// Sends the code and collects results. Returns why it didn't finish, if so.
 fn converse(
     input: &mut impl Write,
     messages: &Receiver<Value>,
@@ -181,14 +181,14 @@ impl PythonRunEvents {
         self.output.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(room)]);
     }
 
-    /// What comes next begins on a line of its own.
+    /// Starts a new line.
     fn line(&mut self) {
         if !self.output.is_empty() && !self.output.ends_with(b"\n") {
             self.text("\n");
         }
     }
 
-    /// A value as text, its picture beside it.
+    /// Adds a value as text, with its picture as attachment.
     fn data(&mut self, data: &Value) {
         self.line();
         for mime in PICTURE {

@@ -208,7 +208,7 @@ impl ShellProcess {
         end(&mut self.child);
     }
 
-    /// All that was printed. Nobody is left who could print more.
+    /// Returns all output; no process is left that could print more.
     fn output(&self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(PIPE_DRAIN_TIMEOUT);
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
@@ -233,15 +233,15 @@ pub(super) fn end(child: &mut Child) {
     #[cfg(not(unix))]
     let _ = child.kill();
     let _ = child.wait();
-    // Whoever is killed ends when it gets the processor: who is told that all has ended finds it so.
+    // A killed process ends when it's next scheduled; wait, so that the caller finds it ended.
     let begun = Instant::now();
     while begun.elapsed() < PIPE_DRAIN_TIMEOUT && census::lives(child.id()) {
         std::thread::sleep(SHELL_POLL_INTERVAL);
     }
 }
 
-/// What a tool sees of the environment: nothing of the user's but the language. Its home is the private folder, so that
-/// nothing that belongs to the user is meant by `~`.
+/// Returns a tool's environment: nothing of the user's except the language. Its home is the private folder, so that `~`
+/// refers to nothing of the user's.
 fn surroundings(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, std::ffi::OsString)> {
     let known = |folder: &PathBuf| {
         let system = ["/usr", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store", "/run/current-system", "/snap"];
@@ -260,7 +260,7 @@ fn surroundings(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, std:
         ("TMPDIR", private.into()),
         ("TERM", "dumb".into()),
     ];
-    // The programs of `rustup` look for what they stand for.
+    // Programs of `rustup` are proxies that look for the real ones.
     let rustup = readable.iter().find(|folder| folder.ends_with(".rustup"));
     seen.extend(rustup.map(|folder| ("RUSTUP_HOME", folder.clone().into())));
     seen.extend(["LANG", "LC_ALL", "TZ"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));

@@ -1,5 +1,5 @@
-//! Git: status, diff, log, commit, for the part of a repository that lies in one folder. Runs no hook, no filter and no
-//! other program, reaches no network, and touches nothing outside of the folder but the repository's own store.
+//! Git: status, diff, log and commit for the part of a repository in one folder. Runs no hook, no filter and no other
+//! program, uses no network, and touches nothing outside the folder except the repository's own store.
 
 use git2::{
     AttrCheckFlags, Delta, Diff, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,
@@ -21,7 +21,7 @@ pub const MAX_COMMIT_MESSAGE_BYTES: usize = 64 << 10;
 /// Why it was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum VcsError {
-    /// There is no repository.
+    /// The folder isn't in a repository.
     #[error("there is no git repository here or above; `git init` makes one: {}", .0.display())]
     None(PathBuf),
     /// Git does not know who commits.
@@ -41,7 +41,7 @@ impl From<git2::Error> for VcsError {
     }
 }
 
-/// A commit, as a line of the log has it.
+/// A commit as listed in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Its name, 40 hexadecimal digits.
@@ -54,7 +54,7 @@ pub struct Commit {
     pub summary: String,
 }
 
-/// The part of a repository that lies in one folder.
+/// The part of a repository in one folder.
 pub struct Part {
     repository: Repository,
     /// The folder inside the repository's own, `/` between parts; empty if they are the same.
@@ -64,7 +64,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Finds the repository that a folder lies in.
+    /// Finds the repository that contains a folder.
     ///
     /// # Errors
     /// [`VcsError::None`]; [`VcsError::Refused`] where it has no files of its own, or they lie elsewhere.
@@ -209,7 +209,7 @@ impl Part {
         Ok((commit, paths.iter().map(|path| self.inner(path).to_owned()).collect()))
     }
 
-    /// Takes a file as it is now into both indexes, or out of them if it is gone.
+    /// Adds a file's current content to both indexes, or removes it if it's gone.
     fn take(&self, path: &str, tree: &mut Index, index: &mut Index) -> Result<(), VcsError> {
         let refuse = |why: &str| Err(VcsError::Refused(format!("{why}: {}", self.inner(path))));
         let file = self.top.join(path);
@@ -259,7 +259,7 @@ impl Part {
         }
         let found = self.repository.statuses(Some(&mut options))?;
         let named = found.iter().filter(|entry| entry.status() != Status::CURRENT);
-        // A name that is no UTF-8 text cannot be given to a tool.
+        // Names that aren't valid UTF-8 can't be passed to a tool.
         Ok(named
             .filter_map(|entry| Some((String::from_utf8(entry.path_bytes().to_vec()).ok()?, entry.status())))
             .collect())

@@ -85,7 +85,7 @@ fn what_is_not_ours_is_refused() {
     assert!(why.contains("filter lfs"), "{why}");
 
     let empty = tempfile::tempdir().expect("a folder");
-    // Where the temporary folder itself lies in a repository there is one.
+    // If the temporary folder is itself in a repository, there is one.
     if let Err(error) = Part::open(empty.path()) {
         assert!(matches!(error, VcsError::None(_)) && error.to_string().contains("git init"), "{error}");
     }

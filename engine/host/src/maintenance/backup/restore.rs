@@ -20,7 +20,7 @@ use store::disk::{
     create_folder, sync_folder, write_marker,
 };
 
-/// Where a restore keeps what it is about until it is done.
+/// Folder of an unfinished restore.
 const PART: &str = "restore.part";
 
 /// The name of a configuration that was put aside.
@@ -31,7 +31,7 @@ const SETTINGS: &str = "settings";
 /// Counts of what was restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreSummary {
-    /// The volumes and where they lie now.
+    /// The volumes and their new folders.
     pub volumes: Vec<VolumeMount>,
     /// How many files were written.
     pub files: usize,
@@ -42,14 +42,14 @@ pub struct RestoreSummary {
 /// Whose a backup is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupTrust {
-    /// The user's own. Volumes go to where they were if nothing is there, and what was allowed stays so.
+    /// The user's own backup. Volumes are restored to their old folders if those are free, and approvals stay valid.
     Own,
-    /// Somebody's. Nothing is written outside of the workspace's folder, and nothing is allowed by it.
+    /// Another person's backup. Nothing is written outside the workspace's folder, and it grants nothing.
     Foreign,
 }
 
-/// Makes a workspace in `dir`, which must not hold one, from the backup in `src`. A volume's files go into the
-/// workspace's folder `volumes`; of the user's own backup to where they were, if nothing is there.
+/// Creates a workspace in `dir`, which must not contain one, from the backup in `src`. Files of volumes go into the
+/// workspace's folder `volumes`; for the user's own backup to their old folders, if those are free.
 ///
 /// # Errors
 /// [`BackupError`]. What was written by then is used when it is done again.
@@ -114,7 +114,7 @@ pub fn restore(
     let placed = |mount: &VolumeMount| match (places.get(&mount.id), trust) {
         (Some(place), _) => Some(VolumeMount { path: place.clone(), ..mount.clone() }),
         (None, BackupTrust::Own) => Some(mount.clone()),
-        // Its files are not in the backup, and where it says that they lie is anybody's folder.
+        // Its files aren't in the backup, and its recorded folder could be anyone's.
         (None, BackupTrust::Foreign) => None,
     };
     let volumes: Vec<VolumeMount> = manifest.mounts.iter().filter_map(placed).collect();
@@ -127,7 +127,7 @@ pub fn restore(
     let moved = std::fs::rename(part.join(DATABASE_FILE), &database).and_then(|()| sync_folder(&dir));
     moved.map_err(|error| DiskError::from_io("writing", &database, &error))?;
     write_marker(&dir, &volumes)?;
-    // It is whole now; what is left of this folder is in nobody's way.
+    // The restore is complete; remains of this folder are harmless.
     let _ = std::fs::remove_dir_all(&part);
     Ok(RestoreSummary { volumes, files, problems })
 }
@@ -188,7 +188,7 @@ fn verify(source: &ConfinedFolder, manifest: &BackupManifest, job: &mut BackupJo
     }
 }
 
-/// Where each volume that the backup holds is to lie. Decided once: a restore that is taken up again goes on there.
+/// Decides the folder of each volume in the backup. Decided once, so that a resumed restore continues there.
 fn places(
     manifest: &BackupManifest,
     dir: &Path,
@@ -298,7 +298,7 @@ fn link(target: &Path, to: &Path) -> io::Result<()> {
     Ok(()) // links need a right there that most users do not have
 }
 
-/// Copies the database beside its place and tells it where the volumes lie now, before anyone can open it.
+/// Copies the database next to its final place and sets the volumes' folders, before anyone can open it.
 fn database(
     source: &ConfinedFolder,
     manifest: &BackupManifest,
@@ -343,8 +343,7 @@ fn database(
     Ok(())
 }
 
-/// What takes back all that a workspace allows: what agents do unasked, what begins by itself, which kernels run, what
-/// cells reach.
+/// Returns writes that revoke everything the workspace grants: rules of agents, schedules, kernels, access of cells.
 fn forgotten(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
     let reader = disk.open_reader()?;
     let mut writes = vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value: None }];

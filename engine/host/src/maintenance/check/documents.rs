@@ -11,7 +11,7 @@ use store::{
     OutputsDoc, RegistryDoc, RunDoc, SessionDoc, StepKind, StoreError, VolumeDoc, WorkspaceDoc, apply_op, sort_blocks,
 };
 
-/// A document of the kind that it says it is.
+/// A loaded document of its declared kind.
 enum CheckedDocument {
     Note(NoteDoc),
     Outputs(OutputsDoc),
@@ -87,17 +87,17 @@ pub(super) fn workspaces(reader: &dyn DiskReader) -> Result<Vec<DocId>, DiskErro
     Ok(found)
 }
 
-/// What the rest of the workspace knows of documents, as it was before anything was mended.
+/// What the rest of the workspace says about documents, before any repair.
 struct KnownDocuments {
     /// Rows of files by the document that they are of.
     files: BTreeMap<DocId, FileRow>,
     /// Notes whose text is ahead of their file, or may be.
     ahead: BTreeSet<DocId>,
-    /// Documents of which a part could not be read.
+    /// Documents that are partly unreadable.
     holes: BTreeSet<DocId>,
 }
 
-/// A note's rows, as they were before anything was mended.
+/// A note's rows before any repair.
 #[derive(Default)]
 struct NoteRows {
     blocks: Vec<Block>,
@@ -113,7 +113,7 @@ impl WorkspaceCheck<'_> {
     ) -> Result<(), DiskError> {
         let docs: BTreeSet<DocId> = reader.document_ids()?.into_iter().collect();
         let ahead: BTreeSet<DocId> = reader.unfinished_notes()?.into_iter().collect();
-        // Rows of a note without a document are looked at only where one of them is damaged.
+        // Rows of a note without a document are only checked if one of them is damaged.
         let named = inspected.rows.iter().filter(|row| ["blocks", "chunks", "journal"].contains(&row.table.as_str()));
         let named = named.flat_map(|row| row.key.split(' ')).filter_map(|word| word.parse::<DocId>().ok());
         let ids: BTreeSet<DocId> = docs.iter().chain(&ahead).copied().chain(named).collect();
@@ -243,8 +243,8 @@ impl WorkspaceCheck<'_> {
         Ok(Some(blocks))
     }
 
-    /// Mends a note of which only rows can be read. They count if they are complete; else the file does, unless the
-    /// rows were ahead of it.
+    /// Repairs a note of which only rows are readable. Complete rows are used; otherwise the file is, unless the rows
+    /// were ahead of it.
     fn without_document(
         &mut self,
         id: DocId,
@@ -278,7 +278,7 @@ impl WorkspaceCheck<'_> {
             Some(_) | None => {
                 self.lost_blocks(place, &rows.bad);
                 if !writes.is_empty() && !blocks.is_empty() {
-                    // The history begins anew.
+                    // The history starts again.
                     let made = NoteDoc::import(id, &blocks, self.actor.clone());
                     writes.extend(made.map(|doc| RowWrite::Chunk { doc: id, bytes: doc.save() }).ok());
                 }
@@ -293,8 +293,8 @@ impl WorkspaceCheck<'_> {
         self.salvaged.as_ref().is_some_and(SalvageReport::is_lossy)
     }
 
-    /// Where something of a note was lost, its text may be older than its file. Unless it is ahead of the file, the
-    /// file is made to be looked at and merged.
+    /// If part of a note was lost, its text may be older than its file. Unless it's ahead of the file, the file is
+    /// marked to be read and merged.
     fn distrust(&mut self, known: &KnownDocuments) -> Result<(), DiskError> {
         let all = self.lossy();
         let files = known.files.values().filter(|file| !file.heads.is_empty() && !known.ahead.contains(&file.id));
@@ -407,7 +407,7 @@ impl WorkspaceCheck<'_> {
             if !chunks.is_empty() && !known.holes.contains(id) {
                 continue;
             }
-            // One that cannot be read was told of already, and was set aside if that was wished for.
+            // An unreadable one was already reported, and quarantined on request.
             let Ok(LoadedDocument { mut doc, .. }) = VolumeDoc::load(*id, &chunks, self.actor.clone()) else {
                 continue;
             };
@@ -421,7 +421,7 @@ impl WorkspaceCheck<'_> {
             if missing.is_empty() && !chunks.is_empty() {
                 continue;
             }
-            // Without its first change, what a session appends later would have nothing to stand on.
+            // Without its first change, later changes would lack their dependencies.
             let what = match missing.len() {
                 0 => "the volume's document is missing".to_owned(),
                 count => format!("{count} files are missing in the volume's document"),

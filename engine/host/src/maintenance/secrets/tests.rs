@@ -1,4 +1,4 @@
-//! Secrets in real files. The keyring of whoever runs the tests is left alone.
+//! Secrets in real files. The keyring of the user who runs the tests isn't used.
 
 use super::*;
 
@@ -159,8 +159,7 @@ fn many_at_once_lose_nothing() {
 #[test]
 fn a_keyring_that_does_not_answer_costs_little_time() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Whatever this machine has: a keyring, none, or one that is locked. The name is nobody's, and is taken away
-    // again.
+    // Works with any keyring of this machine: none, or a locked one. The name is unused, and is removed again.
     let kept = UserSecrets { keyring: Some("tracebook-tests"), ..secrets(folder.path()) };
     let began = std::time::Instant::now();
     let place = kept.set("TB_TEST_RING", &secret(VALUE)).expect("kept somewhere");

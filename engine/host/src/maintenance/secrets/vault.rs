@@ -1,5 +1,5 @@
-//! The encrypted file: a map of names and values under XChaCha20-Poly1305, the key by argon2id from a passphrase or
-//! from a key file. Its head says how the key is made and is part of what is authenticated.
+//! The encrypted file: a map of names and values under XChaCha20-Poly1305, with a key derived by argon2id from a
+//! passphrase or a key file. Its header describes the derivation and is authenticated too.
 
 use super::{SecretError, SecretStore, SecretValue, read, write};
 use argon2::{Algorithm, Argon2, Params, Version};
@@ -23,7 +23,7 @@ pub(super) struct KdfCost(pub(super) [u32; 3]);
 impl KdfCost {
     /// Of a passphrase that people remember (RFC 9106's second choice, on one lane).
     pub(super) const USERS: KdfCost = KdfCost([64 * 1024, 3, 1]);
-    /// Of 32 random bytes, which nobody guesses.
+    /// For 32 random bytes, which can't be guessed.
     const RANDOM: KdfCost = KdfCost([64, 1, 1]);
 }
 
@@ -58,7 +58,7 @@ impl SecretVault<'_> {
         Ok(place)
     }
 
-    /// What opens the file now, without opening it; `None`: there is no file.
+    /// Returns what opens the file, without opening it; `None` if there's no file.
     pub(super) fn opened_by(&self) -> Result<Option<SecretStore>, SecretError> {
         let Some(bytes) = read(&self.path)? else { return Ok(None) };
         Ok(match bytes.get(8).filter(|_| bytes.starts_with(MAGIC)) {
