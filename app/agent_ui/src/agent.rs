@@ -1,5 +1,5 @@
-//! The agent beside the note: its session as a conversation, what waits for the user's word, what it has still to do
-//! and what it has used; and the commands of the table that concern it.
+//! The agent panel: the session as a conversation, pending approvals, todos and usage; and the commands that concern
+//! it.
 
 pub mod approvals;
 mod branches;
@@ -54,19 +54,19 @@ pub enum AgentCommand {
 pub struct AgentPanel {
     /// Whether this is seen, and not the outline, the links or the variables.
     pub shown: bool,
-    /// The session that is looked at.
+    /// The visible session.
     pub session: Option<DocId>,
     /// Whether the next message begins a session.
     fresh: bool,
     /// What was asked, until its run has begun.
     pub waits: Option<(DocId, String)>,
-    /// Sessions and runs that were asked for.
+    /// Requested sessions and runs.
     read: BTreeSet<DocId>,
     pub composer: composer::MessageComposer,
     /// Who can be called.
     callable: super::memory::CallableAgents,
     pub before: recall_preview::RecallPreview,
-    /// The run of which it is shown what it was given of memory.
+    /// The run whose recalled memory is shown.
     given: Option<DocId>,
     /// A word on what is left to spend.
     low: super::memory::LowBudgetWarning,
@@ -77,7 +77,7 @@ pub struct AgentPanel {
     sessions: sessions::SessionList,
     /// The session's title while it is changed.
     title: Option<String>,
-    /// A message that is looked at once its session is read.
+    /// A message to scroll to once its session is loaded.
     pub go_to: Option<MessageId>,
     /// How high the lower part was.
     foot: f32,
@@ -106,7 +106,7 @@ fn key(ui: &Ui, key: Key, modifiers: Modifiers) -> bool {
     found
 }
 
-/// Puts the caret of a text field behind so many characters.
+/// Moves the caret of a text field after this many characters.
 fn lately(ui: &Ui, field: Id, caret: usize) {
     if let Some(mut state) = egui::TextEdit::load_state(ui.ctx(), field) {
         let cursor = egui::text::CCursor::new(caret);
@@ -127,7 +127,7 @@ fn last_error(run: &AgentRun) -> Option<String> {
     })
 }
 
-/// Whether a run goes on by itself, or once the user has decided. One that the program's end has interrupted does not.
+/// Whether a run continues by itself, or after the user's decision. Interrupted runs don't.
 pub fn works(run: &AgentRun) -> bool {
     run.about.ending.is_none() && (run.is_busy() || run.about.agent_state != AgentState::Idle)
 }
@@ -137,13 +137,13 @@ pub fn pending_decision_count(agents: &RunsState) -> usize {
     agents.open_runs().filter(|run| run.about.ending.is_none()).map(|run| run.pending().count()).sum()
 }
 
-/// The run at the end of the branch that is looked at.
+/// Returns the run at the end of the current branch.
 fn run_of(session: &AgentSession) -> Option<DocId> {
     session.tree().get(session.head()?)?.run
 }
 
 impl AgentPanel {
-    /// The run that commands mean: that of the session that is looked at, else the newest.
+    /// Returns the run that commands apply to: that of the visible session, otherwise the newest.
     pub fn run(&self, agents: &RunsState) -> Option<DocId> {
         let own = self.session.and_then(|session| agents.session(session)).and_then(run_of);
         own.or_else(|| agents.runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id))
@@ -162,7 +162,7 @@ impl AgentPanel {
         Some(recall_preview::RecallQuery { text: text.to_owned(), volume, note, agent })
     }
 
-    /// Looks at a session from now on.
+    /// Switches to a session.
     pub fn turn(&mut self, session: Option<DocId>) {
         (self.session, self.fresh, self.title) = (session, session.is_none(), None);
         self.sessions.open = false;
@@ -170,7 +170,7 @@ impl AgentPanel {
         self.composer.focus = true;
     }
 
-    /// Has what is looked at read.
+    /// Requests what is shown.
     fn sync(&mut self, session: &Session, actions: &mut Vec<PanelAction>) {
         let agents = session.agents();
         if self.session.is_none() && !self.fresh {
@@ -242,7 +242,7 @@ impl AgentPanel {
         }
         let below = Rect::from_min_max(pos2(area.left(), middle.bottom()), area.max);
         ui.painter().hline(below.x_range(), below.top() + 0.5, Stroke::new(1.0, ThemeColors::of(ui).line));
-        // It is as high as what it holds, and no part of it is out of reach where that is too much.
+        // Its height fits the content, and it scrolls if that's too high.
         let inner = Rect::from_min_size(below.min, vec2(below.width(), most)).shrink2(vec2(space::M, 0.0));
         let mut lower =
             ui.new_child(UiBuilder::new().max_rect(inner).id_salt("agent's foot").layout(Layout::top_down(Align::Min)));
@@ -321,7 +321,7 @@ impl AgentPanel {
         wanted
     }
 
-    /// What stands there while nothing was said.
+    /// Draws the placeholder of an empty session.
     fn nothing(&self, ui: &mut Ui, agents: &RunsState) {
         let trouble = self.session.and_then(|id| agents.read_error(id));
         let setup = agents.setup().and_then(|setup| setup.trouble.as_deref());

@@ -1,4 +1,4 @@
-//! The pages and the panel of agents and of what projects remember.
+//! The agent panel, and pages of agents and of project memory.
 
 #![allow(
     missing_docs,

@@ -71,7 +71,7 @@ pub enum ForgottenItem {
 }
 
 impl ForgottenItem {
-    /// What forgets it, what is said then, and what brings it back.
+    /// Returns the command that deletes it, the message, and the command that restores it.
     pub fn commands(&self) -> (Command, &'static str, Command) {
         match self.clone() {
             ForgottenItem::Entry { note, at, text } => {
@@ -118,13 +118,13 @@ struct VolumeMemory<T> {
 
 /// What all volumes hold of it, as it was read last.
 struct MemoryCache<T> {
-    /// The state of the volumes of which it was read: which files there are.
+    /// State of the volumes that it was read from.
     key: Option<Vec<(DocId, u64)>>,
     /// Those of them that are part of it, and what was in each.
     watched: Vec<(DocId, String, Option<BlobHash>)>,
     waits: Option<Receiver<Vec<VolumeMemory<T>>>>,
     kept: Vec<VolumeMemory<T>>,
-    /// Counts what came; 0: nothing was read yet.
+    /// Rises with each result; 0 before the first.
     revision: u64,
 }
 
@@ -135,7 +135,7 @@ impl<T> Default for MemoryCache<T> {
 }
 
 impl<T: VolumeContents> MemoryCache<T> {
-    /// Takes in what was read, and has it read again where files have changed.
+    /// Stores results, and reads again if files have changed.
     fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
         if let Some(waits) = &self.waits {
             match waits.try_recv() {

@@ -14,7 +14,7 @@ use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, text_button};
 
-/// No more of what is asked for stands there without scrolling.
+/// Maximum height of a request without scrolling.
 const MAX_REQUEST_HEIGHT: f32 = 160.0;
 /// Arguments that are edited as what they are, and not as JSON.
 const PLAIN_TEXT_ARGUMENTS: [&str; 3] = ["command", "code", "content"];
@@ -52,7 +52,7 @@ impl ApprovalDecision {
     }
 }
 
-/// The first of what waits is allowed once, or denied; a question cannot be answered so.
+/// Allows or denies the first pending approval once; questions can't be answered this way.
 pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool) -> Option<PanelAction> {
     let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
     let (run, approval) = waiting.find(|(_, approval)| !allowed || approval.tool != "ask_user")?;
@@ -124,7 +124,7 @@ impl ApprovalCards {
         });
     }
 
-    /// What is asked for, to be read or to be changed.
+    /// Draws the request, read-only or editable.
     fn body(&mut self, ui: &mut Ui, approval: &RunApproval) {
         let colours = ThemeColors::of(ui);
         if let Some((_, text, trouble)) = self.edit.as_mut().filter(|(id, ..)| *id == approval.id) {
@@ -222,7 +222,7 @@ fn all_of(approval: &RunApproval) -> String {
     text
 }
 
-/// The argument that is edited as it is: a command, code, or what is written.
+/// Returns the argument that's edited as text: a command, code, or content.
 fn plain(arguments: &Map<String, Value>) -> Option<(&'static str, &str)> {
     PLAIN_TEXT_ARGUMENTS.iter().find_map(|key| Some((*key, arguments.get(*key)?.as_str()?)))
 }

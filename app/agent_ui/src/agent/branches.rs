@@ -29,7 +29,7 @@ struct BranchRow {
     depth: usize,
     text: String,
     about: String,
-    /// Whether it stands on the branch that is looked at.
+    /// Whether it's on the current branch.
     on: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct BranchesPage {
     session: DocId,
     made: Option<(u64, Option<MessageId>)>,
     lines: Vec<BranchRow>,
-    /// The branch that is looked at beside another one.
+    /// The comparison of the current branch with another one.
     compared: Option<BranchComparison>,
 }
 
@@ -131,7 +131,7 @@ impl BranchesPage {
     }
 }
 
-/// A question. Gives the end of its branch where that is to be looked at beside the current one.
+/// Draws a question. Returns the end of its branch if it's to be compared with the current one.
 fn one(
     ui: &mut Ui,
     rect: Rect,
@@ -167,7 +167,7 @@ fn one(
     });
     if response.clicked() {
         let to = if line.on { line.id } else { end };
-        // On the branch that is looked at, the answer is what one goes on from.
+        // On the current branch, the user continues from the answer.
         let to = if line.on { answer_to(session, to) } else { to };
         actions.push(PanelAction::Do(Command::GoTo { session: session.id, message: to }));
     }
@@ -189,7 +189,7 @@ fn one(
     compared.then_some(end)
 }
 
-/// The last message on the branch that is looked at before the next question.
+/// Returns the last message of the current branch before the next question.
 fn answer_to(session: &AgentSession, question: MessageId) -> MessageId {
     let branch = session.branch();
     let own = branch.iter().skip_while(|message| message.id != question).skip(1);

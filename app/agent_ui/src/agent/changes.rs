@@ -13,7 +13,7 @@ use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, text_button, word_button};
 
-/// A part of a change, as it is drawn.
+/// A part of a change.
 struct ChangeHunk {
     number: u64,
     part: usize,

@@ -9,7 +9,7 @@ use store::{MessageId, MessageRole, SessionMessage};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{set_accessible_name, text_button};
 
-/// So much of each branch is shown: messages, and letters of each.
+/// Limits of each branch: messages, and characters of each.
 const MAX_COMPARED_MESSAGES: usize = 100;
 const MAX_COMPARED_MESSAGE_CHARS: usize = 2_000;
 

@@ -12,9 +12,9 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// So many names are offered.
+/// Maximum number of suggested names.
 const MAX_NAME_SUGGESTIONS: usize = 6;
-/// So many notes are looked at while a name is typed.
+/// Maximum number of notes searched for a typed name.
 const MAX_SCANNED_NOTES: usize = 20_000;
 
 /// A message that is sent again in other words.
@@ -43,7 +43,7 @@ pub struct MessageComposer {
     caret: usize,
 }
 
-/// Tells what was asked before, oldest first.
+/// Returns earlier prompts, oldest first.
 pub(super) type PromptHistory<'a> = &'a dyn Fn() -> Vec<String>;
 
 /// The volume in which the agent works, and who can be called there: their names, with a number that changes with them.
@@ -61,7 +61,7 @@ pub(super) fn field() -> Id {
     Id::unique("message to the agent")
 }
 
-/// A name as it is written in a message.
+/// Returns a name in mention syntax.
 fn mention(name: &str) -> String {
     if name.contains(char::is_whitespace) { format!("@\"{name}\" ") } else { format!("@{name} ") }
 }

@@ -1,4 +1,4 @@
-//! How runs are said in words: times, money, what a call is about, the text of a diff.
+//! Labels of runs: times, money, what a call is about, the text of a diff.
 
 use agent::{approval_text, policy};
 use jiff::Timestamp;
@@ -67,13 +67,13 @@ pub(super) fn ending_label(ending: RunEnding) -> &'static str {
     }
 }
 
-/// A step in a few words: what kind it is, and what it says.
+/// Describes a step briefly: its kind and content.
 pub(super) fn step_label(step: &ExecutionStep) -> (&'static str, String) {
     let first =
         |text: &str| -> String { shortened(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""), 160) };
     match &step.kind {
         StepKind::Thinking { content, .. } => {
-            // What the program says by itself is no call of a model.
+            // Steps made by the program aren't model calls.
             let route = step.route.as_deref().unwrap_or_default();
             let kind = match route.split('/').next() {
                 Some("phase") => "Phase",
@@ -115,7 +115,7 @@ pub(super) fn step_text(step: &ExecutionStep) -> String {
     untrusted_text::escape_block(&text).into_owned()
 }
 
-/// Whether nothing is left to be done of a todo.
+/// Whether a todo is finished.
 pub(super) fn is_over(todo: &store::TodoItem) -> bool {
     matches!(todo.status, store::TodoStatus::Completed | store::TodoStatus::Cancelled)
 }
@@ -127,7 +127,7 @@ pub(super) fn parameters_text(arguments: &Map<String, Value>) -> String {
 
 fn parameters_as_sent(arguments: &Map<String, Value>) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    // Only where nothing stands beside it: what is not shown is not read.
+    // Only if there are no other arguments: hidden ones wouldn't be read.
     if let (Some(path), Some(old), Some(new), 3) =
         (text("path"), text("old_content"), text("new_content"), arguments.len())
     {

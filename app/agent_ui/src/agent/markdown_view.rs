@@ -1,5 +1,4 @@
-//! Markdown of messages as it is read: cut into rows, each laid out once. Of a text that grows only its last row is
-//! laid out again.
+//! Markdown of messages: split into rows, each laid out once. For a growing text, only the last row is laid out again.
 
 use editor::assets;
 use editor::render::{self, TextStyleContext};
@@ -53,7 +52,7 @@ pub(super) struct MarkdownLayoutCache {
     look: Option<MarkdownLayoutKey>,
     rows: HashMap<u64, (Rc<RowLayout>, u64)>,
     frame: u64,
-    /// Counts how often all was let go of, so that heights are measured anew.
+    /// Number of resets, after which heights are measured again.
     pub(super) anew: u64,
 }
 
@@ -161,7 +160,7 @@ pub(super) fn paint_mono(ui: &Ui, at: Pos2, width: f32, text: &str) {
     lines(ui, width, text, Some(at), false);
 }
 
-/// The same without a limit: for what the user decides on, of which nothing may be left out.
+/// Paints text without a limit, for decisions of the user, in which nothing may be omitted.
 pub(super) fn paint_mono_in_full(ui: &Ui, at: Pos2, width: f32, text: &str) {
     lines(ui, width, text, Some(at), true);
 }
@@ -229,7 +228,7 @@ fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>, in_full: bool) ->
     y
 }
 
-/// Of a longer text only so many lines are drawn, and of a longer line only so many bytes.
+/// Maximum number of lines drawn, and of bytes of a line.
 const MAX_MONO_TEXT_LINES: usize = 300;
 const MAX_MONO_LINE_BYTES: usize = 2_000;
 

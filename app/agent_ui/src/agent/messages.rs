@@ -1,5 +1,5 @@
-//! The branch of a session that is looked at: messages as Markdown, tool calls as quiet lines that unfold. Only what is
-//! in sight is drawn; how high the rest is was measured before, or is guessed.
+//! The current branch of a session: messages as Markdown, tool calls as collapsible lines. Only visible parts are
+//! drawn; other heights are cached or estimated.
 
 use super::markdown_view::{self, MarkdownLayoutCache, MarkdownView};
 use super::{composer, labels, phases};
@@ -15,7 +15,7 @@ use ui::icons;
 use ui::theme::{self, CARD_CORNER, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// A frame may spend this much on measuring what nobody looked at yet.
+/// Time per frame spent on measuring new messages.
 const MESSAGE_MEASURE_BUDGET: Duration = Duration::from_millis(4);
 /// What surrounds a message on its card.
 const MESSAGE_PADDING: f32 = space::M;
@@ -60,7 +60,7 @@ pub(super) enum MessageAction {
 /// The branch as it was cut into items last.
 #[derive(Default)]
 pub(super) struct MessageList {
-    /// Of which session it was, at which revision, with which end, and how many of its runs were known.
+    /// The session, its revision, the end of the branch, and the number of known runs.
     made: Option<(DocId, u64, Option<MessageId>, usize)>,
     items: Vec<MessageRow>,
     setting: MarkdownLayoutCache,
@@ -124,7 +124,7 @@ impl MessageList {
         let mut area =
             egui::ScrollArea::vertical().id_salt(("messages", session.id)).auto_shrink(false).stick_to_bottom(true);
         if grown != 0.0 && !self.at_end {
-            // What is looked at stays where it is while what is above it becomes higher.
+            // The visible part stays in place while content above it grows.
             area = area.vertical_scroll_offset((self.offset + grown).max(0.0));
         }
         let mut wish = None;
@@ -354,7 +354,7 @@ impl MessageList {
 /// Cuts a branch into what is seen of it.
 fn items(session: &AgentSession, branch: &[&SessionMessage], phases: &BTreeMap<MessageId, String>) -> Vec<MessageRow> {
     let tree = session.tree();
-    // A result stands below its call, wherever its message is.
+    // A result is shown below its call, wherever its message is.
     let results: BTreeMap<(Option<DocId>, &str), MessageId> = branch
         .iter()
         .filter_map(|message| Some(((message.run, message.tool_call_id.as_deref()?), message.id)))
@@ -433,7 +433,7 @@ fn unfolded(ui: &mut Ui, at: Pos2, width: f32, text: &str, id: Id) {
     set_accessible_name(&response, Part::Label, text);
 }
 
-/// What a call was given and what came of it, and how high that is.
+/// Draws a call's arguments and result, and returns the height.
 fn details(
     ui: &Ui,
     agents: &RunsState,

@@ -23,7 +23,7 @@ pub(super) struct RunPhasesView {
     all: Vec<RunPhase>,
 }
 
-/// A phase in words, among so many.
+/// Describes a phase with the total number.
 pub(super) fn title(phase: &RunPhase, of: usize) -> String {
     format!("Phase {} of {of}: {}", phase.number, phase.name)
 }
@@ -117,7 +117,8 @@ fn line(ui: &mut Ui, run: &AgentRun, phase: &RunPhase, actions: &mut Vec<PanelAc
     }
 }
 
-/// Before which messages of a branch a phase begins, in words: that of their calls, and of the answer that sums up.
+/// Returns the messages of a branch before which a phase starts, with its title: those of its calls, and the
+/// summarizing answer.
 pub(super) fn phase_starts(agents: &RunsState, branch: &[&SessionMessage]) -> BTreeMap<MessageId, String> {
     let mut found = BTreeMap::new();
     let runs: BTreeSet<DocId> = branch.iter().filter_map(|message| message.run).collect();

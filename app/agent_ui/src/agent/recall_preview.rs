@@ -21,7 +21,7 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// It is looked for once nothing was typed for so long, in seconds.
+/// Delay of the search after the last key, in seconds.
 const RECALL_DEBOUNCE_SECONDS: f64 = 0.35;
 /// How high a line is.
 const RECALL_ROW_HEIGHT: f32 = 40.0;
@@ -30,12 +30,12 @@ const MAX_RECALL_HEIGHT: f32 = 4.5 * RECALL_ROW_HEIGHT;
 /// The step that says what a run was given is among its first ones.
 const MAX_STEPS_BEFORE_CONTEXT: usize = 8;
 
-/// For what is looked: a question, where it is asked, and whom.
+/// What to recall for: question, place and agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecallQuery {
     pub(super) text: String,
     pub(super) volume: DocId,
-    /// The path of the note beside which it is asked.
+    /// Path of the open note.
     pub(super) note: Option<String>,
     pub(super) agent: String,
 }
@@ -43,7 +43,7 @@ pub struct RecallQuery {
 /// What bears on the question that is being written.
 #[derive(Default)]
 pub struct RecallPreview {
-    /// What is written, and since when.
+    /// The typed query, and since when.
     typed: Option<(RecallQuery, f64)>,
     /// For what was looked last.
     asked: Option<RecallQuery>,
@@ -51,13 +51,13 @@ pub struct RecallPreview {
     found: Vec<RecalledItem>,
     /// What the user wants to be left out.
     without: BTreeSet<String>,
-    /// Whether a trace is to be replayed that is not sure enough to be so by itself.
+    /// Whether to replay a trace whose confidence is too low for an automatic replay.
     follow: bool,
     folded: bool,
 }
 
 impl RecallPreview {
-    /// Looks for what bears on a question, once it stands still. `None`: nothing is being asked.
+    /// Searches memory for a question once typing pauses. `None`: nothing is typed.
     pub fn poll_recall(
         &mut self,
         ctx: &egui::Context,
@@ -87,7 +87,7 @@ impl RecallPreview {
         }
         let agents = session.agents();
         if agents.setup().is_none() && !agents.is_reading() {
-            // Which tools there are tells which traces can still be replayed.
+            // The available tools decide which traces can be replayed.
             actions.push(PanelAction::Do(Command::ReadSetup));
         }
         let Some(root) = session.volume(goal.volume).and_then(|volume| volume.root.clone()) else { return };
@@ -243,7 +243,7 @@ fn text(ui: &Ui, rect: Rect, right: f32, one: &RecalledItem, why: &str, out: boo
     paint_clipped_text(ui, pos2(left, rect.top() + 21.0), room, why, &theme::caption(), below);
 }
 
-/// What a run was given of memory, folded until somebody wants to see it.
+/// Draws the memory that a run recalled, collapsed by default.
 pub(super) fn show_recalled_memory(
     ui: &mut Ui,
     run: &AgentRun,

@@ -27,12 +27,12 @@ const MIN_TEXT_ZOOM: f32 = 0.55;
 const MIN_EDGE_ZOOM: f32 = 0.1;
 /// From no farther than this one sees a run.
 const MIN_TIMELINE_ZOOM: f32 = 0.000_5;
-/// Of what a step is about.
+/// Width of a step's details.
 const STEP_DETAILS_WIDTH: f32 = 340.0;
 /// How high the line is in which phases are named.
 const PHASE_NAMES_HEIGHT: f32 = 24.0;
 
-/// Where a step stands: its column and its lane.
+/// Position of a step: column and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StepPosition {
     column: usize,
@@ -57,18 +57,18 @@ pub struct TimelinePage {
     zoom: f32,
     moved: bool,
     chosen: Option<usize>,
-    /// The step that is shown once the run is there.
+    /// The step to show once the run is loaded.
     wanted: Option<StepId>,
     focus: bool,
 }
 
-/// Where steps stand. A call stands behind the step that asks for it, its result behind it on the same lane; all else
-/// waits for what was before.
+/// Lays out steps. A call follows the step that requests it, and its result follows on the same lane; all others follow
+/// everything before.
 fn lay_out(steps: &[ExecutionStep]) -> (Vec<StepPosition>, Vec<Vec<usize>>) {
     let mut numbers: HashMap<StepId, usize> = HashMap::with_capacity(steps.len());
     let mut places: Vec<StepPosition> = Vec::with_capacity(steps.len());
     let mut parents: Vec<Vec<usize>> = Vec::with_capacity(steps.len());
-    // Where calls stand, and where their results will.
+    // Positions of calls and of their results.
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
     let mut next = 0;
     for (at, step) in steps.iter().enumerate() {
@@ -355,7 +355,7 @@ impl TimelinePage {
         }
     }
 
-    /// The step behind one: what follows from it, or else what comes next.
+    /// Returns the step after one: its consequence, otherwise the next.
     fn after(&self, at: usize) -> Option<usize> {
         let place = self.places.get(at)?;
         let column = self.columns.get(place.column + 1)?;
@@ -363,7 +363,7 @@ impl TimelinePage {
         child.or(column.first()).copied()
     }
 
-    /// The step above or below one, of what ran at the same time.
+    /// Returns the parallel step above or below one.
     fn beside(&self, at: usize, up: bool) -> Option<usize> {
         let place = *self.places.get(at)?;
         let column = self.columns.get(place.column)?.iter().copied();
@@ -375,7 +375,7 @@ impl TimelinePage {
         }
     }
 
-    /// Chooses a step and has it in sight.
+    /// Selects a step and scrolls to it.
     fn reveal(&mut self, step: usize, area: Rect) {
         self.chosen = Some(step);
         let Some(place) = self.places.get(step) else { return };
@@ -391,7 +391,7 @@ impl TimelinePage {
         }
     }
 
-    /// What is said of the chosen step.
+    /// Draws details of the selected step.
     fn details(&mut self, ui: &mut Ui, run: &AgentRun, rect: Rect, actions: &mut Vec<PanelAction>) {
         let Some((at, step)) = self.chosen.and_then(|at| Some((at, run.steps.get(at)?))) else { return };
         let colours = ThemeColors::of(ui);
@@ -428,7 +428,7 @@ impl TimelinePage {
         }
         let phase = self.of.get(at).and_then(|phase| self.phases.get(phase.checked_sub(1)?));
         match phase {
-            // What stands on a step of the program says no more than its phase does.
+            // A step of the program says no more than its phase.
             Some(phase) => {
                 facts.push(phases::title(phase, self.phases.len()));
                 facts.extend(step.route.clone().filter(|route| !route.starts_with("phase/")));

@@ -1,4 +1,4 @@
-//! What a run is to do, seen and changed while it works; and what it has used of its iterations, tokens and money.
+//! A run's todos, visible and editable while it works, and its use of iterations, tokens and money.
 
 use super::{key, labels};
 use crate::panel_action::PanelAction;
@@ -14,7 +14,7 @@ use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessi
 
 /// More todos than these are scrolled.
 const MAX_TODO_LIST_HEIGHT: f32 = 168.0;
-/// So many iterations more are given at a click.
+/// Number of iterations that one click adds.
 const EXTRA_ITERATIONS: u64 = 20;
 
 /// What is seen and written of them.
@@ -185,7 +185,7 @@ pub(super) fn show_header(ui: &mut Ui, title: &str, open: bool) -> bool {
     response.clicked()
 }
 
-/// What a run has used, and what may be done with it where it stands.
+/// Draws a run's usage, and the actions that its state allows.
 pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
     let about = &run.about;
     let budget = about.budget.map(|budget| format!(" of {}", labels::dollars_label(budget))).unwrap_or_default();
@@ -201,7 +201,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     let style = theme::TypeStyle { font: theme::tabular_font(12.0), line: 16.0 };
     paint_clipped_text(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), &said, &style, colours.muted);
     set_accessible_name(&response, Role::Label, &said);
-    // How much of what it may have is used: of its money where there is a limit, else of its iterations.
+    // The used share of its budget if there is a limit, otherwise of its iterations.
     let part = match (about.budget, about.spent.cost) {
         (Some(budget), Some(cost)) if budget > 0.0 => cost / budget,
         _ => about.iteration as f64 / about.limit.max(1) as f64,
@@ -236,7 +236,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     stopped(ui, run.id, &why, &offers, actions);
 }
 
-/// Why a run does not go on, and what lets it.
+/// Draws why a run has stopped, and how to continue it.
 fn stopped(
     ui: &mut Ui,
     run: DocId,

@@ -15,12 +15,12 @@ use ui::empty_state;
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
-/// A file of tools has at most so many bytes.
+/// Maximum size of a tool file in bytes.
 const MAX_TOOLS_FILE_BYTES: u64 = 16 << 20;
-/// Of a tool's code so much is seen without scrolling.
+/// Maximum height of a tool's code without scrolling.
 const MAX_TOOL_CODE_HEIGHT: f32 = 320.0;
 
-/// What came of a file.
+/// Result of importing a file.
 enum ToolFileResult {
     Read(Result<Vec<UserTool>, String>),
     Written(Result<PathBuf, String>),

@@ -1,5 +1,5 @@
-//! Who can be asked, as a page: the agents of projects, in Markdown and in Python, the user's own and those of the
-//! program; what each is for, what it has, where its file lies; called, opened, made.
+//! The page of agents: those of projects in Markdown and Python, the user's own and built-in ones; purpose, tools and
+//! file; ask, open, create.
 
 use super::widgets::{self, UnfoldedList};
 use super::{MemoryAction, MemoryCache, VolumeContents, file, home};
@@ -19,7 +19,7 @@ use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_but
 
 /// Whose agents are listed.
 const OWNER_FILTERS: [&str; 4] = ["All agents", "Of projects", "Yours", "The program's"];
-/// Of what an agent is told so much is shown, in bytes.
+/// Maximum length of a displayed prompt in bytes.
 const MAX_PROMPT_PREVIEW_BYTES: usize = 3_000;
 
 impl VolumeContents for AgentRegistry {
@@ -41,7 +41,7 @@ enum AgentOwner {
     Program,
 }
 
-/// An agent as it is listed.
+/// A row of the list of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AgentRow {
     name: String,
@@ -288,7 +288,7 @@ fn new(session: &Session, volume: DocId) -> PanelAction {
     PanelAction::Memory(Box::new(MemoryAction::Make { volume, path: path(&name), text, shown: true }))
 }
 
-/// Shows the file of an agent: in the window where it lies in a project, else as the system shows it.
+/// Draws the button that opens an agent's file: in the window if it's in a project, otherwise in the system's viewer.
 fn opening(ui: &Ui, session: &Session, row: &AgentRow) -> Option<PanelAction> {
     let path = row.path.as_ref()?;
     match &row.whose {
@@ -334,7 +334,7 @@ fn line(ui: &mut Ui, rect: Rect, row: &AgentRow, open: bool) -> Option<AgentRowA
     let mut about = vec![row.way(), row.place()];
     about.extend(row.off.as_ref().map(|why| format!("not asked: {why}")));
     let purpose = row.description.lines().next().unwrap_or_default();
-    // The name stands out; what it is for stands behind it.
+    // The name is emphasized and followed by the description.
     let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
     let (left, ink) = (rect.left() + 44.0, if row.off.is_some() { colours.muted } else { colours.ink });
     let used = paint_clipped_text(ui, pos2(left, rect.top() + 7.0), right - left, &row.name, &style, ink);

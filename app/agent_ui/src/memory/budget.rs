@@ -45,7 +45,7 @@ fn day(at: i64) -> CalendarDay {
 /// A word on what is left, where it is little, for the place from which something is asked.
 #[derive(Default)]
 pub struct LowBudgetWarning {
-    /// For what it was worked out.
+    /// What the rows were computed for.
     made: Option<(u64, Option<DocId>, CalendarDay)>,
     words: Option<String>,
 }
@@ -187,7 +187,7 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &BudgetStatus) {
 
 /// A line of the log; whether it was chosen.
 fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &ScopeSpending, colours: &ThemeColors) -> bool {
-    // A run and a session can be looked at.
+    // Runs and sessions can be opened.
     let leads = row.doc.is_some() && !row.project.is_empty();
     let sense = if leads { Sense::click() } else { Sense::hover() };
     let response = ui.interact(rect, ui.scope_id().with(("spend", place)), sense);

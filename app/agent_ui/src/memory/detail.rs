@@ -21,7 +21,7 @@ pub(super) enum MemoryItem<'a> {
 }
 
 impl<'a> MemoryItem<'a> {
-    /// By what it is known here.
+    /// Returns its key on this page.
     pub(super) fn name(self) -> Cow<'a, str> {
         match self {
             MemoryItem::Experience(entry) => Cow::Borrowed(&entry.experience.experience_id),
@@ -34,7 +34,7 @@ impl<'a> MemoryItem<'a> {
         }
     }
 
-    /// As it is listed. `of`: the name of the volume in which it lies.
+    /// Returns its details. `of`: name of its volume.
     pub(super) fn detail(self, of: &str, today: CalendarDay) -> MemoryDetail<'a> {
         match self {
             MemoryItem::Experience(entry) => MemoryDetail::experience(entry, today),
@@ -45,18 +45,18 @@ impl<'a> MemoryItem<'a> {
     }
 }
 
-/// The project of a file of memory: the one in whose folder it lies, else its volume.
+/// Returns the project of a memory file: the one whose folder contains it, otherwise its volume.
 pub(super) fn project<'a>(path: &'a str, volume: &'a str) -> &'a str {
     let below = path.strip_prefix(PROJECTS_FOLDER).and_then(|rest| rest.strip_prefix('/'));
     below.and_then(|rest| rest.split('/').next()).unwrap_or(volume)
 }
 
-/// Something that is remembered, as it is listed.
+/// Details of a remembered item.
 pub(super) struct MemoryDetail<'a> {
     pub(super) name: String,
-    /// For who listens: what it is, and its goal.
+    /// Accessible name: kind and goal.
     pub(super) label: String,
-    /// Its note; empty: it stands in none, and is only read.
+    /// Path of its note; empty if it has none and is read-only.
     pub(super) path: &'a str,
     pub(super) at: usize,
     pub(super) text: &'a str,
@@ -210,7 +210,7 @@ fn facts(one: &Experience, today: CalendarDay) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// How an experience stands, if it does not count.
+/// Returns the state of an experience if it doesn't count.
 fn state(one: &Experience, today: CalendarDay) -> Option<String> {
     match (one.is_current(today), one.superseded_by.as_str()) {
         (true, _) => None,

@@ -1,6 +1,6 @@
-//! What all projects remember, as a page: experiences, what was done lately by the logs of sessions, traces; filtered
-//! by words, tier, outcome and project; opened in their note to be edited; forgotten, and brought back. And the context
-//! of the session in which something was said last, to be read: it stands in no note, and other tiers are without it.
+//! The memory page of all projects: experiences, recent tasks from session logs, traces; filtered by text, tier,
+//! outcome and project; opened in their note for editing; deleted and restored. Also the context of the latest session,
+//! read-only: it's in no note, and other tiers exclude it.
 
 use super::detail::{MemoryDetail, MemoryItem, project};
 use super::widgets::{self, MEMORY_ROW_HEIGHT, UnfoldedList};
@@ -67,7 +67,7 @@ impl ExperienceFilter {
         self.has(&[MemoryTierFilter::Entries(one.tier)], Some(one.final_outcome), &one.project_name, words)
     }
 
-    /// What was done lately is short-term memory.
+    /// Recent tasks count as short-term memory.
     fn fits_task(&self, task: &task_log::LoggedTask, project: &str) -> bool {
         let words = [&task.goal, &task.results].into_iter().chain(&task.actions);
         self.has(
@@ -102,7 +102,7 @@ impl ExperienceFilter {
     }
 }
 
-/// Where on the shelf something lies that is listed.
+/// Place of a listed item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct MemoryItemRef {
     volume: usize,
@@ -110,7 +110,7 @@ struct MemoryItemRef {
     what: MemoryItemKind,
 }
 
-/// Among what on the shelf it lies.
+/// Kind of item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MemoryItemKind {
     Experience,
@@ -133,13 +133,13 @@ pub struct ExperiencesPage {
     reveal: bool,
     /// What was forgotten since the files were read.
     gone: BTreeSet<String>,
-    /// The context, where it is looked at.
+    /// The visible context.
     context: Vec<SessionMessage>,
-    /// The session that was asked for, to have its context.
+    /// The session whose context was requested.
     asked: Option<DocId>,
 }
 
-/// What lies at a place.
+/// Returns the item at a place.
 fn at<'a>(
     shelf: &'a MemoryCache<ProjectMemory>,
     context: &'a [SessionMessage],
@@ -160,12 +160,12 @@ impl ExperiencesPage {
         ExperiencesPage { open: Some(id), reveal: true, ..ExperiencesPage::default() }
     }
 
-    /// What was forgotten is there again.
+    /// A deleted item was restored.
     pub fn on_forget_undone(&mut self) {
         self.gone.clear();
     }
 
-    /// Takes the context of the session in which something was said last. Gives what it is known by.
+    /// Updates the context from the latest session. Returns its key.
     fn read_context(&mut self, session: &Session, actions: &mut Vec<PanelAction>) -> u64 {
         if self.filter.level() != MemoryTierFilter::Context {
             return 0;

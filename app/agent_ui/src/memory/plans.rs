@@ -1,5 +1,5 @@
-//! Plans, as a page: what is to be done, by which agent, after what, and how far it is; made, carried out, given up. A
-//! plan is a note of todos; the page is another look at it.
+//! The page of plans: tasks with agents, dependencies and progress; create, run, cancel. A plan is a note of todos; the
+//! page is another view of it.
 
 use super::widgets::{self, UnfoldedList};
 use super::{ForgottenItem, MemoryAction, MemoryCache, VolumeContents, file, home};
@@ -22,7 +22,7 @@ use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_but
 
 /// Which tasks are listed.
 const TASK_STATE_FILTERS: [&str; 5] = ["All tasks", "Open", "Under way", "Failed", "Done"];
-/// How far a task stands in from its plan.
+/// Indentation of a task below its plan.
 const TASK_INDENT: f32 = space::XL;
 
 /// A plan as its note has it.
@@ -57,7 +57,7 @@ impl VolumeContents for VolumePlans {
     }
 }
 
-/// A plan as it is listed: where it lies on the shelf, how its tasks stand now, and the run that carries it out.
+/// A listed plan: its place, the current status of its tasks, and its run.
 struct ListedPlan {
     at: (usize, usize),
     stands: Vec<TaskStatus>,
@@ -119,7 +119,7 @@ impl PlansPage {
             return;
         }
         self.made = Some(made);
-        // A run knows how its tasks stand before their note does.
+        // A run knows the status of its tasks before the note does.
         let mut live: BTreeMap<DocId, (DocId, BTreeMap<String, TaskStatus>)> = BTreeMap::new();
         for run in agents.open_runs().filter(|run| run.about.ending.is_none()) {
             if let Some(note) = session.plan_note(run) {
@@ -144,7 +144,7 @@ impl PlansPage {
                 if found.is_empty() && (narrowed || plan.problems.is_empty()) {
                     continue;
                 }
-                // What is over is folded, unless somebody looks for it.
+                // Finished plans are collapsed, unless a filter is active.
                 let over = stands.iter().all(|standing| is_over(*standing)) && !narrowed;
                 let turned = self.turned.get(&(kept.volume, plan.path.clone()));
                 let unfolded = turned.copied().unwrap_or(!over);
@@ -322,7 +322,7 @@ impl PlansPage {
     }
 }
 
-/// The tasks of a plan as they stand now.
+/// Returns the tasks of a plan with their current status.
 fn tasks_with_state(plan: &NotePlan, stands: &[TaskStatus]) -> Vec<TaskBlock> {
     let now = |(task, standing): (&TaskBlock, &TaskStatus)| TaskBlock { standing: *standing, ..task.clone() };
     plan.tasks.iter().zip(stands).map(now).collect()

@@ -1,4 +1,4 @@
-//! What begins by itself and when, as a page: made, begun now, paused, removed.
+//! The page of schedules: add, run now, pause, delete.
 
 use super::{ForgottenItem, MemoryAction, widgets};
 use crate::panel_action::PanelAction;
@@ -149,7 +149,7 @@ impl SchedulesPage {
         }
     }
 
-    /// A schedule of what stands in the form. `None`: there is no volume.
+    /// Makes a schedule from the form. `None` if there's no volume.
     fn build_schedule(&self, session: &Session, note: Option<DocId>, work: ScheduledWork) -> Option<Schedule> {
         let here = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
         let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);

@@ -1,5 +1,5 @@
-//! The library of traces, as a page: what runs have learned to do again without a model, how sure each is, and what it
-//! has saved; opened as notes, deleted, exported and imported.
+//! The page of traces: what runs can repeat without a model, the confidence, and the savings; open as notes, delete,
+//! export, import.
 
 use super::widgets::{self, UnfoldedList};
 use super::{MemoryAction, MemoryCache, file};
@@ -19,12 +19,12 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
-/// A library has at most so many bytes.
+/// Maximum size of an imported file in bytes.
 const MAX_TRACE_FILE_BYTES: u64 = 64 << 20;
-/// So many steps are listed.
+/// Maximum number of listed steps.
 const MAX_LISTED_TRACE_STEPS: usize = 40;
 
-/// What came of a file.
+/// Result of importing a file.
 enum TraceFileResult {
     Read(Result<Vec<RunTrace>, String>),
     Written(Result<PathBuf, String>),
@@ -46,7 +46,7 @@ pub struct TracesPage {
     said: Option<Result<String, String>>,
 }
 
-/// What was saved, in words.
+/// Describes the savings.
 fn saved(tokens: u64, usd: f64, secs: f64) -> String {
     let tokens = ui::text::format_thousands(usize::try_from(tokens).unwrap_or(usize::MAX));
     let time = if secs >= 120.0 { format!("{:.0} min", secs / 60.0) } else { format!("{secs:.0} s") };
@@ -162,7 +162,7 @@ impl TracesPage {
         self.open = open;
     }
 
-    /// A library is read from a file, and what is shown is written to one.
+    /// Draws import from a file, and export to one.
     fn files(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
         let rows = self.rows.clone();
@@ -275,7 +275,7 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool)
     let delete = icon_button(&mut tools, icons::TRASH, &format!("Delete the trace: {goal}"), Some("Delete")).clicked();
     let edit = icon_button(&mut tools, icons::PENCIL, &format!("Open as a note: {goal}"), None).clicked();
     let right = tools.min_rect().left() - space::S;
-    // How sure it is, as a bar and in words.
+    // The confidence as a bar and as text.
     let sure = format!("{:.0} % sure", confidence * 100.0);
     let meter = Rect::from_min_size(pos2(right - 76.0, rect.center().y + 8.0), vec2(72.0, 3.0));
     let follows = confidence > AUTO_REPLAY_CONFIDENCE;

@@ -21,7 +21,7 @@ pub(super) fn page_column(ui: &Ui) -> (f32, f32) {
     (((ui.available_width() - width) / 2.0).max(0.0), width)
 }
 
-/// A row of the page's column, in which things stand beside one another.
+/// Draws a row of widgets in the page's column.
 pub(super) fn row<R>(ui: &mut Ui, add: impl FnOnce(&mut Ui) -> R) -> R {
     let (margin, width) = page_column(ui);
     let area = ui.available_rect_before_wrap();
@@ -67,7 +67,7 @@ pub(super) fn show_row_background(ui: &mut Ui, rect: Rect, id: Id, name: &str, o
     response
 }
 
-/// Where the lines of a list stand, one of which may be unfolded, and below them what could not be read.
+/// Layout of a list with one expanded row, and problems below.
 pub(super) struct UnfoldedList {
     pub(super) page: Rect,
     viewport: Rect,
@@ -80,7 +80,7 @@ pub(super) struct UnfoldedList {
 }
 
 impl UnfoldedList {
-    /// Makes room in a scrolled area for so many lines, of which one is unfolded by so much, and for problems.
+    /// Reserves space in a scroll area for this many rows, one of them expanded by this height, and for problems.
     pub(super) fn begin_list(
         ui: &mut Ui,
         viewport: Rect,
@@ -93,7 +93,7 @@ impl UnfoldedList {
         UnfoldedList { page: ui.max_rect(), viewport, margin, width, count, opened, more }
     }
 
-    /// Where a line stands, and whether it is unfolded; `None`: out of sight.
+    /// Returns a row's rectangle, and whether it's expanded; `None` if it's not visible.
     pub(super) fn row_rect(&self, place: usize) -> Option<(Rect, bool)> {
         let behind = self.opened.is_some_and(|opened| place > opened);
         let is = self.opened == Some(place);
@@ -105,7 +105,7 @@ impl UnfoldedList {
         seen.then(|| (Rect::from_min_size(pos2(left, top), vec2(self.width, MEMORY_ROW_HEIGHT)), is))
     }
 
-    /// Where that stands which is unfolded below a line.
+    /// Returns the rectangle of the expanded part below a row.
     pub(super) fn detail_rect(&self, line: Rect) -> Rect {
         Rect::from_min_size(line.left_bottom() + vec2(space::XL, space::S), vec2(self.width, self.more))
     }
@@ -141,7 +141,7 @@ pub(super) fn paint_bar(ui: &Ui, rect: Rect, part: f64, colour: egui::Color32) {
     ui.painter().rect_filled(rect.with_max_x(rect.left() + rect.width() * part), 1.5, colour);
 }
 
-/// What is said of something, in lines of a name and a text.
+/// Lays out facts as lines of name and value.
 pub(super) fn facts_galley(ui: &Ui, facts: &[(&str, String)], width: f32) -> Arc<egui::Galley> {
     let colours = ThemeColors::of(ui);
     let mut job = egui::text::LayoutJob::default();

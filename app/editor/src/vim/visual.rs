@@ -1,4 +1,4 @@
-//! Vim's visual modes: what is selected, and the keys there that are no motions and no operators.
+//! Vim's visual modes: the selection, and their keys other than motions and operators.
 
 use super::motions::BufferView;
 use super::operators::{LetterCase, VimOperator};
@@ -96,7 +96,7 @@ impl VimMachine {
         parts
     }
 
-    /// The lines of a range on which a caret can stand.
+    /// Returns the lines of a range on which a caret can be.
     pub(super) fn lines(&self, range: &Range<usize>, ground: &BufferView<'_>) -> Vec<usize> {
         let first = ground.line(range.start).start;
         let lines = std::iter::successors(Some(first), |at| ground.next_line(*at, true));
@@ -113,7 +113,7 @@ impl VimMachine {
         self.join(ground, range.start, count.max(2), spaced)
     }
 
-    /// A key of visual mode that is no motion and no operator.
+    /// Handles a visual-mode key other than motions and operators.
     pub(super) fn handle_visual_key(&mut self, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let lines = self.mode == VimMode::Lines;
         if !matches!(letter, 'r' | 'J') && operator(letter).is_none() {

@@ -144,7 +144,7 @@ pub fn copy_into(source: &Path, root: &Path) -> Result<CopyReport, String> {
     Ok(copied)
 }
 
-/// Copies a folder's content into another. Before each file, `next` gets the number of finished ones and decides
+/// Copies a folder's content into another. Before each file, `goes_on` gets the number of finished ones and decides
 /// whether to continue.
 ///
 /// # Errors
