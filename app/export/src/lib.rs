@@ -182,7 +182,7 @@ fn list_notes(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Ve
 /// Saves a volume that is to be exported into a new folder; gives the volume's own folder.
 pub fn save_and_create_folder(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, ExportError> {
     if dest.exists() {
-        return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
+        return Err(ExportError::usage(format!("it already exists; choose another name: {}", dest.display())));
     }
     wait_until_saved(handle)?;
     let root = handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
@@ -336,7 +336,7 @@ fn export_pdf(
     progress: &ExportProgress,
 ) -> Result<ExportReport, ExportError> {
     if dest.exists() {
-        return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
+        return Err(ExportError::usage(format!("it already exists; choose another name: {}", dest.display())));
     }
     let files = ExportFiles::load(handle, volume, notes.len() > 1)?;
     let tints = print_colors();

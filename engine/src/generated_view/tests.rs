@@ -51,7 +51,7 @@ fn a_view_is_read_and_written_without_a_window() {
         .expect("a view");
     assert_eq!(find_view(&note, source_hash(found)), Some(found));
     assert_eq!(text_with_views(&note), "# A\n\n**Loan**\n\none \\*two\\*\n\nbehind\n");
-    assert!(text_with_views("```view\n{\n```\n").contains("This view is not shown: it is no JSON"));
+    assert!(text_with_views("```view\n{\n```\n").contains("This view is not shown: it isn't valid JSON"));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_is_unknown_too_large_or_too_deep_is_refused_in_a_sentence() {
             .expect_err("refused")
             .contains("run")
     );
-    assert!(AgentView::parse("[").expect_err("refused").starts_with("it is no JSON"));
+    assert!(AgentView::parse("[").expect_err("refused").starts_with("it isn't valid JSON"));
 }
 
 #[test]

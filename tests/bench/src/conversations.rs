@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn what_is_no_conversation_is_refused() {
         for (text, why) in [
-            ("x", "no JSON"),
+            ("x", "valid JSON"),
             ("{}", "no array"),
             ("[{}]", "has no “conversation”"),
             (r#"[{"conversation": {"session_1": [{"text": "a"}]}}]"#, "no “dia_id”"),

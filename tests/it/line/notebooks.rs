@@ -112,7 +112,7 @@ fn a_notebook_goes_on_as_a_note() {
         house.json(&["import", "in/sums.ipynb", "--volume", "notes"]),
         json!({"volume": "notes", "imported": ["sums.md"], "skipped": []})
     );
-    house.run(&["import", "in/sums.ipynb", "--volume", "notes"]).refused(2, "it is there already");
+    house.run(&["import", "in/sums.ipynb", "--volume", "notes"]).refused(2, "already exists");
     let text = "# Sums\n\n![p](attachment:p.png)\nend\n\n```python\nx = 20\n```\n\n```python\nx + 1\n```\n";
     assert_eq!(String::from_utf8(house.read("notes/sums.md")).expect("text"), text);
     let outputs = String::from_utf8(house.run(&["outputs", "sums"]).good().out).expect("text");

@@ -60,7 +60,7 @@ fn a_note_becomes_a_page_by_the_ending_of_its_name() {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("src=\"h"), "{page}");
-    house.run(&["export", "Rain", "out/rain.html"]).refused(2, "nothing is overwritten");
+    house.run(&["export", "Rain", "out/rain.html"]).refused(2, "already exists");
     house.run(&["export", "Rain", "out", "--html"]).good();
     assert!(house.read("out/Rain.html").starts_with(b"<!doctype html>"));
     house.run(&["export", "Rain", "out/rain.txt"]).good();
@@ -130,7 +130,7 @@ fn a_volume_becomes_pages_that_link_to_each_other() {
     assert!(page("site/sub/Other.html").contains("<a href=\"../Rain.html\">Rain</a>"));
     assert!(page("site/index.html").contains("<a href=\"sub/Other.html\">sub/Other</a>"));
     assert_eq!(house.read("site/data.csv"), b"1\n");
-    house.run(&["export", "notes", "site", "--html"]).refused(2, "exists already");
+    house.run(&["export", "notes", "site", "--html"]).refused(2, "already exists");
 }
 
 const DRAWN: &str = "# Drawn
@@ -196,7 +196,7 @@ fn a_note_becomes_a_document() {
     }
     house.run(&["export", "Drawn", "again", "--to", "pdf", "--paper", "a4"]).good();
     assert!(house.read("again") == bytes, "the same note makes the same bytes");
-    house.run(&["export", "Drawn", "drawn.pdf"]).refused(2, "nothing is overwritten");
+    house.run(&["export", "Drawn", "drawn.pdf"]).refused(2, "already exists");
     house.run(&["export", "Drawn", "x.pdf", "--paper", "a5"]).refused(2, "the paper is a4 or letter");
     house.run(&["export", "Drawn", "x", "--to", "docx"]).refused(2, "no export to “docx”");
     if let Some(words) = words(&house, "drawn.pdf") {

@@ -52,7 +52,7 @@ fn a_key_is_kept_used_and_stands_nowhere() {
     assert!(!said.contains("planted"), "{said}");
     // The right one.
     let kept = run(&house, &["secrets", "set", "MY_KEY"], &format!("{PLANTED}\n")).good();
-    assert!(kept.text().contains("the encrypted file, whose key lies beside it"), "{}", kept.text());
+    assert!(kept.text().contains("the encrypted file with its key next to it"), "{}", kept.text());
     let good = run(&house, &["providers", "test"], "").good().text();
     assert!(good.starts_with("mine at 127.0.0.1:") && good.ends_with("“small” is one of its models (2).\n"), "{good}");
     assert_eq!(run(&house, &["providers", "models"], "").good().text(), "small\nlarge\n");
@@ -134,7 +134,7 @@ fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
     let said = why.err.clone();
     assert!(said.contains("a key does not belong in a file") && !said.contains("planted"), "{said}");
     house.write("W/config.yaml", b"\xff\xfe");
-    house.run(&["providers"]).refused(2, "no text in UTF-8");
+    house.run(&["providers"]).refused(2, "valid UTF-8");
     // The user's own file holds where the workspace's says nothing.
     house.write("W/config.yaml", b"llm:\n  default_provider: llamacpp\n");
     house.write(".config/tracebook/config.yaml", b"llm:\n  providers:\n    llamacpp: {enabled: true, model: own}\n");

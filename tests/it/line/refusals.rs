@@ -35,9 +35,9 @@ fn wrong_use_is_refused_in_a_sentence() {
         (&["edit", "a.md"], "{\"at\":10,\"insert\":\"x\"}\n", "line 1: "),
         (&["edit", "a.md"], "{\"at\":9,\"delete\":1}\n", "line 1: "),
         (&["edit", "a.md"], "{\"at\":18446744073709551615,\"delete\":18446744073709551615}\n", "line 1: "),
-        (&["open", "no folder"], "", "there is no such folder"),
-        (&["open", "file"], "", "there is no such folder"),
-        (&["import", "no file"], "", "there is no such file"),
+        (&["open", "no folder"], "", "no such folder"),
+        (&["open", "file"], "", "no such folder"),
+        (&["import", "no file"], "", "no such file"),
         (&["import", "file", "--volume", "Other"], "", "there is no volume “Other”; there are: notes"),
         (&["new", "x", "--volume", "Other"], "", "there is no volume “Other”"),
         (&["new", "../x.md"], "", ""),
@@ -111,8 +111,8 @@ fn a_workspace_that_is_not_there_is_wrong_use() {
     }
     assert_eq!(crate::program::bytes(&house.path("empty")).len(), 1, "it wrote into a folder that is no workspace");
     // Nothing is made for a folder that is not there, either.
-    house.run(&["open", "no folder"]).refused(2, "there is no such folder");
-    house.run(&["import", "no file"]).refused(2, "there is no such file");
+    house.run(&["open", "no folder"]).refused(2, "no such folder");
+    house.run(&["import", "no file"]).refused(2, "no such file");
     assert!(!house.path("W").exists(), "one was made for what is not there");
 }
 

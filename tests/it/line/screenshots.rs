@@ -22,7 +22,7 @@ fn a_scene_is_pictured_in_both_themes() {
     }
     assert_ne!(light, dark);
     let refused = house.run(&["screenshots", "pictures", "--scale", "1", "--scene", "note"]).code(1);
-    assert!(refused.err.contains("nothing is overwritten"), "{}", refused.err);
+    assert!(refused.err.contains("already exists"), "{}", refused.err);
     let unknown = house.run(&["screenshots", "pictures", "--scene", "moon"]).code(2);
     assert!(unknown.err.contains("there is no scene “moon”; there are note,"), "{}", unknown.err);
 }

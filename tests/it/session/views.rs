@@ -53,7 +53,7 @@ fn the_users_word_is_kept_with_the_note_and_holds_for_this_very_view() {
     let why = twin.command(Command::Press { run: PRESS, note, view: name, button: 0 }).expect_err("not drawn");
     assert!(why.0.contains("Render preview"), "{why}");
     let why = twin.command(Command::ShowView { note, view: BlobHash([1; 32]), shown: true }).expect_err("none");
-    assert!(why.0.contains("no such view"), "{why}");
+    assert!(why.0.contains("the view no longer exists"), "{why}");
     show(&mut twin, note, name, true);
     assert!(twin.note(note).shows_view(name));
     assert!(twin.sent.iter().any(|(doc, _)| *doc == note.outputs_id()), "it goes to other devices");
@@ -70,7 +70,7 @@ fn the_users_word_is_kept_with_the_note_and_holds_for_this_very_view() {
     let changed = generated_view::view_source(&text[text.find("```view").expect("there")..]).expect("a view");
     assert!(!twin.note(note).shows_view(generated_view::source_hash(changed)));
     let why = twin.command(Command::Press { run: PRESS, note, view: name, button: 0 }).expect_err("changed");
-    assert!(why.0.contains("no such view"), "{why}");
+    assert!(why.0.contains("the view no longer exists"), "{why}");
     show(&mut twin, note, name, false);
     assert!(!twin.note(note).shows_view(name));
 }

@@ -75,7 +75,8 @@ pub(super) fn lines_with_ruled_out(source: &Source) -> Vec<(usize, &'static str,
 #[test]
 fn ruled_out_phrases_are_found_in_strings_alone() {
     let text = "//! a\n// whoever reads this\nfn whoever() {}\nconst A: &str = \"It is told to Whoever asks\";\n\
-                const B: &str = \"manew, whoevers\"; // somebody\n#[cfg(test)]\nmod tests {\n    const C: &str = \"anew\";\n}\n";
+                const B: &str = \"manew, whoevers\"; // somebody\n#[cfg(test)]\nmod tests {\n\
+                const C: &str = \"anew\";\n}\n";
     let source = Source::new("app/x/src/lib.rs".to_owned(), text.to_owned());
     let found: Vec<_> = lines_with_ruled_out(&source).into_iter().map(|(line, phrase, _)| (line, phrase)).collect();
     assert_eq!(found, [(4, "is told"), (4, "whoever")]);

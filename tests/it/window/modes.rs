@@ -192,7 +192,7 @@ fn lines_behind_vims_colon_are_offered_by_what_they_do() {
     press(&mut window, NONE, Key::Enter);
     assert_eq!(text(&window).as_deref(), Some("0ne tw0\n\nthree\n"));
     type_text(&mut window, ":%s/(/x/q");
-    assert!(window.query_by_label_contains("There is no flag").is_some(), "what is wrong is said");
+    assert!(window.query_by_label_contains("Unknown flag").is_some(), "what is wrong is said");
     press(&mut window, NONE, Key::Escape);
     type_text(&mut window, ":wq");
     assert!(says(&window, "Save now, then: Close tab"));

@@ -227,7 +227,7 @@ fn a_key_that_is_not_paired_or_revoked_is_refused() {
     });
     // A program without a key is not let in, unless the settings say so.
     assert!(house.run(HubProbe::open(&house.at, "/", "somebody")).is_err());
-    house.logged("it is no paired device, and has no token");
+    house.logged("it isn't a paired device and has no token");
     house.is_well("strangers");
 }
 

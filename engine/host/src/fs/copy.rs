@@ -118,7 +118,7 @@ pub struct CopyReport {
 pub fn taken(source: &Path, folder: &Path) -> Option<String> {
     let target = folder.join(source.file_name()?);
     let there = std::fs::symlink_metadata(&target).is_ok();
-    there.then(|| format!("it is there already, and nothing is overwritten: {}", target.display()))
+    there.then(|| format!("it already exists; choose another name: {}", target.display()))
 }
 
 /// Copies a file, or a folder with all that is in it but hidden folders and links, into a volume's folder.

@@ -506,10 +506,10 @@ mod tests {
     #[test]
     fn what_is_something_else_is_refused() {
         for (text, why) in [
-            ("", "no JSON"),
+            ("", "valid JSON"),
             ("[]", "no version"),
             ("{\"version\": 2}", "version 2"),
-            ("{\"version\": 1, \"messages\": 5}", "no agent.json"),
+            ("{\"version\": 1, \"messages\": 5}", "valid agent.json"),
         ] {
             let said = parse_session_json(text, ids()).expect_err("refused");
             assert!(said.contains(why), "{text}: {said}");

@@ -222,7 +222,7 @@ fn what_is_lost_of_a_file_is_missed_whoever_knew_where_it_lay() {
         assert_eq!(pieces.len(), 4);
         one.lose(&runtime, pieces[gone]);
         let why = two.read(item).expect_err("there is a hole");
-        assert!(why.contains("NATS has lost a part of a file"), "{why}");
+        assert!(why.contains("NATS lost part of a file"), "{why}");
         // All hear of it, also whoever has read of it; it can be brought anew.
         until("both heard of it", || one.lost() == round + 1 && two.lost() == round + 1);
         for replica in [&one, &two] {
