@@ -59,7 +59,7 @@ pub(super) fn resolve_run(scene: &CommandContext<'_>, word: &str) -> Result<DocI
             return Some(Err(why.to_owned()));
         }
         let one = agents.run(run)?;
-        // What is under way goes on in its session.
+        // Pending work continues in its session.
         let whole = one.about.ending.is_some()
             || agents.session(one.about.session).is_some()
             || agents.read_error(one.about.session).is_some();
@@ -95,7 +95,7 @@ pub(super) fn wait_for_setup(scene: &CommandContext<'_>) -> Result<(), CliError>
         .ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))
 }
 
-/// Refuses an agent that can't be asked in a volume: nobody else answers in its name.
+/// Rejects an agent that isn't available in a volume; no other agent replaces it.
 pub(super) fn ensure_agent_available(scene: &CommandContext<'_>, volume: DocId, name: &str) -> Result<(), CliError> {
     wait_for_setup(scene)?;
     let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
@@ -107,7 +107,7 @@ pub(super) fn ensure_agent_available(scene: &CommandContext<'_>, volume: DocId, 
     }
 }
 
-/// How a run stands, in a word.
+/// Returns a run's status as a word.
 fn run_status_label(line: &RunSummary) -> &'static str {
     match line.ending {
         Some(RunEnding::Done) => "done",
@@ -290,7 +290,8 @@ pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     Ok(EXIT_DONE)
 }
 
-/// What a call was run with, where that is not what was asked for: the user has changed it, or it was led elsewhere.
+/// Returns the arguments of a call that differ from the requested ones: the user has changed them, or it was
+/// redirected.
 fn executed_arguments<'a>(
     call: &str,
     asked: &Map<String, Value>,
@@ -437,7 +438,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
                 let run = changed.map(|changed| {
                     format!("run instead, as it was changed:\n{}", approval_text::format_arguments(changed))
                 });
-                // All of what waits, and what was done in the place of what was asked for.
+                // The full request of a pending call, and the replacement of a changed one.
                 let body = if approval.decision.is_none() { approval_text::body(approval) } else { String::new() };
                 for line in [body, run.unwrap_or_default()].iter().flat_map(|text| text.lines()) {
                     writeln!(scene.out, "    {line}")?;
@@ -478,7 +479,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
     let (run, approval) = (*run, approval.id.clone());
     scene.handle.command(Command::Decide { run, approval, decision })?;
     export::open_note::wait_until_saved(scene.handle)?;
-    // Somebody else may own the run's terminal; here only what follows in this process is waited for.
+    // Another process may own the run's terminal; here, wait only for what follows in this process.
     if scene.own { ask::follow_run(scene, run, false, usize::MAX) } else { Ok(EXIT_DONE) }
 }
 

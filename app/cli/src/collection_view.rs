@@ -9,7 +9,7 @@ use host::clock;
 use host::fs::confined::ConfinedPath;
 use store::DocId;
 
-/// A larger file is no collection, in bytes.
+/// Maximum size of a collection's file in bytes.
 const MAX_COLLECTION_BYTES: u64 = 16 << 20;
 
 /// The collection that a word means: its volume and its file.

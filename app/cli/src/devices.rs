@@ -18,7 +18,7 @@ fn device_error(why: String) -> CliError {
     CliError { code: EXIT_FAILED, why }
 }
 
-/// The list that is meant: this machine's, or that of a hub's folder.
+/// Returns the list to use: this machine's, or that of a hub's folder.
 fn device_list(args: &ArgMatches) -> Result<(DeviceList, bool), CliError> {
     match args.get_one::<String>("hub") {
         Some(hub) if Path::new(hub).is_dir() => Ok((DeviceList::new(Path::new(hub)).map_err(device_error)?, true)),
@@ -83,7 +83,7 @@ fn new_device(name: &str) -> PairedDevice {
     }
 }
 
-/// What a device is, in words.
+/// Describes a device.
 fn device_state_label(device: &PairedDevice, own: bool) -> String {
     let rights = match device.access {
         DeviceAccess::None => "sees nothing",

@@ -125,7 +125,7 @@ pub(super) fn cmd_follow(scene: &mut CommandContext<'_>) -> Result<u8, CliError>
     Ok(EXIT_DONE)
 }
 
-/// What lies in the trash: id, volume, path and time of deletion, the newest first.
+/// Returns the files in the trash: id, volume, path and time of deletion, newest first.
 fn list_trash(scene: &CommandContext<'_>) -> Result<Vec<(DocId, String, String, i64)>, CliError> {
     resolve::wait_for_volumes(scene, false)?;
     let read = |session: &Session| {

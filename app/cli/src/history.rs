@@ -129,7 +129,7 @@ fn print_difference(scene: &mut CommandContext<'_>, count: usize, old: &str, new
     Ok(())
 }
 
-/// The changes with what stands around them, as `diff -u` prints it.
+/// Formats the changes with context, like `diff -u`.
 fn unified_diff(comparison: &TextDiff, old: &str, new: &str) -> String {
     let mut out = String::new();
     let mut hunk: Vec<(char, &str)> = Vec::new();
@@ -215,7 +215,7 @@ fn print_blame(
         return Ok(());
     }
     for line in line_ranges(&text, 0..text.len()) {
-        // A line is said to be by whom most of it is.
+        // A line is attributed to the author of most of it.
         let first = written.partition_point(|one| one.range.end <= line.start);
         let own = written[first..].iter().take_while(|one| one.range.start <= line.end);
         let share = |one: &&AuthoredSpan| one.range.end.min(line.end).saturating_sub(one.range.start.max(line.start));

@@ -69,7 +69,7 @@ fn hub_settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliEr
     Ok(settings)
 }
 
-/// A line of the log, without the time: whoever keeps the log puts it there.
+/// Prints a line of the log without the time, which the log's keeper adds.
 fn print_log_line(line: &str) {
     eprintln!("{}", text::untrusted_text::escape_line(line));
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
 
-/// So much of a kernel's print is shown, and is enough to allow it.
+/// Length of a fingerprint's displayed prefix, which is enough to approve it.
 const PRINT_PREFIX_CHARS: usize = 16;
 
 pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
@@ -57,7 +57,7 @@ pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     Ok(EXIT_DONE)
 }
 
-/// The kernels that a note may use, looked for now.
+/// Searches for the kernels that a note may use.
 pub(super) fn find_kernels(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<KernelSpec>, CliError> {
     let before = scene.handle.read(Session::kernel_searches)?;
     scene.handle.command(Command::FindKernels { note })?;

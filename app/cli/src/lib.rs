@@ -59,8 +59,8 @@ const EXIT_USAGE: u8 = 2;
 /// The workspace is damaged, locked, or cannot be written.
 const EXIT_WORKSPACE: u8 = 3;
 
-/// Commands that read, and so work where nothing can be written. Some of them change something when they are told to:
-/// that is refused there.
+/// Read-only commands, which work on read-only media. Some of them can also change something on request: that's
+/// rejected there.
 const READING_COMMANDS: &[&str] = &[
     "approvals",
     "backup",
@@ -141,7 +141,7 @@ impl From<host::WaitError> for CliError {
 
 impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
-        // Who reads our output has seen enough (`tracebook man | head`): that is no failure and needs no words.
+        // The reader has closed our output (`tracebook man | head`): that's not an error.
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return CliError { code: EXIT_DONE, why: String::new() };
         }
@@ -152,7 +152,7 @@ impl From<std::io::Error> for CliError {
 impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {
         match error {
-            // Naming a workspace that is not there is a slip of the user's, not damage.
+            // A missing workspace is the user's typo, not damage.
             OpenError::Disk(store::disk::DiskError::Missing { .. }) => CliError::usage(error.to_string()),
             OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => {
                 CliError::workspace(error.to_string())
@@ -174,7 +174,7 @@ struct CommandContext<'a> {
     own: bool,
 }
 
-/// What the program has beside its command line.
+/// Functions of the program besides its command line.
 #[derive(Clone, Copy)]
 pub struct ProgramHooks {
     /// Opens the window and returns when it is closed and all is saved; the function is called after the first frame.
@@ -250,7 +250,7 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
     let terminal = std::io::stdout().is_terminal();
     let mut plain = std::io::stdout();
     let mut out = TerminalWriter::new(&mut plain, ScreenForm::for_command(name, args, json, terminal));
-    // What needs no workspace, or one that nobody has open.
+    // Commands that need no workspace, or one that isn't open.
     match name {
         "init" => return maintenance::cmd_init(&folder, args, json, &mut out),
         "doctor" => return maintenance::cmd_doctor(&folder, json, &mut out),
@@ -300,7 +300,7 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
                          was done, and try again"
                     )));
                 }
-                // The owner ended between the look at the lock and the call: then the lock is free now.
+                // The owner ended between the check of the lock and the call: the lock is free now.
                 Err(SocketError::Untouched(error)) if tries >= 20 => {
                     return Err(CliError::workspace(format!(
                         "the program that has the workspace open does not answer ({error}); close it and try again"
@@ -308,7 +308,7 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
                 }
                 Err(SocketError::Untouched(_)) => {}
             },
-            // An owner that has just started has not told its socket yet.
+            // An owner that has just started hasn't announced its socket yet.
             Err(OpenError::Owned { socket: None, .. }) if tries < 20 => {}
             Err(error) => return Err(error.into()),
         }
@@ -369,7 +369,7 @@ fn run_request(
     errors: &mut dyn Write,
     own: bool,
 ) -> u8 {
-    // Nothing that others wrote reaches a terminal as it is.
+    // Text by others is always escaped for terminals.
     let mut errors = TerminalWriter::new(errors, ScreenForm::Text);
     let errors = &mut errors;
     let done = parse::parse(&request.words).map_err(|error| CliError::usage(error.to_string())).and_then(|matches| {

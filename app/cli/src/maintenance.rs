@@ -84,7 +84,7 @@ pub(super) fn cmd_doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Resu
     Ok(EXIT_DONE)
 }
 
-/// Checks a workspace that nobody has open. `None`: somebody has.
+/// Checks a workspace that isn't open. `None` if it's open.
 pub(super) fn check_closed_workspace(
     folder: &Path,
     args: &ArgMatches,
@@ -97,7 +97,7 @@ pub(super) fn check_closed_workspace(
     let _owned = match WorkspaceLock::take(folder) {
         Ok(owned) => Some(owned),
         Err(OpenError::Owned { .. }) => return Ok(None),
-        // Looking needs no lock where nobody can write.
+        // Reading needs no lock if nobody can write.
         Err(OpenError::Disk(DiskError::ReadOnly { .. })) if args.get_flag("check") => None,
         Err(error) => return Err(error.into()),
     };

@@ -1,4 +1,4 @@
-//! Memory on the command line: what was done before, and what is known of it.
+//! Memory on the command line: earlier work and its lessons.
 
 mod budget;
 mod experiences;
@@ -34,7 +34,7 @@ pub(super) fn parse_mode(args: &ArgMatches) -> Result<ReplayMode, CliError> {
         .ok_or_else(|| CliError::usage(format!("--mode is auto, learner or follower, not “{word}”")))
 }
 
-/// What `ask` was told about memory.
+/// Parses the options of `ask` about memory.
 pub(super) fn parse_recall_options(args: &ArgMatches) -> Result<RecallOptions, CliError> {
     let mode = parse_mode(args)?;
     let without = args.get_many::<String>("without").into_iter().flatten().cloned().collect();
@@ -67,7 +67,7 @@ fn find_file(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<Op
     Ok(scene.handle.read(move |session| Some(session.volume(volume)?.files.get(&path)?.id))?)
 }
 
-/// Puts files into the trash, and waits until they are there.
+/// Moves files to the trash, and waits until they're there.
 fn move_to_trash(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     scene.handle.command(Command::DeleteFiles { files })?;

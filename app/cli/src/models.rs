@@ -145,7 +145,7 @@ pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result
     Ok(EXIT_DONE)
 }
 
-/// Stops or goes on making passages findable by their meaning.
+/// Pauses or resumes indexing by meaning.
 pub(super) fn set_paused(scene: &mut CommandContext<'_>, paused: bool) -> Result<u8, CliError> {
     update_settings(scene, move |settings| settings.meaning_paused = paused)?;
     let said = if paused { "paused: new passages are found by their words alone" } else { "going on" };

@@ -116,8 +116,8 @@ pub(super) fn wait_for_file(scene: &mut CommandContext<'_>, note: DocId) -> Resu
 
 /// Performs the lines of the input.
 fn apply_edit_lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
-    // Everything that is there at once is sent at once and acknowledged together: a group commit. A slow writer has
-    // each line acknowledged by itself.
+    // All available input is sent at once and acknowledged together, as a group commit. A slow writer gets each line
+    // acknowledged separately.
     let mut input = BufReader::with_capacity(65_536, &mut *scene.input);
     let mut line = Vec::new();
     let mut number = 0_u64;
@@ -167,7 +167,7 @@ fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u6
     handle.command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)
 }
 
-/// Waits until a keystroke is on disk. While the disk refuses, says so once and goes on waiting for some seconds.
+/// Waits until a keystroke is on disk. If the disk rejects it, reports that once and keeps waiting for a few seconds.
 pub(super) fn wait_until_durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), CliError> {
     let look = move |session: &Session| {
         let saving = session.saving();

@@ -40,7 +40,7 @@ pub(super) fn output_pictures(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)>
     png.into_iter().chain(jpeg).chain(svg).collect()
 }
 
-/// The files of an output: its pictures, or a table, a page, JSON. `blob` reads what is kept outside of the note.
+/// Returns the files of an output: its pictures, or a table, a page, JSON. `blob` reads content outside the note.
 pub(super) fn output_files(
     output: &CellOutput,
     blob: impl Fn(BlobHash) -> Result<Vec<u8>, String>,
@@ -76,7 +76,7 @@ pub(super) fn output_files(
     Ok(Vec::new())
 }
 
-/// Gives each figure among outputs pictures beside it, for programs that do not know our figures.
+/// Adds pictures to each figure in the outputs, for programs that don't know our figures.
 pub(super) fn draw_figures(outputs: &mut [CellOutput]) {
     for output in outputs {
         let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &mut output.body else {

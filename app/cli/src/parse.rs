@@ -13,7 +13,7 @@ Exit codes:
   2  wrong use: words, names or input that do not fit
   3  the workspace is damaged, locked or cannot be written";
 
-/// The grammar, as clap has it.
+/// Returns the grammar for clap.
 pub fn build_grammar() -> Command {
     let mut grammar = Command::new("tracebook")
         .version(env!("CARGO_PKG_VERSION"))
@@ -91,7 +91,7 @@ pub(super) fn cmd_man(out: &mut dyn Write) -> Result<u8, CliError> {
             String::from_utf8_lossy(&one).replace(".SH SYNOPSIS", ".SS Synopsis").replace(".SH OPTIONS", ".SS Options");
         page.extend(one.into_bytes());
     }
-    // groff takes its input for Latin-1 unless it is told otherwise: what is not ASCII is written as it names it.
+    // groff reads its input as Latin-1 by default: other characters are written as escapes.
     let mut plain = String::with_capacity(page.len());
     for letter in String::from_utf8_lossy(&page).chars() {
         match letter.is_ascii() {

@@ -98,7 +98,7 @@ fn list_providers(
     Ok(EXIT_DONE)
 }
 
-/// Asks a provider, and waits for what it says.
+/// Tests a provider and waits for the result.
 fn probe_provider(
     config: &AgentConfig,
     secrets: &UserSecrets,

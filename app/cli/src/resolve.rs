@@ -24,7 +24,7 @@ pub(super) fn wait_for_volumes(scene: &CommandContext<'_>, scanned: bool) -> Res
     }
 }
 
-/// The note that a word means: what is known first, and after a look at the files what is new.
+/// Resolves a word to a note: known files first, new ones after a rescan.
 pub(super) fn resolve_note(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
     match resolve_note_or_volume(scene, word)? {
         ResolvedName::Note(note) => Ok(note),
@@ -47,7 +47,7 @@ pub(super) fn resolve_note_or_volume(scene: &CommandContext<'_>, word: &str) -> 
     }
 }
 
-/// Whether a file of that path in that volume is meant.
+/// Whether a path in a volume matches.
 type NameMatch<'a> = &'a dyn Fn(&Volume, &str) -> bool;
 
 fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> Result<ResolvedName, CliError> {

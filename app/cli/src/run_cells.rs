@@ -65,7 +65,7 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
             }
         }
     }
-    // The outputs are part of what the command is for: it ends once they are on disk.
+    // The outputs are a result of the command: it ends once they're on disk.
     let saved = |session: &Session| session.is_saved().then_some(());
     if scene.handle.wait(Some(Duration::from_secs(10)), saved)?.is_none() {
         let why = scene.handle.read(|session| session.saving().trouble.clone())?;
@@ -170,7 +170,7 @@ fn follow_cell(
 ) -> Result<ExecutionStatus, CliError> {
     let mut seen = (0, 0);
     let live = !scene.json;
-    // What the kernel will print of a question that stands in the terminal already.
+    // The kernel's echo of a prompt that's in the terminal already.
     let mut echo = String::new();
     loop {
         let look = move |session: &Session| next_execution_news(session.note(note)?, cell, seen, live);
@@ -185,7 +185,7 @@ fn follow_cell(
             }
             Some((now, ExecutionNews::Whole(body))) => {
                 seen = now;
-                // A bar that goes on is nothing for a terminal that is written once.
+                // Progress bars make no sense in output that's written once.
                 if !matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS_MIME_TYPE)) {
                     print_output(scene.out, &body)?;
                 }
@@ -232,7 +232,7 @@ fn answer_stdin_request(
     let hidden = password && scene.own;
     let line = if hidden { host::terminal::unseen(|| read_line(scene.input)) } else { read_line(scene.input) }?;
     let Some(text) = line else {
-        // As Python has it: `EOFError`, which the cell may have an answer to.
+        // Like Python: `EOFError`, which the cell may handle.
         scene.handle.command(Command::Answer { note, text: END_OF_INPUT.to_owned() })?;
         return Ok(prompt.to_owned());
     };
@@ -268,7 +268,7 @@ fn print_stream_tails(scene: &mut CommandContext<'_>, outputs: &[CellOutput]) ->
     Ok(())
 }
 
-/// What lies behind `seen` (outputs printed whole, bytes of the next one).
+/// Returns what follows `seen` (complete outputs, bytes of the next one).
 fn next_execution_news(
     note: &Note,
     cell: BlockId,
@@ -276,7 +276,7 @@ fn next_execution_news(
     live: bool,
 ) -> Option<((usize, usize), ExecutionNews)> {
     let execution = note.latest_execution(cell)?;
-    // A cell may take back what it has shown.
+    // A cell may clear its outputs.
     let seen = if execution.outputs.len() < seen.0 { (0, 0) } else { seen };
     if live && let Some(output) = execution.outputs.get(seen.0) {
         match &output.body {
@@ -285,7 +285,7 @@ fn next_execution_news(
                     let now = (seen.0, seen.1 + text.len());
                     return Some((now, ExecutionNews::Text { name: name.clone(), text: text.to_owned() }));
                 }
-                // The stream stands still; what follows it, if anything, is next.
+                // The stream is complete; the next output follows.
                 if execution.outputs.len() > seen.0 + 1 {
                     return next_execution_news(note, cell, (seen.0 + 1, 0), live);
                 }

@@ -76,7 +76,7 @@ fn schedule_json(id: DocId, one: &Schedule) -> serde_json::Value {
     value
 }
 
-/// What came of the last time, in words.
+/// Describes the last outcome.
 fn last_outcome_text(one: &Schedule) -> String {
     let Some(last) = &one.last else { return "never yet".to_owned() };
     format!("{} {}", agents::format_time(last.at.0), last.describe())
@@ -194,7 +194,7 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String)
     Ok(EXIT_DONE)
 }
 
-/// A name of the first words of what begins that no schedule has yet.
+/// Returns an unused name made from the first words of the work.
 fn unused_name(scene: &CommandContext<'_>, work: &ScheduledWork) -> Result<String, CliError> {
     let taken: Vec<String> =
         scene.handle.read(|session| session.schedules().map(|(_, one)| one.name.clone()).collect())?;
@@ -202,7 +202,7 @@ fn unused_name(scene: &CommandContext<'_>, work: &ScheduledWork) -> Result<Strin
     Ok(agent::schedule::unused_name(work, &taken))
 }
 
-/// Begins what a schedule stands for, and follows it.
+/// Starts a schedule's work now, and follows it.
 fn run_schedule(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     resolve::wait_for_volumes(scene, true)?;
     let (schedule, _) = find_schedule(scene, word)?;
@@ -235,7 +235,7 @@ fn run_schedule(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErr
     }
 }
 
-/// Stays, begins what is due, and tells what happens; with `once` only what is due by now, to its end.
+/// Keeps running, starts due work, and prints events; with `once` only work that's due now, to its end.
 fn watch_schedules(scene: &mut CommandContext<'_>, once: bool) -> Result<u8, CliError> {
     let mut number = scene.handle.read(|session| session.notices().last_number())?;
     let zones = clock::load_zones(scene.handle.read(clock::schedule_zone_names)?);

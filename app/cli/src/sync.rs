@@ -9,7 +9,7 @@ use std::time::Duration;
 use text::diff::unified_diff;
 use text::untrusted_text;
 
-/// How long `sync now` and `sync join` wait for all of it, unless they are told otherwise.
+/// Default time that `sync now` and `sync join` wait for completion.
 const DEFAULT_SYNC_TIMEOUT_SECS: u64 = 60;
 /// Longer than anything is on its way between two threads.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -120,7 +120,7 @@ fn is_synced(session: &Session) -> bool {
         state
             .is_some_and(|state| state.reach == HubConnection::Online && state.behind.is_empty() && state.documents > 0)
     };
-    // What nobody has who is there is not waited for.
+    // Don't wait for blobs that no reachable device has.
     let brought = |state: Option<&HubState>| {
         state.is_some_and(|state| state.blobs.there == 0 && state.blobs.going == 0 && state.blobs.busy == 0)
     };
@@ -134,7 +134,7 @@ fn is_synced(session: &Session) -> bool {
         && sync.shares.hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }
 
-/// How far it has got, and when whoever is away was there last.
+/// Describes the progress, and when unreachable devices were last seen.
 fn progress_label(spread: &SyncProgress) -> String {
     let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", host::clock::format_moment(at.0)));
     spread.describe() + &seen.unwrap_or_default()
@@ -296,13 +296,13 @@ fn print_merge(scene: &mut CommandContext<'_>, number: &str) -> Result<u8, CliEr
     Ok(EXIT_DONE)
 }
 
-/// How attachments and large outputs stand with a hub.
+/// Returns the state of a hub's blobs as JSON.
 fn blob_state_json(blobs: &engine::HubBlobState) -> serde_json::Value {
     json!({"kept": blobs.kept, "coming": blobs.coming, "there": blobs.there, "going": blobs.going,
         "refused": blobs.refused})
 }
 
-/// A hub of which nothing was heard yet.
+/// The state of a hub that wasn't heard of yet.
 fn unknown_hub_state() -> HubState {
     HubState { reach: HubConnection::Connecting, ..HubState::default() }
 }

@@ -75,7 +75,7 @@ impl<'a> TerminalWriter<'a> {
 fn complete_prefix_length(bytes: &[u8], form: ScreenForm) -> usize {
     let letters = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // What is no text is replaced; only the very end may still become a letter.
+        // Invalid UTF-8 is replaced; only an incomplete end may still become a character.
         Err(_) => {
             let from = bytes.len().saturating_sub(3);
             let begins = |at: &usize| bytes[*at] >= 0xc0 && std::str::from_utf8(&bytes[*at..]).is_err();

@@ -21,14 +21,14 @@ struct OpenedVolume {
     id: DocId,
     name: String,
     notes: u64,
-    /// All files that are no notes, and how many of them are collections.
+    /// Number of files other than notes, and of collections among them.
     attachments: u64,
     collections: u64,
     skipped: Vec<SkippedFile>,
     trouble: Option<String>,
 }
 
-/// Makes a volume of a folder (or looks at it again) and waits until all of it is known.
+/// Opens a folder as a volume (or rescans it) and waits until everything is known.
 fn open_volume(
     scene: &mut CommandContext<'_>,
     folder: PathBuf,
@@ -56,7 +56,7 @@ fn open_volume(
     opened.ok_or_else(|| CliError::workspace("the folder could not be looked through in an hour"))
 }
 
-/// Refuses `cmd_open` and `cmd_import` of what is not there, before a workspace is made for it.
+/// Rejects missing paths of `cmd_open` and `cmd_import` before a workspace is created for them.
 pub(super) fn check_paths_exist(command: &str, args: &ArgMatches, here: &Path) -> Result<(), CliError> {
     match command {
         "open" => {
@@ -310,7 +310,7 @@ enum ExportRequest {
     Jupyter(notebooks::NotebookFormat),
 }
 
-/// What is asked for: by an option, or by the ending of the new file's name.
+/// Returns the requested format: from an option, or the new file's extension.
 fn parse_export_request(what: &ExportScope, dest: &Path, args: &ArgMatches) -> Result<ExportRequest, CliError> {
     let paper = match args.get_one::<String>("paper").map(|name| name.to_ascii_lowercase()).as_deref() {
         None | Some("a4") => PaperSize::A4,
@@ -332,7 +332,7 @@ fn parse_export_request(what: &ExportScope, dest: &Path, args: &ArgMatches) -> R
         return named(to).ok_or_else(|| CliError::usage(format!("no export to “{to}”: html, pdf, ipynb, py, md")));
     }
     let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
-    // A volume becomes a folder, whatever that is called; one document is asked for by its name.
+    // A volume becomes a folder, whatever its name; a document is requested by its name.
     let named = named(&ending).filter(|_| matches!(what, ExportScope::Note(_)) || ending == "pdf");
     Ok(named.unwrap_or(ExportRequest::Ours(ExportFormat::Files)))
 }

@@ -1,4 +1,4 @@
-//! What stands around a note that is exported: the files of its volume, and what draws.
+//! Context of an exported note: the files of its volume, and renderers.
 
 use crate::error::ExportError;
 use crate::render_jobs::{LayoutQuestion, LayoutReply};
@@ -22,11 +22,11 @@ use text::outline::{self, Outline};
 
 /// A larger picture is named, not shown.
 const MAX_PICTURE_BYTES: u64 = 32 << 20;
-/// Texts of notes that are shown inside others are kept up to so many bytes.
+/// Maximum size of cached texts of embedded notes in bytes.
 const MAX_CACHED_NOTE_BYTES: usize = 32 << 20;
-/// A collection waits this long until all notes were looked at.
+/// How long a collection waits until all notes are indexed.
 const NOTES_INDEXED_TIMEOUT: Duration = Duration::from_secs(600);
-/// Files that are looked at before the window may draw again.
+/// Number of files examined before yielding to the window.
 const FILES_PER_YIELD: usize = 500;
 
 /// A volume's files as exports see them.
@@ -85,7 +85,7 @@ impl ExportFiles {
             self.links.borrow_mut().set_outline(*id, Arc::new(Outline::of(text)));
         }
         collection::replace_embeds(text, |embed| match self.collection_table(own, embed) {
-            // What is found changes: the question stays as it is written.
+            // Search results change: the query is exported as source.
             _ if matches!(embed, EmbeddedCollection::Search { .. }) => None,
             Ok(table) => Some(table),
             Err(why) => Some(format!("*This collection is not shown: {}.*", why.trim_end_matches('.'))),
@@ -141,7 +141,7 @@ impl ExportFiles {
         if target.is_empty() {
             return None;
         }
-        // A page that is no note, such as the list of all pages, stands at the top.
+        // A page that isn't a note, such as the index, is at the top.
         let own = self.kinds.get(own).map_or(DocId([0; 16]), |(id, _)| *id);
         let links = self.links.borrow();
         links.path(links.resolve_rendered_link(own, target)?).map(str::to_owned)
@@ -163,7 +163,7 @@ impl ExportFiles {
         Some(text)
     }
 
-    /// The files that a note shows or links to and that are no notes.
+    /// Returns the attachments that a note shows or links to.
     pub(super) fn attachment_paths(&self, own: &str, text: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for (token, _) in dialect::tokenize(text, dialect::dialect_options()) {
@@ -182,7 +182,7 @@ impl ExportFiles {
     }
 }
 
-/// What stands around one note: it answers what a process asks that lays the note out.
+/// Context of one note: answers the questions of the process that lays it out.
 pub(super) struct NoteContext<'a> {
     pub(super) files: &'a ExportFiles,
     pub(super) own: &'a str,

@@ -94,7 +94,7 @@ pub fn missing_glyphs_message(missing: &[char]) -> String {
     format!("no font of this system has the letters {some}{more}: they are boxes in the document")
 }
 
-/// How many files of a volume lie below a folder.
+/// Counts a volume's files below a folder.
 fn count_files_in_folder(volume: &engine::Volume, below: &str) -> usize {
     volume.files.keys().filter(|path| path.starts_with(below)).count()
 }
@@ -230,7 +230,7 @@ fn source_notice(why: &Unfinished) -> String {
     format!("shown as its source, since laying it out was stopped: {why}")
 }
 
-/// A text of its own as a page: nothing stands around it.
+/// Renders a text as a page without context.
 pub fn text_page(title: &str, text: &str) -> String {
     let (light, dark) = (LIGHT_TINTS.css_variables(), DARK_TINTS.css_variables());
     let theme = PageTheme { light: &light, dark: &dark, drawn: LIGHT_TINTS };
@@ -315,7 +315,7 @@ pub fn export_bundle(
         if !progress.report_fraction(at as f32 / count as f32) {
             return Err(ExportError::usage(copy::STOPPED));
         }
-        // What lies below the note's folder keeps its place; all else lies beside the note, where a link finds it.
+        // Files below the note's folder keep their place; all others go next to the note, where links find them.
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
         match copy::copy_to(&ConfinedPath::new(&root, &attached), dest, to) {
             Ok(()) => done.files.push(attached),
@@ -365,8 +365,8 @@ fn export_pdf(
     if let Err(why) = &made
         && *why != Unfinished::Stopped
     {
-        // One of them is beyond its limits: each is tried alone, and those that are stand there as their source. Where
-        // even that is too much, the reason alone does.
+        // One of them exceeds its limits: each is tried alone, and those that fail are shown as source. If even that's
+        // too much, only the reason is shown.
         for at in 0..read.len() {
             let mut first = if read.len() == 1 { Err(why.clone()) } else { lay(&read[at..=at], 0.3) };
             for round in 0..2 {

@@ -31,7 +31,7 @@ pub fn read_notebooks(paths: &[PathBuf]) -> Result<Vec<(String, ImportedNotebook
     Ok(read)
 }
 
-/// Makes a note of a notebook: its text, the outputs of its cells, and beside them what a text cannot carry. Gives the
+/// Creates a note from a notebook: its text, the outputs of its cells, and metadata that text can't carry. Returns the
 /// note, which is closed again.
 pub fn create_note(
     handle: &host::Handle,

@@ -40,7 +40,7 @@ pub fn hold_note<'a>(handle: &'a host::Handle, note: DocId) -> Result<OpenNoteGu
     }
 }
 
-/// Waits until the note's documents are loaded, then looks at it.
+/// Waits until the note's documents are loaded, then calls `look`.
 pub fn read_loaded_note<R: Send + 'static>(
     handle: &host::Handle,
     note: DocId,

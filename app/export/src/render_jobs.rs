@@ -1,7 +1,6 @@
-//! Drawings that take their time, each with a limit: diagrams, SVG, formulas and pictures as pixels, the colours of
-//! code, whole notes as pages. Each is made in another process that has so much time and memory and is killed beyond
-//! it, so that what a note holds can neither hang nor end the program, nor fill the machine. Never called on the thread
-//! that draws.
+//! Slow rendering, each job with a limit: diagrams, SVG, formulas and pictures as pixels, code colors, whole notes as
+//! pages. Each runs in a process with limits of time and memory that's killed beyond them, so that a note's content
+//! can't hang or crash the program or fill the machine. Never called on the thread that draws.
 
 mod job;
 mod worker;
@@ -20,7 +19,7 @@ use typeset::highlight::CodeHue;
 use typeset::pdf::PaperSize;
 use typeset::tints::{Rgb, ThemeTints};
 
-/// A build without optimisation takes so many times as long.
+/// How much slower an unoptimized build is.
 const DEBUG_BUILD_FACTOR: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
 /// What one formula, diagram or picture may use.
 const DRAWING_BUDGET: RenderBudget =
@@ -58,7 +57,7 @@ pub(crate) fn limit_message(why: &Unfinished) -> String {
 /// Has a single drawing made.
 fn run_drawing_job(job: &DrawingJob, body: Vec<u8>) -> Result<(JobOutput, Vec<u8>), DrawFailure> {
     let message = worker::encode_message(job, body);
-    // There is no program to start where the units of this crate are tested.
+    // In unit tests of this crate there's no program to start.
     let done = if cfg!(test) {
         worker::perform_job(message, None)
     } else {
@@ -129,7 +128,7 @@ pub fn typeset_formula(source: &str, display: bool) -> Result<SetFormula, DrawFa
     }
 }
 
-/// A formula as pixels, so many across.
+/// Rasterizes a formula at this width.
 ///
 /// # Errors
 /// Why it is not drawn.
@@ -137,7 +136,7 @@ pub fn rasterize_formula(formula: &SetFormula, ink: Rgb, width: f32) -> Result<D
     output_pixels(run_drawing_job(&DrawingJob::FormulaPixels { formula: formula.clone(), ink, width }, Vec::new())?)
 }
 
-/// A mermaid diagram in the colours of a theme, so many pixels to a point.
+/// Rasterizes a mermaid diagram in a theme's colors at this scale.
 ///
 /// # Errors
 /// Why it is not drawn.
@@ -145,7 +144,7 @@ pub fn rasterize_diagram(source: &str, tints: ThemeTints, scale: f32) -> Result<
     output_pixels(run_drawing_job(&DrawingJob::DiagramPixels { source: source.to_owned(), tints, scale }, Vec::new())?)
 }
 
-/// An SVG that nobody vouches for, as pixels; no side has more than `side`.
+/// Rasterizes an untrusted SVG; no side exceeds `side` pixels.
 ///
 /// # Errors
 /// Why it is not shown.
@@ -161,7 +160,7 @@ pub fn decode_bitmap(bytes: Vec<u8>, side: u32) -> Result<DrawnPixels, DrawFailu
     output_pixels(run_drawing_job(&DrawingJob::Bitmap { side }, bytes)?)
 }
 
-/// What stands out in a piece of code; nothing where that takes too long.
+/// Returns the highlighted ranges of code; `None` if that takes too long.
 pub fn highlight_code(code: &str, language: &str) -> Option<Vec<(Range<usize>, CodeHue)>> {
     match run_drawing_job(&DrawingJob::Colours { code: code.to_owned(), language: language.to_owned() }, Vec::new()) {
         // Ranges that fit no letter would be no use to who cuts the code by them.
@@ -177,7 +176,7 @@ pub fn html_to_markdown(html: &str) -> Option<String> {
     output_text(run_drawing_job(&DrawingJob::Html, html.as_bytes().to_vec()).ok()?).ok()
 }
 
-/// A figure that a cell made: as PNG, so many pixels to a point, and as SVG.
+/// Renders a cell's figure as PNG at this scale, and as SVG.
 pub fn render_figure(json: &str, scale: f64) -> (Option<Vec<u8>>, Option<String>) {
     let png = match run_drawing_job(&DrawingJob::FigurePixels { scale }, json.as_bytes().to_vec()) {
         Ok((JobOutput::Text, png)) => Some(png),
@@ -187,7 +186,7 @@ pub fn render_figure(json: &str, scale: f64) -> (Option<Vec<u8>>, Option<String>
     (png, svg.ok().and_then(|made| output_text(made).ok()))
 }
 
-/// What a note of so many bytes may use.
+/// Returns the budget of a note of this size.
 fn note_budget(bytes: usize) -> RenderBudget {
     let time = MIN_NOTE_BUDGET.time + NOTE_TIME_PER_BYTE.saturating_mul(u32::try_from(bytes).unwrap_or(u32::MAX));
     let memory = MIN_NOTE_BUDGET.memory.saturating_add(NOTE_MEMORY_PER_BYTE.saturating_mul(bytes as u64));
@@ -198,7 +197,7 @@ fn note_budget(bytes: usize) -> RenderBudget {
 /// `None` stops it all.
 pub(crate) type LayoutContext<'a> = dyn FnMut(LayoutQuestion) -> Option<(LayoutReply, Vec<u8>)> + 'a;
 
-/// A note as a page for a browser. `highlight_code`: those that drawings follow; `alone`: nothing stands around it.
+/// Renders a note as an HTML page. `alone`: without context.
 ///
 /// # Errors
 /// Why it is not laid out.
@@ -225,7 +224,7 @@ pub(crate) struct PageTheme<'a> {
     pub(crate) drawn: ThemeTints,
 }
 
-/// Notes as one PDF, and the letters that no font has. `near` is asked for the notes.
+/// Renders notes as one PDF, and returns characters missing in all fonts. `near` provides the notes.
 ///
 /// # Errors
 /// Why it is not made.
@@ -272,7 +271,7 @@ fn lay_out(
     decode_output(done).map_err(|failure| Unfinished::Ended(failure.message().to_owned()))
 }
 
-/// What is known of notes that are being laid out.
+/// Progress of a layout.
 struct LayoutProgress {
     tints: ThemeTints,
     document: bool,
@@ -309,7 +308,7 @@ impl LayoutProgress {
                         self.notes += budget.time;
                         (budget.time, budget.memory - MIN_NOTE_BUDGET.memory)
                     }
-                    // All were read: what comes is put on pages together.
+                    // All notes were read: pages are being composed.
                     _ => (self.notes.max(MIN_NOTE_BUDGET.time), 0),
                 };
                 RenderAnswer { renew: Some(renew), memory: self.grant_memory(memory), ..plain(&reply, body) }

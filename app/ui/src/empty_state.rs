@@ -1,5 +1,4 @@
-//! What the middle shows where there is no note to show: nothing yet, nothing chosen, loading, failed. Each says one
-//! sentence and offers one thing to do.
+//! Placeholders in the main area: nothing yet, nothing selected, loading, failed. Each has one sentence and one action.
 
 use crate::theme::{self, ThemeColors, size, space};
 use crate::widgets::{set_accessible_name, text_button};
@@ -57,7 +56,7 @@ pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
     }
 }
 
-/// A bar above the note: something that is wrong, in words. Whether it was put away.
+/// Draws a banner with a problem above the note. Returns whether it was dismissed.
 pub fn show_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, can_go: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let width = ui.available_width();

@@ -1,5 +1,5 @@
-//! Where the notes of a graph lie: what is linked attracts, everything repels, and a little gravity keeps it together.
-//! Repulsion goes by quadrants (Barnes and Hut), so that a step of many thousand notes stays short. Pure numbers.
+//! Layout of a graph's nodes: links attract, everything repels, and a little gravity keeps it together. Repulsion uses
+//! a quadtree (Barnes and Hut), so that a step with many thousand nodes is fast. Pure numbers.
 
 /// How far apart linked notes like to be.
 const IDEAL_EDGE_LENGTH: f32 = 30.0;
@@ -8,7 +8,7 @@ const REPULSION_STRENGTH: f32 = IDEAL_EDGE_LENGTH * IDEAL_EDGE_LENGTH * 0.25;
 /// What draws notes to the middle: those without links more, which nothing else holds.
 const CENTER_GRAVITY: f32 = 0.02;
 const UNLINKED_CENTER_GRAVITY: f32 = 0.1;
-/// Quadrants are not cut more often than this: notes may lie in one place.
+/// Maximum depth of the quadtree, since nodes may be in the same place.
 const MAX_QUADTREE_DEPTH: usize = 20;
 
 /// A layout on its way.
@@ -35,7 +35,7 @@ impl<'a> ForceLayout<'a> {
         ForceLayout { places: (0..nodes).map(place).collect(), edges, degrees, push: vec![[0.0; 2]; nodes] }
     }
 
-    /// Where the notes lie.
+    /// Returns the positions of the nodes.
     pub fn node_positions(&self) -> &[[f32; 2]] {
         &self.places
     }
@@ -71,7 +71,7 @@ impl<'a> ForceLayout<'a> {
     }
 }
 
-/// A part of the plane: what lies in it, counted and summed, and its four quarters (0: none).
+/// A part of the plane: number and sum of its nodes, and its four quarters (0: none).
 #[derive(Clone, Copy, Default)]
 struct QuadtreeNode {
     mass: f32,
@@ -152,7 +152,7 @@ impl Quadtree {
     }
 }
 
-/// Which quarter a place lies in, and that quarter's corner.
+/// Returns the quarter that contains a position, and that quarter's corner.
 fn quarter(corner: [f32; 2], size: f32, place: [f32; 2]) -> (usize, [f32; 2]) {
     let half = size / 2.0;
     let (right, below) = (place[0] > corner[0] + half, place[1] > corner[1] + half);

@@ -34,7 +34,7 @@ impl FuzzyCandidate {
         if query.is_empty() {
             return Some(FuzzyMatch { score: 0, places: Vec::new() });
         }
-        // From every place where the first letter stands, the greedy way; the best of these.
+        // Greedy matches from every occurrence of the first letter; the best one wins.
         let starts = self.letters.iter().enumerate().filter(|(_, c)| **c == query[0]).map(|(at, _)| at).take(16);
         starts.filter_map(|start| self.from(start, query)).max_by_key(|hit| hit.score)
     }

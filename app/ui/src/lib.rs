@@ -1,4 +1,4 @@
-//! What every part of the window is made of: theme, icons, controls, pickers and toasts. Nothing here knows a note.
+//! Building blocks of the window: theme, icons, controls, pickers and toasts. Nothing here knows notes.
 
 #![allow(
     missing_docs,

@@ -21,7 +21,8 @@ impl Default for ListPicker {
 }
 
 impl ListPicker {
-    /// A key that moves the choice among so many lines, of which so many are in sight. Whether it did.
+    /// Handles a key that moves the selection among this many lines, of which `sight` are visible. Returns whether it
+    /// did.
     pub fn key(&mut self, key: Key, lines: usize, sight: usize) -> bool {
         let (lines, page) = (lines.max(1), sight.saturating_sub(1));
         self.line = match key {
@@ -35,7 +36,7 @@ impl ListPicker {
         true
     }
 
-    /// Draws so many lines of a height, of which `draw` draws each. The line that was clicked.
+    /// Draws lines of one height with `draw`. Returns the line that was clicked.
     pub fn show_list(
         &mut self,
         ui: &mut Ui,
@@ -79,7 +80,7 @@ impl ListPicker {
     }
 }
 
-/// The line to type in, with the keyboard; `behind` draws what stands at its right, `room` wide.
+/// Draws the focused input; `behind` draws `room` wide content at its right.
 pub fn show_entry(
     ui: &mut Ui,
     query: &mut String,

@@ -1,4 +1,4 @@
-//! What the settings are made of: a line for each, and the few controls that set something.
+//! Rows of the settings: one per setting, with its control.
 
 use crate::icons;
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -8,7 +8,7 @@ use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::ops::RangeInclusive;
 
-/// The settings of a page, or of all pages those that are looked for.
+/// The settings of a page, or matching ones of all pages.
 pub struct SettingsRows<'a> {
     pub ui: &'a mut Ui,
     /// In small letters; empty: all are shown.
@@ -18,7 +18,7 @@ pub struct SettingsRows<'a> {
 }
 
 impl SettingsRows<'_> {
-    /// A setting, if it is looked for.
+    /// Draws a setting if it matches the search.
     pub fn show_matching_row(&mut self, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
         let has = |text: &str| text.to_lowercase().contains(self.wanted);
         if has(name) || has(about) {

@@ -42,7 +42,7 @@ pub fn format_thousands(number: usize) -> String {
     out
 }
 
-/// A note's name as it is shown: without the ending.
+/// Returns a note's display name, without the extension.
 pub fn shown_name(file: &str) -> &str {
     let short = file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown"));
     short.filter(|short| !short.is_empty()).unwrap_or(file)

@@ -1,7 +1,6 @@
-//! The look, as numbers: colours, spacing, corners, type. The one place where they stand; nothing here draws.
+//! The theme as numbers: colors, spacing, corners, type. The only place that defines them; nothing here draws.
 //!
-//! Every text colour stands on every ground with a contrast of at least 4.7 : 1, and 8 : 1 for those who want more
-//! contrast (checked below).
+//! Every text color has a contrast of at least 4.7 : 1 on every background, and 8 : 1 in high contrast (checked below).
 
 use eframe::egui;
 use egui::{Color32, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Margin, Shadow, Stroke, TextStyle};
@@ -158,11 +157,11 @@ pub const DARK_HIGH_CONTRAST: ThemeColors = ThemeColors {
 };
 
 thread_local! {
-    /// What a user set for the look: more contrast, the size of a note's text, less motion. One thread draws.
+    /// The user's appearance settings: high contrast, text size of notes, reduced motion. One thread draws.
     static APPEARANCE: Cell<(bool, f32, bool)> = const { Cell::new((false, 1.0, false)) };
 }
 
-/// The size of a note's text beside that of everything else.
+/// Returns the text size of notes relative to the rest.
 pub fn text_scale() -> f32 {
     APPEARANCE.get().1
 }
@@ -183,7 +182,7 @@ impl ThemeColors {
         }
     }
 
-    /// The colour of somebody else at a note: always the same for the same name. The name stands beside it.
+    /// Returns the color of another person at a note: the same for the same name, which is shown next to it.
     pub fn person_color(&self, name: &str) -> Color32 {
         let all = [self.tool, self.thought, self.warn, self.ok, self.bad];
         all[name.bytes().fold(0, |sum, byte| sum * 31 % 101 + usize::from(byte)) % all.len()]
@@ -202,7 +201,7 @@ impl ThemeColors {
         }
     }
 
-    /// The colour of what stands out in code.
+    /// Returns the color of highlighted code.
     pub fn code_color(&self, hue: CodeHue) -> Color32 {
         match hue {
             CodeHue::Keyword => self.thought,
@@ -271,7 +270,7 @@ pub mod size {
     pub const CELL_GUTTER_WIDTH: f32 = 20.0;
     /// The ring around what has the focus.
     pub const FOCUS_RING_WIDTH: f32 = 2.0;
-    /// An icon beside text.
+    /// Size of an icon next to text.
     pub const ICON_SIZE: f32 = 16.0;
 }
 
@@ -428,7 +427,7 @@ pub fn install_theme(ctx: &egui::Context) {
     });
 }
 
-/// Takes over what a user set for the look.
+/// Applies the user's appearance settings.
 pub fn apply_settings(ctx: &egui::Context, settings: &Settings) {
     let theme = match settings.theme {
         ColorTheme::System => egui::ThemePreference::System,
@@ -588,7 +587,7 @@ mod tests {
                 let found = contrast(colours.ink, ground);
                 assert!(found >= 4.5, "{:?} on {ground:?}: {found}", colours.ink);
             }
-            // What is no text but says something: the ring around what has the keyboard, what a mark is around.
+            // Meaningful colors other than text: the focus ring, outlines of marks.
             for ground in grounds.into_iter().chain(marked) {
                 let found = contrast(colours.accent, ground);
                 assert!(found >= 3.0, "the ring on {ground:?}: {found}");

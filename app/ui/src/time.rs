@@ -29,7 +29,7 @@ pub fn when(seconds: i64) -> String {
     )
 }
 
-/// A time in a format of the user's, as `strftime` has it.
+/// Formats a time with a user's `strftime` format.
 pub fn write_date(format: &str, now: &Zoned) -> Result<String, String> {
     let written = jiff::fmt::strtime::format(format, now);
     let written = written.map_err(|error| format!("“{format}” isn't a date format: {error}"))?;

@@ -9,7 +9,7 @@ use engine::commands::CommandId;
 
 /// How long one stays, in seconds.
 const TOAST_SECONDS: f64 = 4.0;
-/// One with something to choose stays so much longer.
+/// Additional time that a toast with an action stays.
 const ACTION_TOAST_SECONDS: f64 = 8.0;
 /// How many are kept.
 const MAX_TOASTS: usize = 4;
@@ -27,7 +27,7 @@ impl Toast {
     }
 }
 
-/// The toasts that are there.
+/// The visible toasts.
 #[derive(Default)]
 pub struct ToastStack {
     all: Vec<Toast>,

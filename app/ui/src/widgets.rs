@@ -1,5 +1,4 @@
-//! The few controls that the window is made of. Each has a name for those who listen, a ring when it has the focus and
-//! a place to hit that is high enough.
+//! The controls of the window. Each has an accessible name, a focus ring and a sufficient hit area.
 
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use eframe::egui;
@@ -14,7 +13,7 @@ pub fn paint_focus_ring(ui: &Ui, response: &Response, corner: CornerRadius) {
     }
 }
 
-/// A button that is an icon. `name` is what it does; `key` stands in its hint.
+/// Draws an icon button. `name` describes its action; `key` is shown in its tooltip.
 pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Response {
     let (rect, response) = ui.allocate_exact_size(Vec2::splat(size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
@@ -91,12 +90,12 @@ pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &theme:
     response.clicked()
 }
 
-/// Gives a control its name. Names are often others' text: what hides in them is heard as it is seen.
+/// Sets a control's accessible name. Names are often text by others: hidden characters are announced as they're shown.
 pub fn set_accessible_name(response: &Response, role: Role, name: &str) {
     response.widget_info(|| WidgetInfo::labeled(role, true, text::untrusted_text::escape_block(name)));
 }
 
-/// Text that is cut with an ellipsis where there is no more room; gives its width.
+/// Paints text that's truncated with an ellipsis; returns its width.
 pub fn paint_clipped_text(
     ui: &Ui,
     at: egui::Pos2,

@@ -11,7 +11,7 @@ use std::io::Read;
 use store::{DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunApproval, RunEnding, StepKind};
 use text::untrusted_text;
 
-/// A prompt on standard input has at most so many bytes.
+/// Maximum size of a prompt from standard input in bytes.
 const MAX_PROMPT_BYTES: u64 = 1 << 20;
 
 /// What is new of a run since the last look.
@@ -20,7 +20,7 @@ struct RunNews {
     steps: Vec<ExecutionStep>,
     /// What was decided of its calls.
     approvals: Vec<RunApproval>,
-    /// More of the answer that is coming: the call's number, and what lies behind the part that was printed.
+    /// More of the streamed answer: the call's number, and the text after the printed part.
     live: Option<(u64, String)>,
     /// Which model is asked and why, and why it is asked again, where the log says so.
     said: Vec<String>,
@@ -133,11 +133,11 @@ pub(crate) fn follow_run(
 ) -> Result<u8, CliError> {
     let mut steps = 0;
     let (mut call, mut shown) = (0, 0);
-    // What has come of the answer under way, and the part of it that was printed.
+    // The streamed answer so far, and the printed part of it.
     let (mut coming, mut streamed) = (String::new(), String::new());
     let mut asked: Vec<String> = Vec::new();
     let mut told: Vec<String> = Vec::new();
-    // Nobody is there to answer: what waits is decided elsewhere, or its time passes.
+    // Nobody can answer: approvals are decided elsewhere, or expire.
     let mut deaf = false;
     loop {
         let (known, live, before) = (asked.clone(), (call, shown), told.clone());
@@ -235,7 +235,7 @@ fn unprinted_answer(content: &str, streamed: &str) -> Option<String> {
     }
 }
 
-/// The words of an answer, without the calls that stand in it.
+/// Returns an answer's text without the calls in it.
 fn answer_text(text: &str) -> String {
     tool_call_parser::strip_fenced_calls(text, &tool_call_parser::find_fenced_calls(text))
         .split_whitespace()
@@ -243,7 +243,7 @@ fn answer_text(text: &str) -> String {
         .join(" ")
 }
 
-/// What is to be said of a call of a model and was not `told` yet: why it is called again, and how it was chosen.
+/// Returns messages about a model call that weren't printed yet: retries, and how the model was chosen.
 fn live_call_messages(live: &LiveModelCall, level: LogLevel, told: &[String]) -> Vec<String> {
     let number = live.call.number;
     let chosen = (level >= LogLevel::Info).then(|| format!("call {number}: {}", live.route));
@@ -287,7 +287,7 @@ fn read_run_news(
         news.trouble = lost.then_some(why);
         return lost.then_some((news, level));
     };
-    // What is told is on disk: it is never lost.
+    // Everything printed is on disk, so it's never lost.
     news.steps = run.steps.get(steps..run.durable_steps()).unwrap_or_default().to_vec();
     news.approvals.clone_from(&run.approvals);
     if let Some(live) = run.live.as_ref().filter(|live| live.summary_of.is_empty()) {
@@ -307,7 +307,7 @@ fn read_run_news(
         |(of, approval): &(DocId, &RunApproval)| !asked.contains(&format!("{}/{}", &of.to_string()[..8], approval.id));
     news.approval = waits.find(new).map(|(of, approval)| (of, approval.clone()));
     news.ending = run.about.ending.filter(|_| run.is_durable());
-    // An interrupted run that was only looked at is not under way.
+    // An interrupted run that's only being read isn't active.
     let idle = run.about.ending.is_none() && !run.is_busy() && steps > 0 && news.steps.is_empty();
     let any = !news.steps.is_empty()
         || !news.said.is_empty()

@@ -10,7 +10,7 @@ use std::io::Read;
 use store::{AgentState, CallUsage, DocId, MessageId, MessageTree, RunAbout, RunEnding, SessionMessage};
 use text::untrusted_text;
 
-/// A file that is imported has at most so many bytes.
+/// Maximum size of an imported file in bytes.
 const MAX_IMPORTED_BYTES: u64 = 64 << 20;
 
 /// The address of a note's file.
@@ -141,7 +141,7 @@ fn count_branches(tree: &MessageTree, message: &SessionMessage) -> usize {
     tree.children(Some(message.id)).len()
 }
 
-/// Two branches beside each other, from where they part.
+/// Prints two branches side by side, from where they diverge.
 fn compare_branches(scene: &mut CommandContext<'_>, id: DocId, other: MessageId) -> Result<u8, CliError> {
     let parted = read_session(scene, id, move |_, one| {
         let head = one.head()?;

@@ -8,10 +8,10 @@ use serde_json::json;
 use store::DocId;
 use text::task::CalendarDay;
 
-/// So many runs of the log are shown.
+/// Number of runs shown from the log.
 const MAX_LOGGED_RUNS: usize = 20;
 
-/// So many purses are listed.
+/// Maximum number of listed budgets.
 const MAX_LISTED_BUDGETS: usize = 100;
 
 /// What was spent of each purse of a kind.

@@ -87,7 +87,7 @@ fn parse_outcome(args: &ArgMatches) -> Result<Option<RunOutcome>, CliError> {
     RunOutcome::from_name(word).map(Some).ok_or_else(why)
 }
 
-/// What was done lately: the tasks of session logs.
+/// Prints recent work: the tasks of session logs.
 fn print_task_log(
     scene: &mut CommandContext<'_>,
     args: &ArgMatches,
@@ -196,7 +196,7 @@ fn list_experiences(
 /// What bears on a goal: what a run would be shown before it begins.
 fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &str) -> Result<u8, CliError> {
     super::super::agents::wait_for_setup(scene)?;
-    // What cannot be searched yet is told by its words.
+    // Items that aren't indexed yet are matched by words.
     let _ = scene.handle.search().settle(super::DELETION_TIMEOUT);
     let schemas = scene.handle.read(|session| session.tool_schemas("assistant"))?;
     for mut project in all {

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::io::Read;
 use store::DocId;
 
-/// A library has at most so many bytes.
+/// Maximum size of a library in bytes.
 const MAX_TRACE_LIBRARY_BYTES: u64 = 64 << 20;
 
 pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
@@ -113,7 +113,7 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
     Ok(EXIT_DONE)
 }
 
-/// Takes over a library. What is known of its traces elsewhere proves nothing here.
+/// Imports a library. Statistics of its traces from elsewhere prove nothing here.
 fn import_traces(scene: &mut CommandContext<'_>, args: &ArgMatches, from: &str) -> Result<u8, CliError> {
     let mut text = String::new();
     if from == "-" {

@@ -1,4 +1,4 @@
-//! What is asked of a process that draws, and what it answers: the heads of the messages, as JSON.
+//! Requests to and answers from the rendering process: message headers as JSON.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(super) enum DrawingJob {
     FormulaPixels { formula: SetFormula, ink: Rgb, width: f32 },
     /// A formula as MathML.
     Mathml { source: String, display: bool },
-    /// A mermaid diagram as SVG. `document`: it must stand in a PDF.
+    /// Renders a mermaid diagram as SVG. `document`: for use in a PDF.
     Diagram { source: String, tints: ThemeTints, document: bool },
     /// The same as pixels.
     DiagramPixels { source: String, tints: ThemeTints, scale: f32 },
@@ -28,7 +28,7 @@ pub(super) enum DrawingJob {
     SvgPixels { scale: f32, side: u32 },
     /// The picture of pixels in the body, unpacked, with no side longer than this.
     Bitmap { side: u32 },
-    /// Tries whether the picture of pixels in the body can stand in a PDF.
+    /// Checks whether the bitmap in the body can be used in a PDF.
     Image,
     /// The figure in the body, as SVG.
     Figure { document: bool },
@@ -38,9 +38,9 @@ pub(super) enum DrawingJob {
     Colours { code: String, language: String },
     /// The HTML in the body, as Markdown.
     Html,
-    /// A note as a page for a browser. `alone`: nothing stands around it.
+    /// Renders a note as an HTML page. `alone`: without context.
     Page { note: LayoutNote, light: String, dark: String, colours: String, alone: bool },
-    /// Notes as one PDF; they are asked for one by one.
+    /// Renders notes as one PDF; they're requested one by one.
     Document { title: String, paper: PaperSize, tints: ThemeTints },
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct LayoutNote {
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) outputs: Vec<Option<Execution>>,
-    /// Why its source is shown in place of what it says, if it is.
+    /// Why it's shown as source, if it is.
     pub(crate) plain: Option<String>,
 }
 
-/// What came of a job.
+/// Result of a job.
 #[derive(Serialize, Deserialize)]
 pub(super) enum JobOutput {
     Formula(SetFormula),
@@ -68,7 +68,7 @@ pub(super) enum JobOutput {
         size: [f32; 2],
         multiplied: bool,
     },
-    /// It can be done; so many bytes come of it.
+    /// It's possible, with this many bytes of output.
     Fits {
         bytes: u64,
     },
@@ -89,7 +89,7 @@ pub(crate) enum LayoutQuestion {
     Ready,
     /// The next note of a document.
     Next,
-    /// Whether to go on; what part is done.
+    /// Whether to continue; the finished share.
     GoOn(f32),
     /// The bytes of a file.
     Picture(usize, String),
@@ -120,7 +120,7 @@ pub(crate) enum LayoutQuestion {
 /// The answer to a question.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum LayoutReply {
-    /// There is no such thing, or nothing to be said.
+    /// It doesn't exist, or there's nothing to report.
     Nothing,
     /// A path, an address, MathML.
     Text(String),

@@ -1,5 +1,4 @@
-//! The inside of a process that draws: what it does with each job. It reads what strangers wrote; the process that
-//! started it limits its time and memory.
+//! The rendering process: performs each job. It parses untrusted input; the parent limits its time and memory.
 
 use super::job::{DrawingJob, JobOutput, LayoutNote, LayoutQuestion, LayoutReply};
 use host::renderer::{JobAsker, RenderMessage};
@@ -32,7 +31,7 @@ pub(super) fn perform_job(job: RenderMessage, asker: Option<&mut JobAsker>) -> R
     done.unwrap_or_else(|failure| encode_message(&JobOutput::Failed(failure), Vec::new()))
 }
 
-/// Our fonts and the system's; looked for when they are first needed, which is not the drawing's own time.
+/// Returns bundled and system fonts; loaded on first use, outside the job's own time.
 fn load_fonts(way: &ParentLink<'_>) -> &'static FontSet {
     static FONTS: OnceLock<FontSet> = OnceLock::new();
     if let Some(fonts) = FONTS.get() {
@@ -43,7 +42,7 @@ fn load_fonts(way: &ParentLink<'_>) -> &'static FontSet {
     fonts
 }
 
-/// Asks, and waits. Nothing where nobody answers.
+/// Sends a question and waits; `None` if there's no answer.
 fn ask_parent(way: &ParentLink<'_>, question: &LayoutQuestion, body: Vec<u8>) -> Option<(LayoutReply, Vec<u8>)> {
     let mut way = way.borrow_mut();
     let answer = way.as_mut()?.ask(&encode_message(question, body)).ok()?;
@@ -185,14 +184,14 @@ fn decode_bitmap_job(bytes: Vec<u8>, side: u32) -> Result<RenderMessage, DrawFai
     Ok(encode_message(&JobOutput::Pixels { width, height, size, multiplied: false }, image.into_raw()))
 }
 
-/// What stands around a note, in another process.
+/// Context of a note, in another process.
 struct RemoteContext<'a> {
     way: ParentLink<'a>,
     /// Which note of a document it is.
     note: usize,
     path: String,
     colours: String,
-    /// Nothing stands around it.
+    /// Whether there's no context.
     alone: bool,
 }
 
