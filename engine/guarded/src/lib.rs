@@ -1,9 +1,9 @@
-//! Which files of a folder other programs execute or load as code, so that writing them always asks. One table for file
-//! tools, shell, Python and cells; it looks at names only and touches no file.
+//! Files that other programs execute or load as code, so that writing them always needs approval. One table for file
+//! tools, shell, Python and cells; it uses names only and touches no file.
 //!
 //! A path is relative to the folder that a tool or a cell may write: the volume, a note's folder, a granted folder.
 
-/// Folders that stand for the program that reads them, wherever they lie.
+/// Folders that a program reads, wherever they are.
 const FOLDERS: &[(&str, &str)] = &[
     (".git", "git runs hooks and programs that are named there"),
     (".hg", "Mercurial runs hooks that are named there"),
@@ -39,7 +39,7 @@ const FOLDERS: &[(&str, &str)] = &[
     (".local", "desktops and shells run programs from there"),
 ];
 
-/// Files that a program executes on its own, wherever they lie.
+/// Files that a program executes automatically, wherever they are.
 const FILES: &[(&str, &str)] = &[
     (".envrc", "direnv runs it"),
     (".autoenv", "autoenv runs it"),
@@ -140,7 +140,7 @@ fn guarded(path: &str, programs: bool) -> Option<&'static str> {
     };
     let is_agents = |parts: &[String]| parts.first().is_some_and(|first| first == "agents");
     let nested = parts.windows(2).any(|two| two[0] == "components" && two[1] == "agents");
-    // It keeps an empty folder in git and is no agent.
+    // It only keeps an empty folder in Git.
     if parts.last().is_some_and(|last| last == ".gitkeep") {
         return None;
     }
@@ -168,7 +168,7 @@ fn is_git_data(below: &[String]) -> bool {
         "auto_merge",
         "fetch_head",
     ];
-    // Settings and programs of submodules and of other working trees lie deeper.
+    // Settings and programs of submodules and worktrees are deeper.
     const NEVER: [&str; 9] = [
         "config",
         "config.worktree",
@@ -251,7 +251,7 @@ fn folded(name: &str) -> String {
     }
 }
 
-/// The names that are guarded wherever they lie, for walls that are built of patterns.
+/// Returns names guarded everywhere, for sandboxes based on patterns.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FOLDERS.iter().chain(FILES).map(|(name, _)| *name)
 }

@@ -28,7 +28,7 @@ const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 const KERNEL_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// A longer request is not read.
 const MAX_BRIDGE_REQUEST_BYTES: u64 = 64 << 20;
-/// Requests of our own: nobody is told of them.
+/// Id of our own requests, which aren't reported.
 const BRIDGE_MESSAGE_ID: &str = "tracebook-own";
 
 /// An event that the bridge waits for.
@@ -44,9 +44,9 @@ enum BridgeEvent {
     Ended(String),
 }
 
-/// Runs the bridge to the kernel that a `kernel.json` describes, until either side ends; gives the process's exit code.
-/// What went wrong stands on standard error. `allowed` is JSON that says what exactly may be started, as the host found
-/// it when the user allowed it.
+/// Runs the bridge to the kernel described by a `kernel.json` until either side ends; returns the process's exit code.
+/// Errors go to standard error. `allowed` is JSON that describes exactly what may be started, as it was when the user
+/// approved it.
 #[must_use]
 pub fn run_bridge(spec: &Path, allowed: Option<&str>) -> ExitCode {
     match start_bridge(spec, allowed) {
@@ -127,7 +127,7 @@ fn read_host_requests(happens: &UnboundedSender<BridgeEvent>) {
             Ok(1..) if line.ends_with(b"\n") => {}
             Ok(_) | Err(_) => break,
         }
-        // What is no request is nobody's.
+        // Invalid requests are dropped.
         if let Ok(request) = serde_json::from_slice(&line)
             && happens.send(BridgeEvent::Asked(request)).is_err()
         {
@@ -144,7 +144,7 @@ struct KernelChannels {
     stdin: zmq::DealerSendConnection,
 }
 
-/// Reaches the kernel as soon as it listens. What it says is told.
+/// Connects to the kernel as soon as it listens, and forwards its messages.
 async fn connect(room: &ConnectionFolder, happens: &UnboundedSender<BridgeEvent>) -> Result<KernelChannels, String> {
     let info = &room.info;
     let session = room.session.as_str();
@@ -197,7 +197,7 @@ async fn retry_connect<T, F: Future<Output = zmq::Result<T>>>(mut attempt: impl 
     }
 }
 
-/// How far a request has come: the reply waits for the end of what it prints.
+/// Progress of a request: the reply waits for the end of its output.
 #[derive(Default)]
 struct PendingExecution {
     reply: Option<JupyterMessage>,
@@ -207,7 +207,7 @@ struct PendingExecution {
 struct KernelBridge {
     spec: JupyterKernel,
     pid: Option<u32>,
-    /// Cells under way, by the id of their request.
+    /// Running cells by the id of their request.
     requests: HashMap<String, PendingExecution>,
     /// What the running cell has asked the user: its request, the question, and whether the answer is not to be seen.
     pending_input: Option<(String, InputRequest)>,
@@ -230,7 +230,7 @@ impl KernelBridge {
         let mut asks = true;
         loop {
             if asks && self.channels.is_some() {
-                // Again and again: until the subscription has arrived, nothing is heard of what was asked.
+                // Repeated, because replies are lost until the subscription is active.
                 self.send_shell(JupyterMessage::new(KernelInfoRequest {}, None), BRIDGE_MESSAGE_ID).await?;
                 asks = false;
             }
@@ -266,7 +266,7 @@ impl KernelBridge {
         }
     }
 
-    /// Passes on what comes from either side, until one of them ends. An error says why the kernel did.
+    /// Forwards messages of both sides until one of them ends. An error says why the kernel did.
     async fn forward_messages(&mut self, happened: &mut UnboundedReceiver<BridgeEvent>) -> Result<(), String> {
         loop {
             match happened.recv().await {
@@ -380,7 +380,7 @@ impl KernelBridge {
         send_result(channels.control.send(JupyterMessage::new(InterruptRequest {}, None)).await)
     }
 
-    /// Tells the host what the kernel said.
+    /// Forwards a kernel's event to the host.
     fn forward_event(&mut self, happened: BridgeEvent) {
         let parent = |message: &JupyterMessage| message.parent_header.as_ref().map(|parent| parent.msg_id.clone());
         match happened {
@@ -440,10 +440,10 @@ fn bridge_message(parent: &str, kind: &str, content: Value) -> Value {
     json!({"header": {"msg_type": kind}, "parent_header": {"msg_id": parent}, "content": content})
 }
 
-/// The name under which a kernel is asked for what its variables are.
+/// Name of the user expression that queries variables.
 const FOUND_EXPRESSION: &str = "found";
 
-/// What is asked of the variables.
+/// A query about variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VariableQuery {
     Variables,
@@ -470,7 +470,7 @@ fn send_result(done: zmq::Result<()>) -> Result<(), String> {
     done.map_err(|error| format!("the kernel stopped responding: {error}"))
 }
 
-/// One message to the host. One that cannot be delivered has nobody to want it: the end of the requests will tell.
+/// Writes one message to the host. If that fails, the host is gone, which the end of the requests will show.
 fn write_to_host(message: &impl serde::Serialize) {
     if let Ok(mut line) = serde_json::to_vec(message) {
         line.push(b'\n');

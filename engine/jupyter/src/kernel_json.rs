@@ -29,11 +29,11 @@ pub(crate) struct JupyterKernel {
     allowed: Option<Value>,
 }
 
-/// Where a kernel and its client meet: a folder that nobody else can look into.
+/// Connection of a kernel and its client: a folder that no other user can read.
 pub(crate) struct ConnectionFolder {
     /// How the kernel is reached.
     pub(crate) info: ConnectionInfo,
-    /// Tells this client from others.
+    /// Identifies this client.
     pub(crate) session: String,
     file: PathBuf,
     /// Goes with this value.
@@ -76,7 +76,7 @@ impl JupyterKernel {
             Some(program) => PathBuf::from(program),
             None => self.resolve_program(&words[0]),
         };
-        // While it is open, what was looked at is what is started.
+        // Keep it open, so that the checked program is the one that's started.
         let guarded = allowed.filter(|allowed| allowed["real"].is_string()).map(open_verified_program).transpose()?;
         let mut command = Command::new(guarded.as_ref().map_or(program.as_path(), |(path, _)| path));
         #[cfg(unix)]
@@ -84,10 +84,10 @@ impl JupyterKernel {
         command
             .args(&words[1..])
             .envs(self.kernelspec.env.iter().flatten())
-            // A module of the kernel's own name beside the note is not the kernel.
+            // A module with the kernel's name next to the note must not replace the kernel.
             .envs(SAFE_PATH_ENV)
             .stdin(Stdio::null())
-            // What it prints by itself is not the protocol's; its last words are said by us.
+            // Its own output isn't part of the protocol; we report its last words.
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .kill_on_drop(true);
@@ -96,7 +96,7 @@ impl JupyterKernel {
             command.env("PYTHONDONTWRITEBYTECODE", "1");
         }
         if let Some(home) = std::env::var_os("HOME").map(PathBuf::from) {
-            // R reads these of the folder that it starts in, unless it is told which.
+            // R reads these from its start folder unless told otherwise.
             for (name, file) in [("R_PROFILE_USER", ".Rprofile"), ("R_ENVIRON_USER", ".Renviron")] {
                 if std::env::var_os(name).is_none() {
                     command.env(name, home.join(file));
@@ -106,7 +106,7 @@ impl JupyterKernel {
         command.spawn().map_err(|error| format!("{} cannot be started: {error}: {}", self.title, program.display()))
     }
 
-    /// Code that a Python kernel runs before all others: the surroundings of what its cells start are the user's.
+    /// Code that a Python kernel runs first, so that programs started by cells get the user's environment.
     pub(crate) fn startup_code(&self) -> Option<&'static str> {
         let python = self.kernelspec.language.eq_ignore_ascii_case("python");
         python.then_some("__import__('os').environ.pop('PYTHONSAFEPATH', None)")
@@ -157,7 +157,7 @@ impl JupyterKernel {
     }
 }
 
-/// The program that was allowed, opened and compared with what it was then.
+/// Opens the approved program and compares it with its approved state.
 fn open_verified_program(allowed: &Value) -> Result<(PathBuf, File), String> {
     let real = PathBuf::from(allowed["real"].as_str().unwrap_or_default());
     let wrong = |why: &str| format!("the kernel is not started: {why}: {}", real.display());
@@ -185,7 +185,7 @@ fn open_verified_program(allowed: &Value) -> Result<(PathBuf, File), String> {
 }
 
 impl ConnectionFolder {
-    /// Makes the folder and the file that tells the kernel where to listen.
+    /// Creates the folder and the file that tells the kernel where to listen.
     pub(crate) fn create(spec: &JupyterKernel) -> Result<ConnectionFolder, String> {
         let wrong = |error: std::io::Error| format!("there is no room for the kernel's connection: {error}");
         let folder = tempfile::Builder::new().prefix("tb").tempdir().map_err(wrong)?;
@@ -210,7 +210,7 @@ impl ConnectionFolder {
     }
 }
 
-/// Sockets in a folder of our own: no port is taken, and nobody else's programs reach them.
+/// Sockets in our own folder: they need no port, and no other user's programs reach them.
 #[cfg(unix)]
 fn address(folder: &Path) -> std::io::Result<(Transport, String, [u16; 5])> {
     Ok((Transport::IPC, folder.join("k").to_string_lossy().into_owned(), [1, 2, 3, 4, 5]))

@@ -1,9 +1,9 @@
 //! Jupyter: notebooks in its file format, kernels by its protocol.
 //!
-//! A notebook goes in as JSON and comes out as JSON; between the two it is a note. What a note's text cannot carry
-//! (ids, metadata, attachments, where one piece of prose ends and the next begins) is [`NotebookOriginal`] beside it
-//! and found again by comparing texts, so that it survives edits in any editor. No notebook is opened as a file here. A
-//! kernel is reached by [`bridge`], the body of a process of its own. This crate knows no window.
+//! Notebooks are read and written as JSON; in between they're notes. Content that a note's text can't carry (ids,
+//! metadata, attachments, boundaries of Markdown cells) is in [`NotebookOriginal`] next to it and matched by comparing
+//! texts, so that it survives edits in any editor. No notebook file is opened here. [`bridge`] connects to a kernel in
+//! a process of its own. This crate knows no window.
 
 pub mod bridge;
 mod kernel_json;

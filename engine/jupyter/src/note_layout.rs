@@ -1,4 +1,4 @@
-//! A notebook laid out as a note's text, and what is kept beside that text.
+//! Lays out a notebook as a note's text, and keeps the rest next to it.
 
 use crate::notebook_file::join_text;
 use pulldown_cmark::{CodeBlockKind, Event, Tag};
@@ -8,7 +8,7 @@ use std::ops::Range;
 use store::ExecutionId;
 use text::markdown;
 
-/// What stands in the text for a cell.
+/// Representation of a cell in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CellShape {
@@ -29,7 +29,7 @@ pub(crate) struct CellPlacement {
     pub(crate) execution: Option<ExecutionId>,
 }
 
-/// What is kept of a notebook beside the note that it became: all of it, and how it was laid out.
+/// The original notebook and its layout, kept next to the note.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NotebookOriginal {
     pub(crate) notebook: Value,
@@ -85,7 +85,7 @@ pub struct ImportedNotebook {
     pub text: String,
     /// What its cells printed.
     pub outputs: Vec<ImportedOutputs>,
-    /// What is kept beside it.
+    /// The original notebook.
     pub original: NotebookOriginal,
 }
 
@@ -146,7 +146,7 @@ pub fn import_notebook(notebook: Value) -> ImportedNotebook {
 /// The word behind the fence of a raw cell.
 pub(crate) const RAW_FENCE_LANGUAGE: &str = "raw";
 
-/// The language of a notebook's cells, as it stands behind a fence.
+/// Returns the language of a notebook's cells for fences.
 pub(crate) fn notebook_language(notebook: &Value) -> String {
     let metadata = &notebook["metadata"];
     let named = [&metadata["kernelspec"]["language"], &metadata["language_info"]["name"]];
@@ -201,12 +201,12 @@ fn push_fenced(text: &mut String, language: &str, source: &str) {
 const CLOSING_MARKERS: [&str; 10] =
     ["```", "~~~", "`````", "~~~~~", "-->", "?>", "]]>", "</script>", "</pre>", "</style>"];
 
-/// Prose, so that what follows it stands for itself: in a notebook each cell is read alone.
+/// Appends Markdown so that the following text stays separate: in a notebook each cell is parsed alone.
 fn push_prose(text: &mut String, source: &str, first: bool) {
     if source.trim().is_empty() {
         return;
     }
-    // At the top `---` would begin properties that nobody meant.
+    // At the top, `---` would start front matter.
     let mut whole = String::new();
     push_with_blank_line(&mut whole, source);
     let mark = "```python\nx\n```\n";
@@ -258,7 +258,7 @@ pub(crate) fn is_json(mime: &str) -> bool {
 
 /// What a fence holds.
 pub(crate) struct NotebookFence<'a> {
-    /// With its fence, and what stands behind it up to the end of the line.
+    /// Range with its fence, up to the end of the line.
     pub(crate) range: Range<usize>,
     /// The word behind the fence.
     pub(crate) language: &'a str,

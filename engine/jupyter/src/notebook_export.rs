@@ -1,5 +1,5 @@
-//! A note as a notebook. Cells that nobody touched since the import come back as they were; the others keep their id
-//! and metadata.
+//! Exports a note as a notebook. Cells unchanged since the import are exported unchanged; others keep their id and
+//! metadata.
 
 use crate::note_layout::{
     CellPlacement, CellShape, NotebookFence, NotebookOriginal, RAW_FENCE_LANGUAGE, is_json, notebook_language,
@@ -78,7 +78,7 @@ struct NotebookWriter<'a> {
 }
 
 impl NotebookWriter<'_> {
-    /// The notebook's cells: those that stand as they were laid out, and between them what was written or edited.
+    /// Builds the notebook's cells: unchanged ones, and new or edited text between them.
     fn build_cells(&self) -> Vec<Value> {
         let places = self.original.map_or(&[][..], |kept| kept.places.as_slice());
         let before = self.original.map_or("", |kept| kept.text.as_str());
@@ -129,7 +129,7 @@ impl NotebookWriter<'_> {
         cell
     }
 
-    /// What was written or edited between two cells that stand as they were.
+    /// Adds new or edited text between two unchanged cells.
     fn push_changed_cells(
         &self,
         range: Range<usize>,
@@ -155,7 +155,7 @@ impl NotebookWriter<'_> {
                 .filter(|at| kind(free[*at].0) == Some(piece.kind))
                 .max_by_key(|at| (same(free[*at].0), overlap(&free[*at].1), std::cmp::Reverse(*at)));
             let chosen = best.map(|at| free[at].0);
-            // Cells keep their order: what stood before the chosen one is no longer there.
+            // Cells keep their order: those before the chosen one were deleted.
             if let Some(at) = best {
                 free.drain(..=at);
             }

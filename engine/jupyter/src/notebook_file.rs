@@ -1,6 +1,6 @@
 //! Notebook files: any JSON that claims to be one becomes a notebook of format 4, or a sentence says why not.
 //!
-//! What is read stays JSON: a field that nobody here knows comes back as it was.
+//! Everything stays JSON: unknown fields are preserved.
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,8 @@ const MAX_NOTEBOOK_BYTES: usize = 256 << 20;
 #[error("{0}")]
 pub struct NotebookReadError(pub String);
 
-/// Reads a notebook file. What comes is of format 4; formats 2 and 3 are upgraded, slips that Jupyter forgives too
-/// (a missing minor version, ids that are twice there) are mended.
+/// Reads a notebook file. The result has format 4; formats 2 and 3 are upgraded, and errors that Jupyter tolerates too
+/// (a missing minor version, duplicate ids) are fixed.
 ///
 /// # Errors
 /// [`NotebookReadError`]: it is no JSON, no notebook, or a cell of it makes no sense.
@@ -64,7 +64,7 @@ fn validate(file: &Value) -> Result<(), NotebookReadError> {
     if file.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
         return Err(NotebookReadError("it is not a valid notebook: its metadata are no object".to_owned()));
     }
-    // What a later minor version brought is kept as it is, and not shown.
+    // Content of later minor versions is preserved, and not shown.
     let later = file.get("nbformat_minor").and_then(Value::as_i64).is_some_and(|minor| minor > 5);
     for (at, cell) in cells.iter().enumerate() {
         match cell["cell_type"].as_str() {
@@ -116,7 +116,7 @@ fn repair(file: &mut Value) {
     }
 }
 
-/// An id that nobody has, the same every time for the same seed.
+/// Returns an unused id, the same for the same seed.
 pub(crate) fn fresh_id(seed: &str, taken: &std::collections::BTreeSet<String>) -> String {
     let mut id = store::BlobHash::of(seed.as_bytes()).to_string()[..8].to_owned();
     while taken.contains(&id) {

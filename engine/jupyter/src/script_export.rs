@@ -1,5 +1,5 @@
-//! A note as a Python program: code as it stands, everything else as comments, in the form with `# %%` between cells
-//! that Jupytext, VS Code, Spyder and PyCharm read.
+//! Exports a note as a Python script: code unchanged, everything else as comments, with `# %%` between cells, which
+//! Jupytext, VS Code, Spyder and PyCharm understand.
 
 use text::markdown;
 

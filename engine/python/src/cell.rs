@@ -21,11 +21,11 @@ pub(crate) struct CellRequest {
     pub(crate) silent: bool,
     /// Names that are taken out of the namespace before.
     pub(crate) forget: Vec<String>,
-    /// Its result is made of the code and these names alone, and may be one that was kept.
+    /// For a pure cell: its inputs and outputs, by which a cached result is found.
     pub(crate) pure: Option<PureCellBindings>,
 }
 
-/// What a pure cell is made of, and what it makes.
+/// Names that a pure cell reads and assigns.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PureCellBindings {
     pub(crate) uses: Vec<String>,

@@ -261,8 +261,8 @@ pub(crate) fn run_interpreter(
     Ok(())
 }
 
-/// Where nothing is asked for a moment, the modules are loaded that an error or a question about code needs: later they
-/// would be waited for. Gives what was asked, if something was.
+/// While idle, preloads modules that errors or queries need, since loading them later takes time. Returns a task if one
+/// arrived.
 fn preload_modules(queue: &Receiver<KernelTask>, vm: &VirtualMachine) -> Option<KernelTask> {
     for module in ["traceback", "_tracebook_look"] {
         match vm.allow_threads(|| queue.recv_timeout(WARM_UP_IDLE_TIME)) {
@@ -375,7 +375,7 @@ impl InterpreterSession {
         // The same in every build: RustPython's own is 256 where debug assertions are on.
         vm.recursion_limit.set(RECURSION_LIMIT);
         interruptible_wait::make_interruptible(vm)?;
-        // A library in the note's folder is no module: it would run as machine code in this process.
+        // Forbids native extension modules: they would run as machine code in this process.
         vm.import("_imp", 0)?.del_attr("create_dynamic", vm)?;
         let tracebook = vm.import("_tracebook", 0)?;
         let globals = vm.main_namespace()?;
@@ -414,7 +414,7 @@ impl InterpreterSession {
                 None => self.run_cell(cell, vm),
             };
             if !outbox.is_ours() {
-                // The cell forked, and this is the child at the end of it: there is no notebook behind it.
+                // The cell forked, and this is the end of the child: it has no notebook.
                 std::process::exit(0);
             }
             let (status, message) = match ended {
@@ -436,8 +436,8 @@ impl InterpreterSession {
         outbox.send("status", json!({"execution_state": "idle"}));
     }
 
-    /// Answers what is asked about variables or code. It may run what objects say of themselves, so it can be
-    /// interrupted as a cell can.
+    /// Answers queries about variables or code. It may run `__repr__` and the like, so it can be interrupted like a
+    /// cell.
     fn answer_query(
         &mut self,
         header: Value,
@@ -470,7 +470,7 @@ impl InterpreterSession {
     fn run_cell(&self, cell: &CellRequest, vm: &VirtualMachine) -> PyResult<Option<Value>> {
         let file = self.register.call((cell.label.as_str(), self.runs, cell.code.as_str()), vm)?.str(vm)?;
         for name in &cell.forget {
-            // A name that is not there is forgotten already.
+            // A missing name needn't be deleted.
             let _ = self.globals.del_item(name.as_str(), vm);
         }
         let scope = Scope::with_builtins(None, self.globals.clone(), vm);
@@ -479,7 +479,7 @@ impl InterpreterSession {
         let value = match ran {
             Ok(value) => value,
             Err(error) => {
-                // The figures that it drew so far say what it did; the error says why there are no more.
+                // Figures drawn so far show what it did; the error says why there are no more.
                 self.finish.call((vm.ctx.none(),), vm)?;
                 return Err(error);
             }
@@ -500,7 +500,7 @@ impl InterpreterSession {
         Ok(Some(content))
     }
 
-    /// The same for a cell whose result is kept: one that was made of the same is shown again, and nothing runs;
+    /// Runs a pure cell: a cached result is shown again without running;
     /// `cached` says so.
     fn run_pure(
         &self,

@@ -59,9 +59,9 @@ impl InterruptGate {
         }
     }
 
-    /// Calls `wake` again and again, for a second or so, while the cell that runs now has not ended. A signal that
-    /// comes between a look for signals and the call that waits (`time.sleep`) wakes nothing: the look is over, the
-    /// call has not begun.
+    /// Calls `wake` repeatedly for about a second, until the running cell has ended. A signal that arrives between a
+    /// check for signals and a blocking call (`time.sleep`) wakes nothing: the check is over, and the call hasn't
+    /// begun.
     pub(crate) fn wake_until_ended(&'static self, wake: impl Fn() + Send + 'static) {
         let begun = {
             let state = self.state();
@@ -227,7 +227,7 @@ mod tests {
             wakes.recv_timeout(std::time::Duration::from_secs(60)).expect("it is woken");
         }
         gate.end_cell();
-        // Another cell is not woken, and the thread ends: nobody can send any more.
+        // Another cell isn't woken, and the thread ends, since all senders are gone.
         assert!(gate.begin_cell(gate.ticket()));
         while wakes.recv_timeout(std::time::Duration::from_secs(60)).is_ok() {}
         gate.end_cell();

@@ -1,9 +1,9 @@
 //! The Python kernel: the body of the child process `tracebook kernel`.
 //!
-//! Speaks Jupyter messages, one JSON object a line, over its standard input and output, and runs cells in an
-//! embedded RustPython. It knows nothing of notes, agents or the window: code comes in, messages go out. It must
-//! never write to its standard output by itself (`stdio.rs` takes it away for the protocol), and it never restarts
-//! itself: whoever started it watches it, ends it and starts the next one.
+//! Exchanges Jupyter messages, one JSON object per line, over standard input and output, and runs cells in an embedded
+//! RustPython. It knows nothing of notes, agents or the window. Nothing else may write to standard output (`stdio.rs`
+//! reserves it for the protocol), and it never restarts itself: the parent process monitors it, ends it and starts the
+//! next one.
 //!
 //! Two threads matter. The first one reads requests, so that an interrupt arrives while a cell runs. The other one,
 //! with a big stack, owns the interpreter and runs one cell after the other.
@@ -36,15 +36,15 @@ pub use sandbox::SandboxGrants;
 
 use requests::{IncomingRequest, RequestBody, RequestReader};
 
-/// Enough for Python's recursion limit also where each call passes through native code, which takes some 4 KiB of
-/// stack, unoptimised 140 KiB. RustPython watches the real stack, too. Only what is used becomes memory.
+/// Enough for Python's recursion limit even if each call passes through native code, which takes about 4 KiB of stack,
+/// unoptimized 140 KiB. RustPython checks the real stack, too. Only used pages take memory.
 const INTERPRETER_STACK_BYTES: usize = if cfg!(debug_assertions) { 128 << 20 } else { 64 << 20 };
 
 /// The name of the interpreter's thread, the only one that receives interrupts.
 const PYTHON_THREAD: &str = "python";
 
-/// How long a cell that was told to stop and the interpreter's own end (exit handlers, files to flush) may take
-/// before the process ends without them.
+/// How long an interrupted cell and the interpreter's shutdown (exit handlers, flushing of files) may take before the
+/// process exits anyway.
 const KERNEL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the reading thread hands to the interpreter's thread. Each carries the header of its request.
@@ -70,7 +70,7 @@ pub fn run_kernel(reach: SandboxGrants) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Before any thread: a Landlock domain is a thread's, and goes on to those that it starts.
+    // Before any thread is started: a Landlock domain belongs to a thread and the threads that it starts.
     sandbox::CellSandbox::enter(reach);
     let outbox = KernelOutbox::install(output);
     let gate: &'static InterruptGate = Box::leak(Box::new(InterruptGate::new()));
@@ -88,7 +88,8 @@ pub fn run_kernel(reach: SandboxGrants) -> ExitCode {
             match outcome {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => exit_with_error(outbox, "KernelError", &format!("Python did not start: {why}")),
-                // The interpreter's state cannot be trusted after it panicked. Say why, and let the host start anew.
+                // After a panic the interpreter's state can't be trusted. Report it, and let the host start a new
+                // process.
                 Err(panic) => exit_with_error(
                     outbox,
                     "KernelError",
@@ -154,14 +155,14 @@ pub fn run_kernel(reach: SandboxGrants) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Answers a `shutdown_request`; the end of standard input has nobody to answer to.
+/// Answers a `shutdown_request`; the end of standard input needs no answer.
 fn reply_to_shutdown(outbox: &KernelOutbox, header: Option<&Value>) {
     if let Some(header) = header {
         outbox.send_reply(header, "shutdown_reply", json!({"status": "ok", "restart": false}));
     }
 }
 
-/// Says why there is no Python any more and ends the process.
+/// Reports why Python has ended and exits the process.
 fn exit_with_error(outbox: &KernelOutbox, name: &str, why: &str) -> ! {
     outbox.send("error", json!({"ename": name, "evalue": why, "traceback": [format!("{name}: {why}")]}));
     std::process::exit(101);

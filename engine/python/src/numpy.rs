@@ -1,7 +1,7 @@
 //! Arrays for cells: the native half of `import numpy`, whose other half is `numpy.py`.
 //!
-//! Here are the numbers and what is done to many of them at once; names, keywords, views and printing are Python's. The
-//! arrays themselves know no Python and stand in `numpy/`.
+//! Implements numbers and bulk operations; names, keywords, views and printing are in Python. The arrays themselves
+//! don't depend on Python and are in `numpy/`.
 
 mod array;
 mod element;
@@ -281,7 +281,7 @@ pub(crate) mod native {
                 ElementKind::Int | ElementKind::Float => 8,
                 ElementKind::Complex => 16,
             };
-            // Asked for politely: a plain allocation that fails ends the process.
+            // Allocate fallibly: a failed plain allocation aborts the process.
             Vec::<u8>::new()
                 .try_reserve_exact(size.saturating_mul(each))
                 .map_err(|_| ArrayError::Index(String::new()))?;
@@ -395,7 +395,7 @@ pub(crate) mod native {
 
     #[pyclass]
     impl RandomGenerator {
-        /// So many numbers: `next_f64`, `next_normal`, or whole ones `next_below` an end.
+        /// Draws this many numbers: `next_f64`, `next_normal`, or integers `next_below` a limit.
         #[pymethod]
         fn draw(
             zelf: &Py<Self>,

@@ -18,7 +18,7 @@ use crate::requests::empty_header;
 const MAX_STREAM_BYTES: usize = 8 << 20;
 /// Displayed data that a cell may send, as JSON.
 const MAX_DISPLAY_BYTES: usize = 64 << 20;
-/// Of a cell whose output is kept, so much is.
+/// Maximum recorded output of a cell whose result is cached.
 const MAX_RECORDED_BYTES: usize = 16 << 20;
 /// Waiting text that is sent at once.
 const FLUSH_CHUNK_BYTES: usize = 4 << 10;
@@ -108,7 +108,7 @@ impl KernelOutbox {
         self.process == std::process::id()
     }
 
-    /// From here on messages answer the request with this header, and limits begin anew.
+    /// From here on, messages answer the request with this header, and limits restart.
     pub(crate) fn begin_reply(&self, parent: Value) {
         let Some(mut state) = self.lock() else { return };
         state.flush();
@@ -239,7 +239,7 @@ impl OutboxState {
     }
 
     fn write_line(&mut self, line: &str) {
-        // See the module comment: whoever reads this is gone when it fails, and the reading thread will notice.
+        // See the module comment: if this fails, the reader is gone, and the reading thread will notice.
         let _ = self.out.write_all(line.as_bytes());
     }
 

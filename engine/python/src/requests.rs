@@ -1,7 +1,7 @@
 //! Reads requests: one JSON object a line, bounded, each turned into one of those that the kernel knows.
 //!
-//! Whatever comes in, this never fails and never panics: a line that cannot be used becomes `IncomingRequest::Invalid`
-//! with a sentence, and reading goes on. It answers nothing and starts nothing.
+//! Parsing never fails and never panics: an unusable line becomes `IncomingRequest::Invalid` with a sentence, and
+//! reading continues. It answers nothing and starts nothing.
 
 use std::io::{BufRead, Read};
 
@@ -17,7 +17,7 @@ pub(crate) const MAX_KERNEL_REQUEST_BYTES: usize = 64 << 20;
 pub(crate) enum IncomingRequest {
     /// A request and its header, which every answer repeats.
     Request { header: Value, body: RequestBody },
-    /// A line that is no request. `parent` is its header if it had one.
+    /// An invalid line. `parent` is its header if it has one.
     Invalid { parent: Value, why: String },
     /// The other side is gone.
     End,
@@ -28,7 +28,7 @@ pub(crate) enum IncomingRequest {
 pub(crate) enum RequestBody {
     Execute(CellRequest),
     Query(KernelQuery),
-    /// The line that a cell asked for.
+    /// The answer to a cell's prompt.
     Answer(String),
     /// What the host says about the result of a pure cell.
     PureReply(Value),
@@ -37,7 +37,7 @@ pub(crate) enum RequestBody {
     Shutdown,
 }
 
-/// What is asked about the variables and about code that is being written. Places are counted in characters.
+/// A query about variables, or about code being edited. Positions are in characters.
 #[derive(Debug, PartialEq)]
 pub(crate) enum KernelQuery {
     Complete {

@@ -18,7 +18,7 @@ const MAX_WRITTEN_FILE_BYTES: u64 = 4 << 30;
 #[cfg(unix)]
 const MAX_OPEN_FILES: u64 = 256;
 
-/// What cells reach beside the working folder.
+/// What cells may access besides the working folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxGrants {
     /// Whether the network may be used.
@@ -98,7 +98,7 @@ impl CellSandbox {
             sandbox.files = confined.files.is_ok();
             sandbox.processes = confined.calls.is_ok();
             sandbox.network = confined.calls.is_ok() && !reach.network;
-            // What does not hold is said in `kernel_info_reply`, too; why stands among the process's last words.
+            // Restrictions that don't apply are also listed in `kernel_info_reply`; the reasons go to standard error.
             for why in [confined.files, confined.calls].into_iter().filter_map(Result::err) {
                 eprintln!("tracebook kernel: cells are not confined: {why}");
             }
@@ -126,7 +126,7 @@ impl CellSandbox {
         json!({"files": self.files, "network": self.network, "processes": self.processes, "memory": self.memory})
     }
 
-    /// What a cell is told that was refused something, if anything is refused here.
+    /// Returns the message for a cell that was denied access, if access is restricted.
     pub(crate) fn denial_message(self) -> &'static str {
         match (self.files, self.network) {
             (true, _) if self.more => {
@@ -146,9 +146,9 @@ impl CellSandbox {
     }
 }
 
-/// The folders and files to open for cells in `folder`: itself, unless the home folder lies in it, or the one that
-/// stays shut. Landlock cannot close what lies in an open folder, and `~/.ssh` must stay shut: then what is not
-/// hidden is opened one by one.
+/// Returns the folders and files to open for cells in `folder`: the folder itself, unless it contains the home folder
+/// or the private one. Landlock can't close parts of an open folder, and `~/.ssh` must stay closed: then visible
+/// entries are opened one by one.
 #[cfg_attr(not(unix), allow(dead_code, reason = "there are no walls to open"))]
 fn granted(folder: &Path, home: Option<&Path>, shut: Option<&Path>) -> Vec<PathBuf> {
     if shut == Some(folder) {
@@ -182,7 +182,7 @@ mod limits {
         unsafe {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         }
-        // The lesser limits are no walls: where they are refused, nothing is said.
+        // These limits aren't security boundaries: failures are ignored.
         let _ = limit(libc::RLIMIT_CORE, 0) && limit(libc::RLIMIT_FSIZE, super::MAX_WRITTEN_FILE_BYTES);
         let _ = limit(libc::RLIMIT_NOFILE, super::MAX_OPEN_FILES);
         limit(libc::RLIMIT_AS, super::MAX_MEMORY_BYTES)

@@ -26,7 +26,7 @@ pub(crate) fn stand(write: &[PathBuf], read: &[PathBuf], network: bool) -> bool 
     }
 }
 
-/// What is allowed: all else is denied, new processes among it. `None`: a path is no text.
+/// Returns the profile: everything else is denied, including new processes. `None` if a path isn't valid UTF-8.
 fn profile(write: &[PathBuf], read: &[PathBuf], network: bool) -> Option<String> {
     let mut profile = String::from(
         "(version 1)(deny default)(allow signal (target self))(allow sysctl-read)(allow file-read-metadata)\

@@ -27,11 +27,11 @@ pub(crate) fn deliver_answer(text: String) {
     INPUT_ANSWERED.notify_all();
 }
 
-/// Asks and waits. What was asked and answered stands among the output afterwards; a password does not.
+/// Asks the user and waits. Prompt and answer become part of the output; a password doesn't.
 pub(crate) fn ask_user(prompt: &str, password: bool, vm: &VirtualMachine) -> PyResult<String> {
     let Some(outbox) = KernelOutbox::get() else { return Err(vm.new_eof_error("there is nobody to ask".to_owned())) };
-    // Whoever stops the cell instead of answering must not wait until the first traceback has its modules. What cannot
-    // be loaded is loaded again, and said, where it is needed.
+    // Load it now, so that stopping the cell doesn't wait for the first traceback's modules. A failure is reported when
+    // it's needed.
     let _ = vm.import("traceback", 0);
     // One that came too late for the question before.
     INPUT_ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();

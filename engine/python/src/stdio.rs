@@ -1,7 +1,7 @@
 //! Takes the process's standard input and output for the protocol, so that nothing else can reach them.
 //!
-//! Afterwards descriptors 0 and 1 are `/dev/null`: a cell that reads them, a C-like write, or a child process of a
-//! cell can neither eat a request nor corrupt a message. Standard error stays as it is. Nothing here reads or writes.
+//! Afterwards, descriptors 0 and 1 are `/dev/null`: a cell that reads them, a C-like write, or a child process can
+//! neither consume a request nor corrupt a message. Standard error is unchanged. Nothing here reads or writes.
 
 use std::fs::File;
 use std::io;

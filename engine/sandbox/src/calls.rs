@@ -1,7 +1,7 @@
 //! seccomp: the list of system calls that the confined may make. What is not on it is refused.
 //!
-//! Several filters stand at once, and the strictest answer counts: one allows what is on the list; others refuse some
-//! arguments of calls that are, with an error that programs expect; one hands calls to the supervisor.
+//! Several filters apply at once, and the strictest answer counts: one allows the listed calls; others reject some
+//! arguments of these, with an error that programs expect; one passes calls to the supervisor.
 
 use crate::supervisor::PendingSupervisor;
 use crate::{ConfinedKind, SandboxPolicy, memory};
@@ -222,7 +222,7 @@ const OLDER_PROGRAMS: &[i64] = &[libc::SYS_fork, libc::SYS_vfork, libc::SYS_setr
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_PROGRAMS: &[i64] = &[];
 
-/// What uses the network, once a socket is there.
+/// Calls that use the network once a socket exists.
 const NETWORK: &[i64] = &[libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
 
 /// What changes files by name, or their metadata: the supervisor does it. `open` and `openat` are handed to it where
@@ -272,8 +272,8 @@ const OLDER_SUPERVISED: &[i64] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_METADATA: &[i64] = &[];
 
-/// Numbers from here on are newer than what programs count on: they are told that there is no such call, and use an
-/// older one. A filter could not look into what these are given.
+/// Calls from this number on are newer than programs require: they get the error for an unknown call, and fall back to
+/// an older one. A filter couldn't inspect their arguments.
 const NEWER: std::ops::Range<i64> = 424..480;
 
 /// Requests to devices and files that are harmless: sizes, flags of descriptors, copies between open files.
@@ -315,8 +315,8 @@ pub(crate) fn restrict(
     });
     let programs = policy.kind == ConfinedKind::Programs;
     if programs {
-        // Nothing leaves the group in which all of it is ended. It is told that it did: most programs would give up
-        // else.
+        // Processes can't leave the group that's ended as a whole. The calls report success, since most programs would
+        // fail otherwise.
         refuse(whole(&[libc::SYS_setsid, libc::SYS_setpgid]), 0)?;
     }
     refuse(unlisted(libc::SYS_ioctl, 1, IOCTLS).map_err(words)?, libc::ENOTTY)?;
@@ -338,7 +338,7 @@ pub(crate) fn restrict(
     Ok(supervised)
 }
 
-/// The same for the supervisor itself, which does what it is told for others, and nothing else.
+/// Restricts the supervisor itself, which only performs calls for others.
 pub(crate) fn restrict_supervisor() -> Result<(), String> {
     let mut rules = whole(EVERYONE);
     let read: &[i64] = &[libc::SYS_process_vm_readv, libc::SYS_clone3];
@@ -373,7 +373,7 @@ fn allow(rules: SyscallRules) -> Result<(), String> {
 
 /// Hands these calls to the listener.
 fn told(rules: SyscallRules) -> Result<Vec<sock_filter>, String> {
-    // The library does not know this answer: another one stands for it.
+    // The library lacks this action, so another value stands in for it.
     const MARK: u32 = libc::SECCOMP_RET_TRACE | 1;
     let mut program = program(rules, SeccompAction::Allow, SeccompAction::Trace(1))?;
     for step in program.iter_mut().filter(|step| step.k == MARK) {
@@ -443,7 +443,7 @@ fn allowed(policy: &SandboxPolicy, newest: bool) -> Result<SyscallRules, seccomp
     let itself = |at: u8| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         Ok(vec![SeccompRule::new(vec![dword(at, SeccompCmpOp::Eq, 0)?])?])
     };
-    // A pair of connected sockets. Unconnected ones can still choose whom they speak to.
+    // Allows pairs of connected sockets. Unconnected ones could still choose their peer.
     let kind = SeccompCmpOp::MaskedEq(0xf);
     let pair = |kind: SeccompCmpOp, of: i32| {
         SeccompRule::new(vec![dword(0, SeccompCmpOp::Eq, number(libc::AF_UNIX))?, dword(1, kind, number(of))?])

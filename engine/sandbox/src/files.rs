@@ -1,4 +1,4 @@
-//! Landlock: which files are read, run and written, whether TCP is used, whom signals reach.
+//! Landlock: files that can be read, executed and written, use of TCP, scope of signals.
 
 use crate::{ConfinedKind, SandboxPolicy};
 use landlock::{
@@ -7,10 +7,10 @@ use landlock::{
 };
 use std::path::{Path, PathBuf};
 
-/// The newest Landlock that is asked for. An older one gives what it has, and seccomp the rest.
+/// The newest Landlock ABI that's requested. An older one gives what it supports, and seccomp adds the rest.
 const NEWEST: ABI = ABI::V6;
 
-/// Programs and what they are made of.
+/// Programs and their libraries.
 const SYSTEM: [&str; 12] = [
     "/usr",
     "/bin",
@@ -110,7 +110,7 @@ fn written(policy: &SandboxPolicy) -> impl Iterator<Item = &PathBuf> {
     policy.write.iter().chain(&policy.private)
 }
 
-/// Shuts all files but those that `policy` and its kind name. Gives whether Landlock is as new as is asked for.
+/// Restricts file access to the paths in `policy` and its kind. Returns whether Landlock is as new as requested.
 pub(crate) fn restrict(policy: &SandboxPolicy) -> Result<bool, String> {
     match rules(policy).map_err(|error| format!("Landlock failed ({error})"))? {
         LandlockStatus::Available { effective_abi, .. } => Ok(effective_abi >= NEWEST),
@@ -145,7 +145,7 @@ fn rules(policy: &SandboxPolicy) -> Result<LandlockStatus, RulesetError> {
     Ok(rules.restrict_self()?.landlock)
 }
 
-/// The root in which `path` lies.
+/// Returns the root that contains `path`.
 pub(crate) fn root_of<'a>(path: &Path, roots: &'a [PathBuf]) -> Option<&'a PathBuf> {
     roots.iter().find(|root| path.starts_with(root))
 }

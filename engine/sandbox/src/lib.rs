@@ -1,9 +1,9 @@
 //! What untrusted code may do on Linux: one policy for the kernel that runs cells and for the processes of tools.
 //!
-//! Three walls stand one behind the other. Landlock bounds which files are opened, TCP and signals (`files.rs`). An
-//! allow-list of system calls refuses all that programs do not need (`calls.rs`). And what changes files by name, or
-//! changes their metadata, which Landlock does not see, is done by a supervisor that looks at where it leads
-//! (`supervisor.rs`). What other programs execute is refused there, by the table in crate `guarded`.
+//! Three layers of protection. Landlock limits which files are opened, TCP and signals (`files.rs`). An allow-list of
+//! system calls rejects everything that programs don't need (`calls.rs`). And operations that change files by name, or
+//! their metadata, which Landlock doesn't see, are performed by a supervisor that resolves the path first
+//! (`supervisor.rs`). Files that other programs execute are rejected there, by the table in crate `guarded`.
 //!
 //! It knows nothing of notes, agents or the protocol.
 
@@ -37,10 +37,9 @@ pub struct SandboxPolicy {
     pub read: Vec<PathBuf>,
     /// What they may read and write, except what other programs execute.
     pub write: Vec<PathBuf>,
-    /// The folders from which paths are counted to tell what other programs execute; entries of `write` may lie
-    /// deeper.
+    /// Folders to which paths are relative when checking what other programs execute; entries of `write` may be deeper.
     pub counted_from: Vec<PathBuf>,
-    /// What they may read and write without exception: a folder that nobody else uses and that goes with them.
+    /// Folders with unrestricted access: used by nobody else, and removed with the sandbox.
     pub private: Vec<PathBuf>,
     /// Whether they may use the network.
     pub network: bool,
@@ -105,7 +104,7 @@ pub fn guarded_patterns(programs: bool) -> Vec<String> {
     patterns
 }
 
-/// Closes what this process inherited beside its standard input, output and errors. Call it before anything is opened.
+/// Closes inherited descriptors except standard input, output and error. Call it before anything is opened.
 pub fn close_inherited() {
     #[cfg(target_os = "linux")]
     memory::close_from(3);
@@ -116,7 +115,7 @@ pub fn close_inherited() {
 #[cfg(target_os = "linux")]
 pub fn enter(policy: &SandboxPolicy) -> SandboxWalls {
     let refused = GuardedRefusals::default();
-    // The supervisor may write no more than those whom it serves, whatever it is told.
+    // The supervisor may write no more than the processes it serves, whatever they request.
     let supervisor = files::restrict_writing(policy).and_then(|()| supervisor::start(policy, refused.clone()));
     let (files, newest) = match files::restrict(policy) {
         Ok(newest) => (Ok(()), newest),

@@ -48,7 +48,7 @@ pub(crate) fn errno() -> i32 {
     Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Installs a filter for this thread whose listener is told of calls.
+/// Installs a filter for this thread, whose listener gets its calls.
 pub(crate) fn listen(program: &[seccompiler::sock_filter]) -> Result<OwnedFd, i32> {
     let mut program: Vec<libc::sock_filter> =
         program.iter().map(|one| libc::sock_filter { code: one.code, jt: one.jt, jf: one.jf, k: one.k }).collect();
@@ -107,7 +107,7 @@ pub(crate) fn is_used(listener: &OwnedFd) -> bool {
     look.revents & (libc::POLLHUP | libc::POLLNVAL) == 0
 }
 
-/// Whether the call still waits: whoever made it may have been killed, and its number be another's.
+/// Whether the call is still pending: its thread may have been killed, and the id reused.
 pub(crate) fn waits(listener: &OwnedFd, mut id: u64) -> bool {
     request(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, (&raw mut id).cast()).is_ok()
 }
@@ -119,7 +119,7 @@ pub(crate) fn answer(listener: &OwnedFd, id: u64, answer: Result<i64, i32>) {
         Err(error) => (0, -error),
     };
     let mut response = libc::seccomp_notif_resp { id, val, error, flags: 0 };
-    // Whoever made the call may have been killed.
+    // The calling thread may have been killed.
     let _ = request(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, (&raw mut response).cast());
 }
 

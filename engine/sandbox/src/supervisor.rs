@@ -1,9 +1,9 @@
 //! Performs, for those who are confined, what changes files by name and what changes metadata: Landlock does not see
 //! the latter, and neither Landlock nor a filter of system calls can tell `.git/hooks` from any other folder.
 //!
-//! A thread of its own with file descriptors of its own. It takes a copy of what a call was given, finds where the path
-//! leads, looks at that place by its descriptor, and performs the call relative to it: nothing that the caller changes
-//! meanwhile leads elsewhere. Landlock bounds its writing as it bounds the caller's.
+//! A separate thread with its own file descriptors. It copies the arguments of a call, resolves the path, checks the
+//! result by its descriptor, and performs the call relative to it: nothing that the caller changes meanwhile leads
+//! elsewhere. Landlock limits its writes like the caller's.
 
 use crate::files::{NULL, root_of};
 use crate::{GuardedRefusals, SandboxPolicy, calls, memory};
@@ -27,7 +27,7 @@ const SET_ID: u32 = 0o6000;
 /// Entries of a folder that is renamed to where some names are guarded. One with more is not.
 const MAX_RENAMED_ENTRIES: usize = 1_000;
 
-/// What it looks at.
+/// Paths and rules that it checks.
 struct SupervisorBounds {
     write: Vec<PathBuf>,
     private: Vec<PathBuf>,
@@ -38,7 +38,7 @@ struct SupervisorBounds {
     refused: GuardedRefusals,
 }
 
-/// A supervisor that waits for what it is to listen to.
+/// A supervisor before it gets its listener.
 pub(crate) struct PendingSupervisor {
     listener: Sender<RawFd>,
     ready: Receiver<Result<(), String>>,
@@ -50,7 +50,7 @@ impl PendingSupervisor {
         let gone = || "the supervisor has ended".to_owned();
         self.listener.send(listener.as_raw_fd()).map_err(|_| gone())?;
         self.ready.recv().map_err(|_| gone())??;
-        // Its own copy serves; nobody who is confined has one.
+        // Its own copy remains; no confined process has one.
         drop(listener);
         Ok(())
     }
@@ -95,7 +95,7 @@ fn serve(listener: &Arc<OwnedFd>, bounds: &Arc<SupervisorBounds>) {
         let call = match memory::receive(listener) {
             Ok(call) => call,
             Err(libc::EINTR) => continue,
-            // Whoever made the call was killed, or nobody is left.
+            // The calling thread was killed, or no process is left.
             Err(ENOENT) if memory::is_used(listener) => continue,
             Err(_) => return,
         };
@@ -236,9 +236,9 @@ impl CallingThread<'_> {
     }
 }
 
-/// Where what is looked at lies.
+/// Resolution of paths.
 impl CallingThread<'_> {
-    /// Whether the caller may change what lies at this place, as the kernel tells it.
+    /// Whether the kernel permits the caller to change this path.
     fn allows(&self, real: &Path) -> Result<(), i32> {
         if root_of(real, &self.bounds.private).is_some() {
             return Ok(());
@@ -253,7 +253,7 @@ impl CallingThread<'_> {
         }
     }
 
-    /// A path that may be written, as it is counted.
+    /// Returns a writable path relative to its counted root.
     fn counted(&self, real: &Path) -> Option<(&Path, String)> {
         let root = root_of(real, &self.bounds.write)?;
         let root = root_of(real, &self.bounds.counted_from).unwrap_or(root);
@@ -269,7 +269,7 @@ impl CallingThread<'_> {
         guarded(below).or_else(|| guarded(&format!("{}{below}", self.context(root))))
     }
 
-    /// What a folder's own name adds to what lies in it, where names are guarded by where they lie.
+    /// Returns the prefix that a root adds for names guarded by location.
     fn context(&self, root: &Path) -> String {
         let name = |path: Option<&Path>| {
             path.and_then(Path::file_name).map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
@@ -365,7 +365,7 @@ impl CallingThread<'_> {
     fn own_place(&self, folder: i32, path: &[u8], follow: bool, waits: &dyn Fn() -> bool) -> Result<ResolvedPath, i32> {
         let place = self.place(folder, path, follow)?;
         self.allows(&place.real)?;
-        // What was looked at is the caller's only if the caller is still there.
+        // The result belongs to the caller only if the caller still exists.
         if waits() { Ok(place) } else { Err(ENOENT) }
     }
 
@@ -407,7 +407,7 @@ impl CallingThread<'_> {
     }
 }
 
-/// Why a path is guarded that lies in a repository of git's without a folder `.git` around it.
+/// Returns why a path in a bare Git repository is guarded.
 fn bare_repository(root: &Path, below: &Path) -> Option<&'static str> {
     let is_settings = |name: &OsStr| {
         let name = name.to_string_lossy().to_ascii_lowercase();
@@ -512,7 +512,7 @@ impl CallingThread<'_> {
             Ok((file, cloexec))
         };
         if piped {
-            // Its other end may be gone. The descriptor is this thread's, and so is what looks at it.
+            // Its other end may be gone. The descriptor and the check belong to this thread.
             return Ok(SupervisorResult::Later(Box::new(open)));
         }
         let (file, cloexec) = open()?;
@@ -658,7 +658,7 @@ impl CallingThread<'_> {
         match FileType::from_raw_mode(about.st_mode) {
             FileType::Symlink => return Err(EOPNOTSUPP),
             FileType::Directory => {}
-            // Whoever ran it would have the user's rights.
+            // Executing it would give the user's rights.
             _ if bits as u32 & SET_ID != 0 => return Err(EPERM),
             _ => {}
         }

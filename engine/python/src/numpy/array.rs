@@ -96,7 +96,7 @@ pub(crate) fn checked_size(shape: &[usize]) -> Result<usize, ArrayError> {
     size.filter(|size| *size < 1 << 40).map_or_else(|| value_error("the array would not fit into memory"), Ok)
 }
 
-/// Steps of a shape whose numbers stand one after the other.
+/// Returns the strides of a contiguous array with this shape.
 pub(crate) fn contiguous_strides(shape: &[usize]) -> Vec<isize> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {

@@ -1,4 +1,4 @@
-//! What is done to each number, to each pair of numbers, and along the last axis. Knows no Python.
+//! Operations on each number, each pair of numbers, and along the last axis. Independent of Python.
 
 use super::array::{ArrayData, ArrayError, C64, ElementKind, NdArray, broadcast, value_error};
 use std::cmp::Ordering;
@@ -426,7 +426,7 @@ pub(crate) fn accumulate(name: &str, array: &NdArray) -> Result<NdArray, ArrayEr
     Ok(NdArray::new(data, array.shape.clone()))
 }
 
-/// Not-a-number stands at the end, as numpy has it.
+/// NaN is sorted last, as in numpy.
 fn float_order_nan_last(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
@@ -447,7 +447,7 @@ pub(crate) fn sort(array: &NdArray) -> Result<NdArray, ArrayError> {
     Ok(NdArray::new(data, array.shape.clone()))
 }
 
-/// Where the numbers of the last axis stand in order.
+/// Returns the indexes that would sort the last axis.
 pub(crate) fn argsort(array: &NdArray) -> Result<NdArray, ArrayError> {
     let (_, length, count) = last_axis(array)?;
     fn places<T>(run: &[T], compare: impl Fn(&T, &T) -> Ordering) -> Vec<i64> {
