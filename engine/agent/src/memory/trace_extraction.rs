@@ -607,7 +607,7 @@ mod tests {
         assert_eq!(names, ["path1"], "the month is left in a form that is not known");
         let two = "Copy the first 2 lines of a.md to b.md";
         let calls = [("write_file", json!({"path": "b.md", "content": "1 2 3"}), "Changed")];
-        assert!(learned(two, &calls, "Done.").is_err_and(|why| why.contains("looked at nothing")));
+        assert!(learned(two, &calls, "Done.").is_err_and(|why| why.contains("the run read nothing")));
     }
 
     #[test]

@@ -17,7 +17,11 @@ fn an_answer_that_breaks_off_keeps_what_came() {
                 (ModelErrorKind::Cut, "Once upon a time"),
                 "{wire:?}, {how}: {why:?}"
             );
-            assert!(why.why.contains("127.0.0.1") && why.why.contains("go on from what came"), "{}", why.why);
+            assert!(
+                why.why.contains("127.0.0.1") && why.why.contains("continue from the partial answer"),
+                "{}",
+                why.why
+            );
             assert_eq!(server.asked().len(), 1, "what the user has seen is not asked for twice");
         }
     }
