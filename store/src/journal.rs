@@ -26,7 +26,7 @@ impl JournalRecord {
     /// Reads a record back.
     ///
     /// # Errors
-    /// [`StoreError::JournalRecord`] when the bytes are not ours.
+    /// [`StoreError::Record`] when the bytes are not ours.
     pub fn decode(seq: u64, note: DocId, bytes: &[u8]) -> Result<JournalRecord, StoreError> {
         let ops = serde_json::from_slice(bytes).map_err(|error| StoreError::Record(error.to_string()))?;
         Ok(JournalRecord { seq, note, ops })

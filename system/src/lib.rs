@@ -4,7 +4,7 @@
 //! crate imports nothing, does no IO, and does not change at run time.
 
 /// A file of the system volume: its path, `/` between the parts, and its bytes.
-pub type Embedded = (&'static str, &'static [u8]);
+pub type EmbeddedFile = (&'static str, &'static [u8]);
 
 macro_rules! sample {
     ($($path:literal),* $(,)?) => {
@@ -13,7 +13,7 @@ macro_rules! sample {
 }
 
 /// The sample volume that a first start brings along.
-pub const SAMPLE: &[Embedded] = sample![
+pub const SAMPLE_FILES: &[EmbeddedFile] = sample![
     "Welcome.md",
     "Guide/Command line.md",
     "Guide/Keys and commands.md",
@@ -26,7 +26,7 @@ pub const SAMPLE: &[Embedded] = sample![
 ];
 
 /// The default configuration: every key with what it means (read by `agent::config`).
-pub const CONFIG: &str = include_str!("config.yaml");
+pub const DEFAULT_CONFIG: &str = include_str!("config.yaml");
 
 macro_rules! agents {
     ($($name:literal),* $(,)?) => {
@@ -35,7 +35,7 @@ macro_rules! agents {
 }
 
 /// The agents that come with the program, as Markdown with front matter; the first is the one that answers.
-pub const AGENTS: &[Embedded] = agents![
+pub const BUILT_IN_AGENTS: &[EmbeddedFile] = agents![
     "assistant.md",
     "memory-analysis.md",
     "memory-consolidation.md",

@@ -39,7 +39,7 @@ impl Meeting {
         let hub =
             HubServer::start(settings, key, Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned())));
         let hub = hub.expect("a hub");
-        let at = hub.at().to_owned();
+        let at = hub.public_address().to_owned();
         Meeting { folder, hub: Some(hub), at, id, log }
     }
 

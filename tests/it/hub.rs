@@ -6,8 +6,8 @@ mod behind;
 mod files;
 
 use crate::program::{House, bytes, noise, strict};
-use host::hub::endure::{EnduranceReport, TypingClients, check, hears};
-use host::hub::measure::{free_port, listens};
+use host::hub::endure::{EnduranceReport, TypingClients, check_acknowledged, check_ephemeral_delivery};
+use host::hub::measure::{free_port, is_listening};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -74,7 +74,7 @@ impl Cluster {
         let mut command = Command::new("nats-server");
         command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null());
         self.servers[at] = Some(Runs(command.spawn().expect("started")));
-        until("a server listens", Duration::from_secs(20), || listens(self.ports[at]));
+        until("a server listens", Duration::from_secs(20), || is_listening(self.ports[at]));
     }
 
     /// Pieces of files that a server has, and on how many others they are too.
@@ -194,11 +194,11 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     println!("{keys} keys acknowledged, at most {:.1} s without any", endured.longest.as_secs_f64());
     assert!(endured.acknowledged.len() == 4 && keys > 200, "{endured:?}");
     for at in &at {
-        check(at, &endured).expect("all that was acknowledged");
+        check_acknowledged(at, &endured).expect("all that was acknowledged");
     }
     // What nobody keeps goes from one replica to the other, too.
-    hears(&at[0], &at[1], &endured).expect("heard");
-    hears(&at[1], &at[0], &endured).expect("heard");
+    check_ephemeral_delivery(&at[0], &at[1], &endured).expect("heard");
+    check_ephemeral_delivery(&at[1], &at[0], &endured).expect("heard");
     // Without any server a replica says that it is not well; once they are back, it is.
     (0..3).for_each(|at| cluster.servers[at].take().expect("runs").kill());
     until("a replica without servers says so", Duration::from_secs(30), || {
@@ -211,7 +211,7 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     one.kill();
     two.kill();
     let _three = replica(&house, "R3", ports[0], &nats);
-    check(&at[0], &endured).expect("all that was acknowledged");
+    check_acknowledged(&at[0], &endured).expect("all that was acknowledged");
 }
 
 /// Syncs until all is known.
@@ -367,5 +367,5 @@ fn a_hub_whose_disk_is_full_is_not_well_until_there_is_room() {
     until("it is well again", Duration::from_secs(30), well);
     goes_on(&typists, "there is room again");
     let endured = typists.stop();
-    check(&at[0], &endured).expect("all that was acknowledged");
+    check_acknowledged(&at[0], &endured).expect("all that was acknowledged");
 }

@@ -15,15 +15,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Kept(pub(crate) Arc<Mutex<Vec<NoteText>>>);
 
 impl SearchSource for Kept {
-    fn all(&mut self) -> Result<Vec<DocId>, String> {
+    fn list_documents(&mut self) -> Result<Vec<DocId>, String> {
         Ok(self.0.lock().unwrap().iter().map(|text| text.note).collect())
     }
 
-    fn key(&mut self, doc: DocId) -> Option<u64> {
-        self.read(doc).map(|text| text.key)
+    fn document_key(&mut self, doc: DocId) -> Option<u64> {
+        self.read_document(doc).map(|text| text.key)
     }
 
-    fn read(&mut self, doc: DocId) -> Option<NoteText> {
+    fn read_document(&mut self, doc: DocId) -> Option<NoteText> {
         self.0.lock().unwrap().iter().find(|text| text.note == doc).cloned()
     }
 }
@@ -48,8 +48,9 @@ pub(crate) fn document(id: u8, path: &str, title: &str, passages: &[(PassageKind
 
 fn opened(folder: &std::path::Path) -> Driver {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tracebook-under-test"));
-    let mut driver = host::open(&folder.join("W"), WorkspaceOptions { program, create: true }).expect("a workspace");
-    driver.command(Command::OpenFolder { folder: folder.join("notes"), name: None }).expect("opened");
+    let mut driver =
+        host::open_workspace(&folder.join("W"), WorkspaceOptions { program, create: true }).expect("a workspace");
+    driver.run_command(Command::OpenFolder { folder: folder.join("notes"), name: None }).expect("opened");
     let known = |session: &Session| session.volumes().any(|volume| volume.scans > 0) && session.is_saved();
     let begun = Instant::now();
     while !known(driver.session()) {
@@ -77,8 +78,8 @@ fn steps_and_experiences_are_found_beside_notes() {
     kept.0.lock().unwrap().push(document(1, "run-7", "Morning count", &steps));
     let experience = [(PassageKind::Memory, "e1", "Herons are counted at low tide.")];
     kept.0.lock().unwrap().push(document(2, "memory", "Experiences", &experience));
-    search.further(Box::new(kept.clone()));
-    search.settle(PATIENCE).expect("settled");
+    search.add_source(Box::new(kept.clone()));
+    search.wait_until_indexed(PATIENCE).expect("settled");
 
     let all = addresses(&search, "herons", &SearchFilters::default());
     assert_eq!(all.len(), 3, "{all:?}");
@@ -105,7 +106,7 @@ fn steps_and_experiences_are_found_beside_notes() {
     );
     // The same by a user's words.
     let hits = search
-        .find(SearchRequest { text: "in:memory herons".to_owned(), limit: 9, ..SearchRequest::default() })
+        .search_blocking(SearchRequest { text: "in:memory herons".to_owned(), limit: 9, ..SearchRequest::default() })
         .expect("found")
         .hits;
     assert_eq!(hits.iter().map(|hit| hit.link_address()).collect::<Vec<_>>(), ["memory#e1"]);
@@ -116,8 +117,8 @@ fn steps_and_experiences_are_found_beside_notes() {
     search.rebuild(PATIENCE).expect("made again");
     assert_eq!(addresses(&search, "herons", &of(&[PassageKind::Run])), ["run-7#s2"]);
     kept.0.lock().unwrap().remove(0);
-    search.further(Box::new(kept));
-    search.settle(PATIENCE).expect("settled");
+    search.add_source(Box::new(kept));
+    search.wait_until_indexed(PATIENCE).expect("settled");
     assert_eq!(addresses(&search, "in:run", &SearchFilters::default()), Vec::<String>::new());
     assert_eq!(addresses(&search, "herons", &of(&[PassageKind::Memory])), ["memory#e1"]);
     driver.close().expect("closed");
@@ -129,9 +130,9 @@ fn a_burst_of_keys_is_one_change_of_the_index() {
     std::fs::create_dir(folder.path().join("notes")).expect("a folder");
     std::fs::write(folder.path().join("notes/a.md"), "# Kites\n").expect("a file");
     let mut driver = opened(folder.path());
-    driver.search().settle(PATIENCE).expect("indexed");
+    driver.search().wait_until_indexed(PATIENCE).expect("indexed");
     let note = driver.session().volumes().flat_map(|volume| volume.files.values()).next().expect("the note").id;
-    driver.command(Command::OpenNote { note }).expect("opened");
+    driver.run_command(Command::OpenNote { note }).expect("opened");
     let begun = Instant::now();
     while driver.session().note(note).is_none_or(|note| !note.is_settled()) {
         assert!(begun.elapsed() < PATIENCE);
@@ -139,7 +140,7 @@ fn a_burst_of_keys_is_one_change_of_the_index() {
     }
     let (before, begun) = (driver.search().freshness().revision, Instant::now());
     for _ in 0..60 {
-        driver.command(Command::Edit { note, at: 8, delete: 0, insert: "x".to_owned() }).expect("typed");
+        driver.run_command(Command::Edit { note, at: 8, delete: 0, insert: "x".to_owned() }).expect("typed");
         let next = Instant::now() + Duration::from_millis(30);
         while Instant::now() < next {
             driver.wait(Duration::from_millis(5));
@@ -151,14 +152,14 @@ fn a_burst_of_keys_is_one_change_of_the_index() {
     assert!(u128::from(changes) <= most, "{changes} changes of the index, {most} would do");
     // Whoever asks for it waits for no pause.
     let last = "buzzard ".to_owned();
-    driver.command(Command::Edit { note, at: 8, delete: 0, insert: last }).expect("typed");
+    driver.run_command(Command::Edit { note, at: 8, delete: 0, insert: last }).expect("typed");
     while !driver.session().is_saved() {
         driver.wait(Duration::from_millis(20));
     }
-    driver.search().settle(PATIENCE).expect("indexed");
+    driver.search().wait_until_indexed(PATIENCE).expect("indexed");
     let hits = driver
         .search()
-        .find(SearchRequest { text: "buzzard".to_owned(), limit: 5, ..SearchRequest::default() })
+        .search_blocking(SearchRequest { text: "buzzard".to_owned(), limit: 5, ..SearchRequest::default() })
         .expect("found");
     assert_eq!(hits.hits.len(), 1, "{hits:?}");
 }

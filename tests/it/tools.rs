@@ -94,7 +94,7 @@ impl Bench {
 
     /// Whether there are walls here. Where there are none, jobs that need them are refused, which is looked at.
     pub(crate) fn confined(&self) -> bool {
-        let Err(why) = self.tools.confined() else { return true };
+        let Err(why) = self.tools.check_confinement() else { return true };
         assert!(!strict(), "no sandbox on this machine, and it is asked for: {why}");
         let refused = self.shell("true");
         assert!(!refused.success && refused.text.contains("sandbox"), "{refused:?}");

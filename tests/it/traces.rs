@@ -223,10 +223,10 @@ impl Device {
     fn new(begin: impl FnOnce(PathBuf) -> Command) -> Device {
         let folder = tempfile::tempdir().expect("a folder");
         let program = PathBuf::from(env!("CARGO_BIN_EXE_tracebook-under-test"));
-        let mut driver =
-            host::open(&folder.path().join("W"), WorkspaceOptions { program, create: true }).expect("a workspace");
+        let mut driver = host::open_workspace(&folder.path().join("W"), WorkspaceOptions { program, create: true })
+            .expect("a workspace");
         std::fs::create_dir(folder.path().join("notes")).expect("made");
-        driver.command(begin(folder.path().join("notes"))).expect("begun");
+        driver.run_command(begin(folder.path().join("notes"))).expect("begun");
         let (letters, revision) = (Letters::default(), 0);
         Device { driver, _folder: folder, letters, heard: 0, typed: 0, revision, alone: false }
     }
@@ -265,7 +265,7 @@ impl Device {
     fn types(&mut self, note: DocId, typed: &Typed) {
         for key in &typed.keys {
             for (at, delete, insert) in self.letters.take(key) {
-                self.driver.command(Command::Edit { note, at, delete, insert }).expect("typed");
+                self.driver.run_command(Command::Edit { note, at, delete, insert }).expect("typed");
             }
         }
         self.typed += 1;
@@ -274,7 +274,7 @@ impl Device {
 
     fn has_network(&mut self, has: bool) {
         if self.alone == has {
-            self.driver.command(Command::PauseSync { paused: !has }).expect("said");
+            self.driver.run_command(Command::PauseSync { paused: !has }).expect("said");
             self.alone = !has;
         }
     }
@@ -326,14 +326,14 @@ fn two_people_type_as_they_once_did() {
     }
     let volume = one.session().volumes().next().expect("a volume").id;
     let new = Command::NewNote { volume, path: "friends.md".to_owned(), text: String::new() };
-    one.driver.command(new).expect("a note");
+    one.driver.run_command(new).expect("a note");
     let note = one.session().volume(volume).expect("it").files["friends.md"].id;
-    one.driver.command(Command::OpenNote { note }).expect("open");
-    one.driver.command(Command::ShareVolume { volume, hub: hub.at().to_owned() }).expect("shared");
-    let address = engine::volume_address(hub.at(), volume);
+    one.driver.run_command(Command::OpenNote { note }).expect("open");
+    one.driver.run_command(Command::ShareVolume { volume, hub: hub.public_address().to_owned() }).expect("shared");
+    let address = engine::volume_address(hub.public_address(), volume);
     let mut two = Device::new(|folder| Command::JoinVolume { address, folder });
     until(&mut one, &mut two, "both have the note", |_, two| two.session().locate_file(note).is_some());
-    two.driver.command(Command::OpenNote { note }).expect("open");
+    two.driver.run_command(Command::OpenNote { note }).expect("open");
     let same = |device: &Device| device.session().sync_status() == SyncStatus::Synced { away: 0 };
     until(&mut one, &mut two, "both are in step", |one, two| {
         let ready = |device: &Device| device.session().note(note).is_some_and(engine::Note::is_settled);
@@ -353,7 +353,7 @@ fn two_people_type_as_they_once_did() {
         let needs = theirs.map(|(_, rank)| rank + 1).max().unwrap_or(0);
         if devices[agent].heard < needs || !devices[agent].is_learned(note) {
             devices.iter_mut().for_each(|device| device.has_network(true));
-            devices[other].driver.command(Command::Save).expect("saved");
+            devices[other].driver.run_command(Command::Save).expect("saved");
             let begun = Instant::now();
             while devices[agent].heard < needs || !devices[agent].is_learned(note) {
                 assert!(begun.elapsed() < PATIENCE, "what the other typed does not come: {number}");
@@ -378,8 +378,8 @@ fn two_people_type_as_they_once_did() {
     let [mut one, mut two] = devices;
     one.has_network(true);
     two.has_network(true);
-    one.driver.command(Command::Save).expect("saved");
-    two.driver.command(Command::Save).expect("saved");
+    one.driver.run_command(Command::Save).expect("saved");
+    two.driver.run_command(Command::Save).expect("saved");
     until(&mut one, &mut two, "both have the same", |one, two| {
         same(one) && same(two) && one.text(note) == two.text(note) && one.text(note).len() == expected.len()
     });

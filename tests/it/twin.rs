@@ -8,7 +8,7 @@ use engine::{
     AgentSetup, Command, CommandError, DocumentsByVolume, Effect, Event, Note, Session, SessionInput, UnixMillis,
     VolumeAttachments,
 };
-use host::load;
+use host::loader;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -128,7 +128,8 @@ impl Twin {
     pub(crate) fn start_at(world: World, seed: u64, now: UnixMillis) -> Twin {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut disk = world.disk.clone();
-        let started = load::started(&mut disk, Path::new("/w"), &mut rng).expect("the workspace can be read");
+        let started =
+            loader::load_workspace_start(&mut disk, Path::new("/w"), &mut rng).expect("the workspace can be read");
         let mut twin = Twin {
             session: Session::new(),
             world,
@@ -495,21 +496,21 @@ impl Twin {
         match job {
             Effect::LoadVolume { volume } => {
                 let mut events = Vec::new();
-                load::volume_files(disk, volume, |event| events.push(event));
-                events.push(load::volume_doc(disk, volume, &self.actor));
+                loader::load_volume_files(disk, volume, |event| events.push(event));
+                events.push(loader::load_volume_doc(disk, volume, &self.actor));
                 events
             }
             Effect::ReadNote { note, volume, path, file } => {
-                let content = load::note_content(disk, note, volume, &path, || self.read(&file)).map(Box::new);
+                let content = loader::load_note_content(disk, note, volume, &path, || self.read(&file)).map(Box::new);
                 vec![Event::NoteRead { note, content }]
             }
             Effect::LoadNote { note } => {
-                let docs = load::note_docs(disk, note, &self.actor).map(Box::new);
+                let docs = loader::load_note_docs(disk, note, &self.actor).map(Box::new);
                 vec![Event::NoteLoaded { note, docs }]
             }
-            Effect::LoadSession { session } => vec![load::session_doc(disk, session, &self.actor)],
-            Effect::LoadRun { run } => vec![load::run_doc(disk, run, &self.actor)],
-            Effect::LoadRegistry { registry } => vec![load::registry_doc(disk, registry, &self.actor)],
+            Effect::LoadSession { session } => vec![loader::load_session_doc(disk, session, &self.actor)],
+            Effect::LoadRun { run } => vec![loader::load_run_doc(disk, run, &self.actor)],
+            Effect::LoadRegistry { registry } => vec![loader::load_registry_doc(disk, registry, &self.actor)],
             Effect::ReadFile { note, file } => vec![Event::FileRead { note, file: self.read(&file) }],
             Effect::WriteFile { note, file, expected, text } => {
                 let there = self.read(&file).expect("text");

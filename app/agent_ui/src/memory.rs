@@ -105,7 +105,7 @@ impl VolumeContents for ProjectMemory {
     }
 
     fn read(root: &Path) -> ProjectMemory {
-        host::agents::experience::read(root, &host::agents::experience::folders(root))
+        host::agents::project_memory::read_project_memory(root, &host::agents::project_memory::memory_folders(root))
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn resolve_run(scene: &CommandContext<'_>, word: &str) -> Result<DocI
     } else {
         resolve_id_prefix(word, ids.into_iter(), "run")?
     };
-    scene.handle.command(Command::OpenRun { run })?;
+    scene.handle.run_command(Command::OpenRun { run })?;
     let there = move |session: &Session| {
         let agents = session.agents();
         if let Some(why) = agents.read_error(run) {
@@ -84,7 +84,7 @@ fn read_run<R: Send + 'static>(
 
 /// Waits until it is known what agents have to work with.
 pub(super) fn wait_for_setup(scene: &CommandContext<'_>) -> Result<(), CliError> {
-    scene.handle.command(Command::ReadSetup)?;
+    scene.handle.run_command(Command::ReadSetup)?;
     let ready = |session: &Session| {
         let agents = session.agents();
         (agents.setup().is_some() && !agents.is_reading() && session.user_tools().is_some()).then_some(())
@@ -99,7 +99,7 @@ pub(super) fn wait_for_setup(scene: &CommandContext<'_>) -> Result<(), CliError>
 pub(super) fn ensure_agent_available(scene: &CommandContext<'_>, volume: DocId, name: &str) -> Result<(), CliError> {
     wait_for_setup(scene)?;
     let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
-    let crew = root.map(|root| host::agents::experience::crew(&root)).unwrap_or_default();
+    let crew = root.map(|root| host::agents::project_memory::read_agent_registry(&root)).unwrap_or_default();
     let name = name.trim_start_matches('@').to_owned();
     match scene.handle.read(move |session| session.agent_unavailable_reason(&crew, &name))? {
         Some(why) => Err(CliError::usage(why)),
@@ -173,10 +173,10 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         (None, None) => None,
     };
     if flag("stop") {
-        scene.handle.command(Command::CancelRun { run })?;
+        scene.handle.run_command(Command::CancelRun { run })?;
     } else if flag("undo") || flag("redo") {
         let before = scene.handle.read(|session| session.problems().len())?;
-        scene.handle.command(Command::Revert { run, only, again: flag("redo") })?;
+        scene.handle.run_command(Command::Revert { run, only, again: flag("redo") })?;
         let done =
             |session: &Session| (session.pending_note_jobs() == 0 && session.pending_move().is_none()).then_some(());
         scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), done)?;
@@ -190,7 +190,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         }
     } else if flag("resume") {
         let budget = ask::parse_budget(args)?;
-        scene.handle.command(Command::ResumeRun { run, more: number_option(args, "more")?, budget })?;
+        scene.handle.run_command(Command::ResumeRun { run, more: number_option(args, "more")?, budget })?;
         return ask::follow_run(scene, run, flag("no-wait"), usize::MAX);
     } else {
         return show_run(scene, run, args);
@@ -279,7 +279,7 @@ pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     for step in steps.iter().filter(|step| only.as_ref().is_none_or(|only| step.id.to_string() == *only)) {
         match &step.kind {
             StepKind::ToolResult { whole: Some(said), .. } if whole => {
-                let bytes = scene.handle.blob(said.blob).map_err(|why| {
+                let bytes = scene.handle.read_blob(said.blob).map_err(|why| {
                     CliError::workspace(format!("{why}; what another device has comes with `tracebook sync now`"))
                 })?;
                 scene.out.write_all(&bytes)?;
@@ -372,7 +372,7 @@ fn print_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &
 pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     if let Some(number) = number_option(args, "forget")? {
         let number = (number as usize).checked_sub(1).ok_or_else(|| CliError::usage("rules are counted from 1"))?;
-        scene.handle.command(Command::ForgetRule { number })?;
+        scene.handle.run_command(Command::ForgetRule { number })?;
         export::open_note::wait_until_saved(scene.handle)?;
         return Ok(EXIT_DONE);
     }
@@ -477,7 +477,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
     let comment = args.get_one::<String>("comment").cloned();
     let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());
-    scene.handle.command(Command::Decide { run, approval, decision })?;
+    scene.handle.run_command(Command::Decide { run, approval, decision })?;
     export::open_note::wait_until_saved(scene.handle)?;
     // Another process may own the run's terminal; here, wait only for what follows in this process.
     if scene.own { ask::follow_run(scene, run, false, usize::MAX) } else { Ok(EXIT_DONE) }
@@ -485,7 +485,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
 
 /// `cmd_tools`: what agents may use; the user's own are read, approved, exported, imported.
 pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    scene.handle.command(Command::ReadSetup)?;
+    scene.handle.run_command(Command::ReadSetup)?;
     let ready = |session: &Session| {
         let agents = session.agents();
         let setup = agents.setup().filter(|_| !agents.is_reading())?;
@@ -504,7 +504,7 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
         let read = one.or_else(|_| serde_json::from_str::<Vec<UserTool>>(&text));
         let read = read.map_err(|error| CliError::usage(format!("{file}: not a tool file: {error}")))?;
         for tool in read {
-            scene.handle.command(Command::ProposeTool { tool: Box::new(tool) })?;
+            scene.handle.run_command(Command::ProposeTool { tool: Box::new(tool) })?;
         }
         export::open_note::wait_until_saved(scene.handle)?;
         return Ok(EXIT_DONE);
@@ -544,11 +544,11 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
                 )));
             }
             let version = Some(version.unwrap_or(newest.version));
-            scene.handle.command(Command::ApproveTool { name, version })?;
+            scene.handle.run_command(Command::ApproveTool { name, version })?;
         } else if args.get_flag("disable") {
-            scene.handle.command(Command::ApproveTool { name, version: None })?;
+            scene.handle.run_command(Command::ApproveTool { name, version: None })?;
         } else if args.get_flag("remove") {
-            scene.handle.command(Command::RemoveTool { name })?;
+            scene.handle.run_command(Command::RemoveTool { name })?;
         } else if scene.json {
             writeln!(scene.out, "{}", serde_json::to_string(newest).unwrap_or_default())?;
             return Ok(EXIT_DONE);

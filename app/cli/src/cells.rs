@@ -21,7 +21,7 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     let _held = export::open_note::hold_note(scene.handle, note)?;
     if let Some(to) = mode {
         export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
-        scene.handle.command(Command::SetReactivity { note, to })?;
+        scene.handle.run_command(Command::SetReactivity { note, to })?;
         export::open_note::wait_until_saved(scene.handle)?;
     }
     let (mode, found) =

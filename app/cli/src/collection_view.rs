@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use collection::{Collection, CollectionCell, CollectionTable};
 use engine::Session;
 use host::clock;
-use host::fs::confined::ConfinedPath;
+use host::fs::confined_dir::ConfinedPath;
 use store::DocId;
 
 /// Maximum size of a collection's file in bytes.

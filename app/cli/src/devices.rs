@@ -8,7 +8,7 @@ use host::peers::lan::LanVisibility;
 use host::peers::pairing::Invitation;
 use host::peers::pairing_flow::{self, PairingTarget};
 use host::peers::{DeviceId, qr};
-use host::sync::devices::{called, key, list, name};
+use host::sync::devices::{load_or_create_device_key, machine_name, open_device_list, own_device_name};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn device_list(args: &ArgMatches) -> Result<(DeviceList, bool), CliError> {
     match args.get_one::<String>("hub") {
         Some(hub) if Path::new(hub).is_dir() => Ok((DeviceList::new(Path::new(hub)).map_err(device_error)?, true)),
         Some(hub) => Err(CliError::usage(format!("there is no hub's folder “{hub}”"))),
-        None => Ok((list().map_err(device_error)?, false)),
+        None => Ok((open_device_list().map_err(device_error)?, false)),
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn cmd_devices(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
             let (word, new) = (word()?, args.get_one::<String>("NAME"));
             let new = new.ok_or_else(|| CliError::usage("which name? `tracebook devices name DEVICE NAME`"))?;
             if word == "this" && !of_hub {
-                let own = key().map_err(device_error)?.0.id();
+                let own = load_or_create_device_key().map_err(device_error)?.0.id();
                 if devices.update_device(own, |device| device.name.clone_from(new)).is_err() {
                     devices.pair(own, new_device(new)).map_err(device_error)?;
                 }
@@ -100,7 +100,7 @@ fn device_state_label(device: &PairedDevice, own: bool) -> String {
 
 fn show_devices(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let all = devices.list().map_err(device_error)?;
-    let own = if of_hub { None } else { Some(key().map_err(device_error)?.0.id()) };
+    let own = if of_hub { None } else { Some(load_or_create_device_key().map_err(device_error)?.0.id()) };
     if json {
         let one = |(id, device): (&DeviceId, &PairedDevice)| {
             json!({"key": id, "name": device.name, "added": device.added, "revoked": device.revoked,
@@ -110,7 +110,7 @@ fn show_devices(devices: &DeviceList, of_hub: bool, json: bool, out: &mut dyn Wr
         return Ok(EXIT_DONE);
     }
     if let Some(own) = own.filter(|own| !all.contains_key(own)) {
-        writeln!(out, "{}  {}  this device", own.short_id(), name())?;
+        writeln!(out, "{}  {}  this device", own.short_id(), machine_name())?;
     }
     let wide = all.values().map(|device| device.name.chars().count()).max().unwrap_or(0);
     for (id, device) in &all {
@@ -133,7 +133,7 @@ fn revoke_device(
     let (id, device) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
     let told = match of_hub {
         true => devices.revoke(id).map(|()| Vec::new()).map_err(device_error)?,
-        false => host::sync::devices::revoke(id).map_err(CliError::usage)?,
+        false => host::sync::devices::revoke_device(id).map_err(CliError::usage)?,
     };
     if json {
         let hubs: Vec<_> = told.iter().map(|(name, why)| json!({"hub": name, "why": why})).collect();
@@ -153,11 +153,11 @@ fn revoke_device(
 }
 
 pub(super) fn cmd_pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let devices = list().map_err(device_error)?;
-    let own = key().map_err(device_error)?.0;
+    let devices = open_device_list().map_err(device_error)?;
+    let own = load_or_create_device_key().map_err(device_error)?.0;
     let called = match args.get_one::<String>("name") {
         Some(name) => name.clone(),
-        None => called().map_err(device_error)?,
+        None => own_device_name().map_err(device_error)?,
     };
     let code = args.get_one::<String>("code");
     let whom = args.get_one::<String>("WHERE");

@@ -25,7 +25,7 @@ pub(super) fn wait_for_links(scene: &CommandContext<'_>) -> Result<(), CliError>
 /// Performs a command that moves files, and waits until all of it is done and saved.
 fn perform_move(scene: &mut CommandContext<'_>, command: Command) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
-    scene.handle.command(command)?;
+    scene.handle.run_command(command)?;
     let look = move |session: &Session| {
         session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
@@ -154,7 +154,7 @@ fn find_in_trash(all: &[(DocId, String, String, i64)], word: &str) -> Result<Doc
 fn delete_from_trash(scene: &mut CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     let count = files.len();
-    scene.handle.command(Command::Discard { files })?;
+    scene.handle.run_command(Command::Discard { files })?;
     let look = move |session: &Session| {
         (!session.is_deleting_trash()).then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };

@@ -20,7 +20,7 @@ const HISTORY_CONTEXT_LINES: usize = 3;
 pub(super) fn cmd_history(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
     let _held = hold_note(scene.handle, note)?;
-    let story = scene.handle.story(note).map_err(CliError::workspace)?;
+    let story = scene.handle.note_history(note).map_err(CliError::workspace)?;
     let value = |name: &str| args.get_one::<String>(name).map(String::as_str);
     if let Some(word) = value("restore") {
         return restore_version(scene, note, story.as_ref(), word);
@@ -235,7 +235,7 @@ fn restore_version(
     let count = resolve_change_count(story, word)?;
     let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     let edits = text_edit::compute_edits(&now, &text_after_change(story, count, &now)?);
-    let seq = scene.handle.command(Command::EditAll { note, edits })?;
+    let seq = scene.handle.run_command(Command::EditAll { note, edits })?;
     wait_until_durable(scene.handle, seq, scene.errors)?;
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"change": count, "seq": seq, "durable": true}))?;

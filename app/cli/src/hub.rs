@@ -53,7 +53,7 @@ fn hub_settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliEr
         }
         Some(other) => return Err(CliError::usage(format!("--open wants local or token, not “{other}”"))),
     };
-    settings.name = text("name").unwrap_or_else(|| format!("hub on {}", host::sync::devices::name()));
+    settings.name = text("name").unwrap_or_else(|| format!("hub on {}", host::sync::devices::machine_name()));
     settings.address = text("address");
     settings.nats = text("store").filter(|store| store != "sqlite");
     if let Some(store) = settings.nats.as_ref().filter(|store| !store.starts_with("nats://")) {
@@ -75,12 +75,12 @@ fn print_log_line(line: &str) {
 }
 
 fn run_hub(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    settings.files = host::limits::many_files();
+    settings.files = host::rlimits::raise_open_file_limit();
     let folder = settings.folder.clone();
-    let key = host::sync::devices::hub_key(&folder).map_err(hub_error)?;
+    let key = host::sync::devices::load_or_create_hub_key(&folder).map_err(hub_error)?;
     let (id, name, open) = (key.id(), settings.name.clone(), settings.open.clone());
     let hub = HubServer::start(settings, key, Arc::new(print_log_line)).map_err(hub_error)?;
-    let at = hub.at().to_owned();
+    let at = hub.public_address().to_owned();
     match json {
         true => writeln!(out, "{}", json!({"listening": at, "key": id, "name": name}))?,
         false => {
@@ -110,13 +110,13 @@ fn run_hub(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut d
 /// Asks the hub that runs over this folder for a code.
 fn request_pairing_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let none = || CliError::usage(format!("no hub runs over this folder: {}", folder.display()));
-    let mut invitation = host::hub::reached(folder).ok_or_else(none)?;
+    let mut invitation = host::hub::running_hub_invitation(folder).ok_or_else(none)?;
     let right = args.get_one::<String>("access").map_or(Ok(DeviceAccess::Write), |word| parse_access(word))?;
     let offer = OneTimeCode::new(now_millis()).map_err(hub_error)?;
     invitation.code = offer.code();
     let invited = InvitationGrant { offer, access: right, admin: args.get_flag("admin") };
     invitation.rights = Some(invited.rights());
-    invited.leave(folder).map_err(hub_error)?;
+    invited.save_for_hub(folder).map_err(hub_error)?;
     let until = std::time::Instant::now() + INVITATION_TIMEOUT;
     while !InvitationGrant::is_taken(folder) {
         if std::time::Instant::now() > until {

@@ -45,7 +45,7 @@ pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
                 write: known(granted.write, write),
             }
         };
-        scene.handle.command(Command::Grant { note, grant: granted.clone() })?;
+        scene.handle.run_command(Command::Grant { note, grant: granted.clone() })?;
         export::open_note::wait_until_saved(scene.handle)?;
     }
     if scene.json {
@@ -60,7 +60,7 @@ pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
 /// Searches for the kernels that a note may use.
 pub(super) fn find_kernels(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<KernelSpec>, CliError> {
     let before = scene.handle.read(Session::kernel_searches)?;
-    scene.handle.command(Command::FindKernels { note })?;
+    scene.handle.run_command(Command::FindKernels { note })?;
     let found = move |session: &Session| (session.kernel_searches() > before).then(|| session.kernels().to_vec());
     Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
 }
@@ -84,7 +84,7 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> 
             _ => seen,
         });
         let chosen = Command::UseKernel { note, kernel: Some(name.clone()), keep: true, seen };
-        if let Err(refusal) = scene.handle.command(chosen) {
+        if let Err(refusal) = scene.handle.run_command(chosen) {
             let Some(spec) = spec.filter(|spec| spec.doubt.is_some()) else { return Err(refusal.into()) };
             let print = spec.print.get(..PRINT_PREFIX_CHARS).unwrap_or(&spec.print);
             return Err(CliError::usage(format!(

@@ -283,30 +283,30 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
     drop(out);
     let request = SocketRequest { words: words.to_vec(), folder: here, terminal };
     let create = matches!(name, "open" | "new" | "import");
-    let open = if READING_COMMANDS.contains(&name) { host::open_to_read } else { host::open };
+    let open = if READING_COMMANDS.contains(&name) { host::open_workspace_read_only } else { host::open_workspace };
     let mut tries = 0;
     loop {
         match open(&folder, WorkspaceOptions { program: program_path()?, create }) {
             Ok(driver) => return run_as_owner(driver, &request),
-            Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::ask(&socket, &request) {
+            Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::send_request(&socket, &request) {
                 Ok(code) => return Ok(code),
                 // Done over, half of it could be done twice.
-                Err(SocketError::BrokenOff(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                Err(SocketError::Interrupted(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
                     return Err(error.into());
                 }
-                Err(SocketError::BrokenOff(error)) => {
+                Err(SocketError::Interrupted(error)) => {
                     return Err(CliError::workspace(format!(
                         "the program that has the workspace open ended in the middle of this ({error}); look at what \
                          was done, and try again"
                     )));
                 }
                 // The owner ended between the check of the lock and the call: the lock is free now.
-                Err(SocketError::Untouched(error)) if tries >= 20 => {
+                Err(SocketError::NotStarted(error)) if tries >= 20 => {
                     return Err(CliError::workspace(format!(
                         "the program that has the workspace open does not answer ({error}); close it and try again"
                     )));
                 }
-                Err(SocketError::Untouched(_)) => {}
+                Err(SocketError::NotStarted(_)) => {}
             },
             // An owner that has just started hasn't announced its socket yet.
             Err(OpenError::Owned { socket: None, .. }) if tries < 20 => {}
@@ -325,8 +325,8 @@ fn sleep(time: Duration) {
 /// Performs a command in this process, which owns the workspace meanwhile.
 fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> {
     // Another command may come in the meantime; without a socket it waits.
-    let guests = driver.serve(serve_request);
-    let reads_only = driver.reads_only().map(ToOwned::to_owned);
+    let guests = driver.serve_requests(serve_request);
+    let reads_only = driver.read_only_reason().map(ToOwned::to_owned);
     if let Some(why) = &reads_only {
         eprintln!("tracebook: read without keeping anything of it: {}", untrusted_text::escape_line(why));
     }
@@ -338,12 +338,12 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let code = run_request(&handle, request, &mut input, &mut out, &mut errors, true);
     if let Ok(guests) = guests {
-        guests.see_off();
+        guests.drain();
     }
     handle.close();
     match session.join() {
         // It was used rightly; nothing can be written here.
-        Ok(Ok(())) if reads_only.is_some() && code == EXIT_USAGE && handle.refused() => Ok(EXIT_WORKSPACE),
+        Ok(Ok(())) if reads_only.is_some() && code == EXIT_USAGE && handle.has_refused_writes() => Ok(EXIT_WORKSPACE),
         Ok(Ok(())) => Ok(code),
         Ok(Err(why)) => Err(CliError::workspace(format!("not everything could be saved: {why}"))),
         Err(_) => Err(CliError::workspace("the session failed; what was acknowledged is on disk")),
@@ -461,10 +461,10 @@ fn open_window(folder: &std::path::Path, hooks: ProgramHooks) -> Result<u8, CliE
     }
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
-    let mut driver = host::open(folder, WorkspaceOptions { program: program_path()?, create: true })?;
+    let mut driver = host::open_workspace(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     let zones = host::clock::load_zones(host::clock::schedule_zone_names(driver.session()));
-    driver.command(engine::Command::MindSchedules { zones })?;
-    let _ = driver.serve(serve_request);
+    driver.run_command(engine::Command::MindSchedules { zones })?;
+    let _ = driver.serve_requests(serve_request);
     if first {
         let handle = driver.handle();
         let folder = driver.folder().to_owned();

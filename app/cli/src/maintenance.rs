@@ -17,7 +17,7 @@ pub(super) fn cmd_init(folder: &Path, args: &ArgMatches, json: bool, out: &mut d
     if host::workspace_exists(folder) {
         return Err(CliError::usage(format!("there is a workspace already: {}", folder.display())));
     }
-    let driver = host::open(folder, WorkspaceOptions { program: program_path()?, create: true })?;
+    let driver = host::open_workspace(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     let place = driver.folder().to_owned();
     let sample = if args.get_flag("sample") {
         let handle = driver.handle();
@@ -63,7 +63,7 @@ fn optional_parts() -> Vec<host::MachineCapability> {
 }
 
 pub(super) fn cmd_doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let mut offers = host::offers(&program_path()?);
+    let mut offers = host::detect_capabilities(&program_path()?);
     offers.extend(optional_parts());
     let there = host::workspace_exists(folder);
     let note = match (there, host::owner_socket(folder)) {
@@ -94,23 +94,24 @@ pub(super) fn check_closed_workspace(
     if !folder.is_dir() {
         return Err(CliError::usage(format!("there is no workspace: {}", folder.display())));
     }
-    let _owned = match WorkspaceLock::take(folder) {
+    let _owned = match WorkspaceLock::acquire(folder) {
         Ok(owned) => Some(owned),
         Err(OpenError::Owned { .. }) => return Ok(None),
         // Reading needs no lock if nobody can write.
         Err(OpenError::Disk(DiskError::ReadOnly { .. })) if args.get_flag("check") => None,
         Err(error) => return Err(error.into()),
     };
-    let report = host::maintenance::check::check(folder, !args.get_flag("check"), host::clock());
+    let report = host::maintenance::check::check_workspace(folder, !args.get_flag("check"), host::unix_millis_now());
     print_report(&report, json, out).map(Some)
 }
 
 /// Checks a workspace that this process has open: looks only, since a repair needs it for itself.
 pub(super) fn check_open_workspace(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
-    scene.handle.command(Command::Save)?;
+    scene.handle.run_command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
-    let report = host::maintenance::check::check(scene.handle.workspace_folder(), false, host::clock());
-    if report.damaged() {
+    let report =
+        host::maintenance::check::check_workspace(scene.handle.workspace_folder(), false, host::unix_millis_now());
+    if report.has_damage() {
         writeln!(scene.errors, "tracebook: close the window and run `tracebook fsck` again to repair")?;
     }
     print_report(&report, scene.json, scene.out)
@@ -130,14 +131,14 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
             writeln!(out, "{mark}  {}: {}\n         {}", finding.place, finding.what, finding.advice)?;
         }
         let (documents, blobs) = (report.documents, report.blobs);
-        let verdict = match (report.damaged(), report.repaired()) {
+        let verdict = match (report.has_damage(), report.repaired_count()) {
             (true, _) => "some damage couldn't be repaired; nothing was deleted".to_owned(),
             (false, 0) => "everything is in order".to_owned(),
             (false, mended) => format!("{mended} findings were mended"),
         };
         writeln!(out, "{documents} documents and {blobs} blobs checked: {verdict}")?;
     }
-    Ok(match (report.damaged(), report.repaired()) {
+    Ok(match (report.has_damage(), report.repaired_count()) {
         (true, _) => EXIT_WORKSPACE,
         (false, 0) => EXIT_DONE,
         (false, _) => EXIT_FAILED,
@@ -147,13 +148,13 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
 pub(super) fn cmd_backup(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
     let dest = scene.folder.join(required_arg(args, "DEST")?);
     // What is typed goes to the disk first; what is typed meanwhile is the next backup's.
-    scene.handle.command(Command::Save)?;
+    scene.handle.run_command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
     let mut progress = progress_printer(&mut *scene.errors);
     // A command is cancelled by ending it: what was written of the backup has no manifest and is refused.
     let cancel = AtomicBool::new(false);
     let folder = scene.handle.workspace_folder();
-    let made = host::maintenance::backup::backup(folder, &dest, host::clock(), &mut progress, &cancel);
+    let made = host::maintenance::backup::create_backup(folder, &dest, host::unix_millis_now(), &mut progress, &cancel);
     drop(progress);
     let summary = made.map_err(backup_error)?;
     for problem in &summary.problems {
@@ -188,10 +189,10 @@ fn backup_error(error: BackupError) -> CliError {
 
 pub(super) fn cmd_restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let here = std::env::current_dir().unwrap_or_default();
-    let source = copy::absolute(&here, required_arg(args, "BACKUP")?);
+    let source = copy::absolute_path(&here, required_arg(args, "BACKUP")?);
     let mut errors = std::io::stderr();
     let trust = if args.get_flag("trusted") { BackupTrust::Own } else { BackupTrust::Foreign };
-    let restored = host::maintenance::backup::restore(
+    let restored = host::maintenance::backup::restore_backup(
         &source,
         folder,
         trust,

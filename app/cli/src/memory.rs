@@ -12,7 +12,7 @@ use super::{CliError, CommandContext, resolve};
 use agent::memory::{ProjectMemory, RecallOptions, ReplayMode};
 use clap::ArgMatches;
 use engine::{Command, Session};
-use host::agents::experience;
+use host::agents::project_memory;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
@@ -55,7 +55,7 @@ fn load_projects(scene: &CommandContext<'_>, args: &ArgMatches) -> Result<Vec<Re
     }
     let wanted = all.into_iter().filter(|(_, name, _)| named.is_none_or(|named| named == name));
     let read = |(id, name, root): (DocId, String, PathBuf)| {
-        let memory = experience::read(&root, &experience::folders(&root));
+        let memory = project_memory::read_project_memory(&root, &project_memory::memory_folders(&root));
         RememberedProject { id, name, memory }
     };
     Ok(wanted.map(read).collect())
@@ -70,7 +70,7 @@ fn find_file(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<Op
 /// Moves files to the trash, and waits until they're there.
 fn move_to_trash(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
-    scene.handle.command(Command::DeleteFiles { files })?;
+    scene.handle.run_command(Command::DeleteFiles { files })?;
     let look = move |session: &Session| {
         session.pending_move().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
@@ -86,9 +86,9 @@ pub(super) fn write_note(scene: &CommandContext<'_>, volume: DocId, path: &str, 
     match find_file(scene, volume, path)? {
         None => {
             let (path, text) = (path.to_owned(), text.to_owned());
-            scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
+            scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
             if let Some(note) = find_file(scene, volume, &path)? {
-                scene.handle.command(Command::CloseNote { note })?;
+                scene.handle.run_command(Command::CloseNote { note })?;
             }
         }
         Some(note) => {
@@ -96,7 +96,7 @@ pub(super) fn write_note(scene: &CommandContext<'_>, volume: DocId, path: &str, 
             let old = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
             let edits = text::text_edit::compute_edits(&old, text);
             if !edits.is_empty() {
-                scene.handle.command(Command::EditAll { note, edits })?;
+                scene.handle.run_command(Command::EditAll { note, edits })?;
             }
             drop(held);
         }

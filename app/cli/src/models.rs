@@ -15,7 +15,7 @@ const REINDEX_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 /// Lists the models, the one in use marked.
 pub(super) fn list_models(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let settings = read_settings(scene)?;
-    let (wanted, _) = EmbeddingChoice::of(&settings);
+    let (wanted, _) = EmbeddingChoice::from_settings(&settings);
     let runtime = OnnxRuntime::find(wanted.library.as_deref());
     let (models, rerankers) = (known_models(), known_rerankers());
     if scene.json {
@@ -65,21 +65,21 @@ fn read_settings(scene: &CommandContext<'_>) -> Result<Settings, CliError> {
 fn update_settings(scene: &mut CommandContext<'_>, change: impl FnOnce(&mut Settings)) -> Result<(), CliError> {
     let mut settings = read_settings(scene)?;
     change(&mut settings);
-    scene.handle.command(Command::Set { settings: Box::new(settings) })?;
+    scene.handle.run_command(Command::Set { settings: Box::new(settings) })?;
     Ok(())
 }
 
 /// Chooses a model and waits until its vectors are whole; until then those of the old one answer.
 pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
     let choice: EmbedderChoice = name.parse().map_err(CliError::usage)?;
-    let (before, _) = EmbeddingChoice::of(&read_settings(scene)?);
+    let (before, _) = EmbeddingChoice::from_settings(&read_settings(scene)?);
     if matches!(choice, EmbedderChoice::Fastembed(_) | EmbedderChoice::Folder(_)) {
         OnnxRuntime::find(before.library.as_deref()).map_err(CliError::usage)?;
     }
     let name = choice.to_string();
     update_settings(scene, move |settings| (settings.embedder, settings.meaning_paused) = (name, false))?;
     super::search::wait_for_index(scene)?;
-    let whole = run_with_progress(scene, |search| search.meanings(REINDEX_TIMEOUT))?;
+    let whole = run_with_progress(scene, |search| search.wait_until_embedded(REINDEX_TIMEOUT))?;
     if let Err(why) = whole {
         let old = before.choice.to_string();
         update_settings(scene, move |settings| settings.embedder = old)?;
@@ -107,7 +107,9 @@ fn run_with_progress(
             (Some(file), _) => {
                 format!("downloading {}: {} of {} MB", file.file, file.received_bytes >> 20, file.total_bytes >> 20)
             }
-            (None, (left, all)) if fresh.growing.is_some() && all > 0 => format!("{left} of {all} passages to go"),
+            (None, (left, all)) if fresh.pending_model.is_some() && all > 0 => {
+                format!("{left} of {all} passages to go")
+            }
             (None, _) => String::new(),
         };
         if !now.is_empty() && now != told && at.elapsed() > Duration::from_secs(2) {
@@ -129,11 +131,11 @@ pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result
             return Err(CliError::usage(format!("“{name}” isn't a reranker; use none, {}", names.join(", "))));
         }
     };
-    let (wanted, _) = EmbeddingChoice::of(&read_settings(scene)?);
+    let (wanted, _) = EmbeddingChoice::from_settings(&read_settings(scene)?);
     if !name.is_empty() {
         OnnxRuntime::find(wanted.library.as_deref()).map_err(CliError::usage)?;
         let fetched = name.clone();
-        run_with_progress(scene, move |search| search.fetch_reranker(&fetched))?.map_err(CliError::workspace)?;
+        run_with_progress(scene, move |search| search.download_reranker(&fetched))?.map_err(CliError::workspace)?;
     }
     let said = if name.is_empty() {
         "hits are not read once more".to_owned()

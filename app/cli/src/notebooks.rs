@@ -36,7 +36,7 @@ pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Res
         (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.source_notebook())
     })?;
     let kept = match kept
-        .map(|kept| scene.handle.blob(kept.blob).and_then(|bytes| NotebookOriginal::from_bytes(&bytes)))
+        .map(|kept| scene.handle.read_blob(kept.blob).and_then(|bytes| NotebookOriginal::from_bytes(&bytes)))
         .transpose()
     {
         Ok(kept) => kept,
@@ -51,7 +51,7 @@ pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Res
     }
     let ran: Vec<CellRun<'_>> =
         cells.iter().map(|(at, execution)| CellRun { at: *at, execution: execution.as_ref() }).collect();
-    let blob = |hash| scene.handle.blob(hash).ok();
+    let blob = |hash| scene.handle.read_blob(hash).ok();
     let notebook = jupyter::export_notebook(&text, &ran, kept.as_ref(), &blob);
     // As Jupyter writes it: one space, one line end.
     let mut bytes = Vec::new();
@@ -103,7 +103,7 @@ pub(super) fn write_volume_as(
     for (path, note) in scene.handle.read(read)?.unwrap_or_default() {
         let made = if form == NotebookFormat::Script { script_bytes(scene, note) } else { notebook_bytes(scene, note) };
         let to = format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.extension());
-        match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_below(dest, &to, &bytes)) {
+        match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_new_inside(dest, &to, &bytes)) {
             Ok(()) => written.push(path),
             Err(why) => skipped.push(SkippedFile { path, why }),
         }

@@ -103,7 +103,7 @@ pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
 
 /// Waits until the note's file has its text, or says why it has not.
 pub(super) fn wait_for_file(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
-    scene.handle.command(Command::Save)?;
+    scene.handle.run_command(Command::Save)?;
     let look = move |session: &Session| {
         let Some(open) = session.note(note) else { return Some(None) };
         if open.is_ahead_of_file() { open.file.trouble.clone().map(Some) } else { Some(None) }
@@ -164,7 +164,7 @@ fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u6
     let line: EditInputLine = serde_json::from_slice(line)
         .map_err(|error| format!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
     let (at, delete, insert) = (line.at, line.delete, line.insert);
-    handle.command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)
+    handle.run_command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)
 }
 
 /// Waits until a keystroke is on disk. If the disk rejects it, reports that once and keeps waiting for a few seconds.
@@ -195,7 +195,7 @@ fn replace_text(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliEr
     // From the last to the first, so that the offsets of those before stay right.
     for splice in text_edit::compute_edits(&old, &text).into_iter().rev() {
         let (at, delete, insert) = (splice.at, splice.delete, splice.insert);
-        seq = scene.handle.command(Command::Edit { note, at, delete, insert })?;
+        seq = scene.handle.run_command(Command::Edit { note, at, delete, insert })?;
     }
     wait_until_durable(scene.handle, seq, scene.errors)?;
     writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
@@ -218,8 +218,8 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> 
             export::restore_figure_blobs(scene.handle, &mut execution.outputs);
             let mut at = 0;
             for output in &execution.outputs {
-                let files =
-                    output_files::output_files(output, |hash| scene.handle.blob(hash)).map_err(CliError::workspace)?;
+                let files = output_files::output_files(output, |hash| scene.handle.read_blob(hash))
+                    .map_err(CliError::workspace)?;
                 at += usize::from(!files.is_empty());
                 for (ending, bytes) in files {
                     let file = folder.join(format!("cell-{number}-{at}.{ending}"));

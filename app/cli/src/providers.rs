@@ -25,7 +25,7 @@ impl From<SecretError> for CliError {
 }
 
 fn open_user_secrets() -> Result<UserSecrets, CliError> {
-    let folder = configuration::user_folder();
+    let folder = configuration::user_config_folder();
     folder
         .map(|folder| UserSecrets::new(&folder))
         .ok_or_else(|| CliError::usage("there is no home folder to keep secrets in; set XDG_CONFIG_HOME"))
@@ -37,7 +37,7 @@ pub(super) fn cmd_providers(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
-    let config = configuration::load(workspace).map_err(|error| CliError::usage(error.to_string()))?;
+    let config = configuration::load_config(workspace).map_err(|error| CliError::usage(error.to_string()))?;
     let secrets = open_user_secrets()?;
     let name = args.get_one::<String>("NAME").map_or(config.llm.default_provider.as_str(), String::as_str);
     match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
@@ -58,7 +58,7 @@ fn list_providers(
     let mut listed = Vec::new();
     for (name, provider) in &config.llm.providers {
         let Some(endpoint) = config.endpoint(name) else { continue };
-        let key = llm::key(&endpoint, secrets);
+        let key = llm::read_endpoint_key(&endpoint, secrets);
         let price = provider.price.or_else(|| llm::model_price(&endpoint));
         let is_default = *name == config.llm.default_provider;
         let dollars = |price: agent::config::ModelPrice| format!("${} in, ${} out", price.input, price.output);
@@ -81,7 +81,7 @@ fn list_providers(
             "key": endpoint.key,
             "ready": provider.is_enabled() && key.is_ok(),
             "price": price.map(|price| json!({"input": price.input, "output": price.output})),
-            "context": llm::window(config, &endpoint),
+            "context": llm::context_window_tokens(config, &endpoint),
         }));
     }
     if json {
@@ -108,8 +108,8 @@ fn probe_provider(
         let names = config.llm.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         CliError::usage(format!("there is no provider “{name}” in the configuration; there are {names}"))
     })?;
-    let key =
-        llm::key(&endpoint, secrets).map_err(|why| CliError { code: EXIT_FAILED, why: format!("{name}: {why}") })?;
+    let key = llm::read_endpoint_key(&endpoint, secrets)
+        .map_err(|why| CliError { code: EXIT_FAILED, why: format!("{name}: {why}") })?;
     let (tell, told) = channel();
     let providers = ProviderClient::new(ProviderTimeouts::default());
     providers.test_provider(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
@@ -181,12 +181,12 @@ fn list_provider_models(
 pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let secrets = open_user_secrets()?;
     let what = required_arg(args, "WHAT")?;
-    if let Some(why) = secrets.unused_passphrase().filter(|_| what != "encrypt") {
+    if let Some(why) = secrets.unused_passphrase_warning().filter(|_| what != "encrypt") {
         eprintln!("tracebook: {}", text::untrusted_text::escape_line(&why));
     }
     match what {
         "encrypt" => {
-            let count = secrets.encrypt()?;
+            let count = secrets.encrypt_with_passphrase()?;
             match json {
                 true => writeln!(out, "{}", json!({"encrypted": count}))?,
                 false => writeln!(out, "The passphrase is in force: {count} secrets are encrypted with it.")?,
@@ -205,17 +205,17 @@ pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
                 return Ok(EXIT_DONE);
             }
             for (name, place) in kept {
-                writeln!(out, "{name}  {}", place.words())?;
+                writeln!(out, "{name}  {}", place.description())?;
             }
             Ok(EXIT_DONE)
         }
         "set" => {
             let name = required_arg(args, "NAME")?;
-            if host::terminal::is_one() {
+            if host::terminal::is_terminal() {
                 eprint!("Value of {name}, which is not shown: ");
             }
             // The first line, and no more than a secret may have.
-            let read = host::terminal::unseen(|| {
+            let read = host::terminal::read_without_echo(|| {
                 let mut line = String::new();
                 let limit = MAX_SECRET_BYTES as u64 + 2;
                 std::io::stdin().lock().take(limit).read_line(&mut line).map(|_| line)
@@ -224,7 +224,7 @@ pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
             let place = secrets.set(name, &value)?;
             match json {
                 true => writeln!(out, "{}", json!({"name": name, "place": place}))?,
-                false => writeln!(out, "{name} is kept by {}", place.words())?,
+                false => writeln!(out, "{name} is kept by {}", place.description())?,
             }
             Ok(EXIT_DONE)
         }

@@ -31,7 +31,7 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
     let _held = export::open_note::hold_note(scene.handle, note)?;
     if let Some(kernel) = args.get_one::<String>("kernel").cloned() {
         super::kernels::find_kernels(scene, note)?;
-        scene.handle.command(Command::UseKernel { note, kernel: Some(kernel), keep: false, seen: None })?;
+        scene.handle.run_command(Command::UseKernel { note, kernel: Some(kernel), keep: false, seen: None })?;
     }
     let cells: Vec<BlockId> =
         scene.handle.read(move |session| session.note(note).map(|note| note.cells().collect()))?.unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
         code = run_planned_cells(scene, note, chosen, stale, clean)?;
     } else {
         for (number, cell) in chosen {
-            scene.handle.command(match timeout {
+            scene.handle.run_command(match timeout {
                 Some(seconds) => Command::RunWithin { note, cell, seconds },
                 None => Command::RunCells { note, cells: vec![cell] },
             })?;
@@ -83,7 +83,7 @@ fn runnable_cells(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<BlockId
     };
     let (named, before) = scene.handle.read(look)?;
     if named {
-        scene.handle.command(Command::FindKernels { note })?;
+        scene.handle.run_command(Command::FindKernels { note })?;
         let found = move |session: &Session| (session.kernel_searches() > before).then_some(());
         scene.handle.wait(Some(Duration::from_secs(30)), found)?;
     }
@@ -113,7 +113,7 @@ fn run_planned_cells(
         }
         return Ok(EXIT_DONE);
     }
-    scene.handle.command(match chosen.as_slice() {
+    scene.handle.run_command(match chosen.as_slice() {
         _ if stale => Command::RunStale { note },
         _ if clean => Command::RunClean { note },
         [(_, cell)] => Command::Run { note, cell: *cell },
@@ -230,15 +230,16 @@ fn answer_stdin_request(
     to.write_all(prompt.as_bytes())?;
     to.flush()?;
     let hidden = password && scene.own;
-    let line = if hidden { host::terminal::unseen(|| read_line(scene.input)) } else { read_line(scene.input) }?;
+    let line =
+        if hidden { host::terminal::read_without_echo(|| read_line(scene.input)) } else { read_line(scene.input) }?;
     let Some(text) = line else {
         // Like Python: `EOFError`, which the cell may handle.
-        scene.handle.command(Command::Answer { note, text: END_OF_INPUT.to_owned() })?;
+        scene.handle.run_command(Command::Answer { note, text: END_OF_INPUT.to_owned() })?;
         return Ok(prompt.to_owned());
     };
     let shown = if password { "········" } else { text.as_str() };
     let echo = format!("{prompt}{shown}\n");
-    scene.handle.command(Command::Answer { note, text })?;
+    scene.handle.run_command(Command::Answer { note, text })?;
     Ok(echo)
 }
 
@@ -260,7 +261,7 @@ pub(super) fn read_line(input: &mut dyn Read) -> std::io::Result<Option<String>>
 fn print_stream_tails(scene: &mut CommandContext<'_>, outputs: &[CellOutput]) -> Result<(), CliError> {
     for output in outputs {
         if let (OutputBody::Stream { name, text }, Some(whole)) = (&output.body, &output.whole) {
-            let all = scene.handle.blob(whole.blob).map_err(CliError::workspace)?;
+            let all = scene.handle.read_blob(whole.blob).map_err(CliError::workspace)?;
             let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
             to.write_all(all.get(text.len()..).unwrap_or_default())?;
         }

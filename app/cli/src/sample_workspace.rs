@@ -7,11 +7,11 @@ use std::path::Path;
 /// Writes the sample below the workspace and makes a volume of it. Gives what went wrong, if anything.
 pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> Result<(), String> {
     let folder = workspace.join("Sample");
-    for (path, bytes) in system::SAMPLE {
-        copy::write_below(&folder, path, bytes)?;
+    for (path, bytes) in system::SAMPLE_FILES {
+        copy::write_new_inside(&folder, path, bytes)?;
     }
     let opened = |session: &engine::Session| session.is_open().then_some(());
     handle.wait(None, opened).map_err(|gone| gone.to_string())?;
     let name = Some("Sample".to_owned());
-    handle.command(Command::OpenFolder { folder, name }).map(|_| ()).map_err(|reject| reject.0)
+    handle.run_command(Command::OpenFolder { folder, name }).map(|_| ()).map_err(|reject| reject.0)
 }

@@ -32,7 +32,7 @@ pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) ->
         }
         "remove" => {
             let (schedule, one) = find_schedule(scene, &needed("which")?)?;
-            scene.handle.command(Command::RemoveSchedule { schedule })?;
+            scene.handle.run_command(Command::RemoveSchedule { schedule })?;
             export::open_note::wait_until_saved(scene.handle)?;
             writeln!(scene.out, "{} is removed", one.name)?;
             Ok(EXIT_DONE)
@@ -40,7 +40,7 @@ pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) ->
         "pause" | "resume" => {
             let (schedule, one) = find_schedule(scene, &needed("which")?)?;
             let paused = action == "pause";
-            scene.handle.command(Command::PauseSchedule { schedule, paused })?;
+            scene.handle.run_command(Command::PauseSchedule { schedule, paused })?;
             export::open_note::wait_until_saved(scene.handle)?;
             writeln!(scene.out, "{} {}", one.name, if paused { "paused" } else { "resumed" })?;
             Ok(EXIT_DONE)
@@ -181,7 +181,7 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String)
         last: None,
     };
     let schedule = agents::new_doc_id();
-    scene.handle.command(Command::AddSchedule { schedule, what: Box::new(what) })?;
+    scene.handle.run_command(Command::AddSchedule { schedule, what: Box::new(what) })?;
     export::open_note::wait_until_saved(scene.handle)?;
     let next = scene
         .handle
@@ -207,7 +207,7 @@ fn run_schedule(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErr
     resolve::wait_for_volumes(scene, true)?;
     let (schedule, _) = find_schedule(scene, word)?;
     let problems = scene.handle.read(|session| session.problems().len())?;
-    scene.handle.command(Command::RunSchedule { schedule })?;
+    scene.handle.run_command(Command::RunSchedule { schedule })?;
     let last = move |session: &Session| {
         session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.last.clone())
     };
@@ -239,7 +239,7 @@ fn run_schedule(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErr
 fn watch_schedules(scene: &mut CommandContext<'_>, once: bool) -> Result<u8, CliError> {
     let mut number = scene.handle.read(|session| session.notices().last_number())?;
     let zones = clock::load_zones(scene.handle.read(clock::schedule_zone_names)?);
-    scene.handle.command(Command::MindSchedules { zones })?;
+    scene.handle.run_command(Command::MindSchedules { zones })?;
     let mut good = true;
     loop {
         let look = move |session: &Session| {

@@ -39,12 +39,12 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
     if let Ok(counts) = search.counts()
         && (1..=MAX_AWAITED_PASSAGES).contains(&(counts.meanings - counts.embedded))
     {
-        let _ = search.meanings(EMBEDDING_TIMEOUT); // words find without
+        let _ = search.wait_until_embedded(EMBEDDING_TIMEOUT); // words find without
     }
     let mut answer = search
-        .find(SearchRequest { text: text.clone(), limit, ..SearchRequest::default() })
+        .search_blocking(SearchRequest { text: text.clone(), limit, ..SearchRequest::default() })
         .map_err(CliError::workspace)?;
-    if let Some(why) = search.freshness().words_alone {
+    if let Some(why) = search.freshness().words_only_reason {
         writeln!(scene.errors, "{why}")?;
     }
     if !answer.has_match() && !args.get_flag("nearest") {
@@ -74,7 +74,7 @@ pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &ArgMatches) ->
         (_, _, false) => return Err(CliError::usage("a search is kept by a name and what is asked")),
     }
     if settings.searches != before {
-        scene.handle.command(Command::Set { settings: Box::new(settings.clone()) })?;
+        scene.handle.run_command(Command::Set { settings: Box::new(settings.clone()) })?;
     }
     if scene.json {
         let all: Vec<Value> =
@@ -98,9 +98,9 @@ pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &ArgMatches) -> 
     let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
     wait_for_index(scene)?;
     let search = scene.handle.search();
-    let _ = search.meanings(EMBEDDING_TIMEOUT);
+    let _ = search.wait_until_embedded(EMBEDDING_TIMEOUT);
     let answer =
-        search.related(note, limit, || {}).recv().map_err(|_| CliError::workspace("the program is closing"))?;
+        search.find_related(note, limit, || {}).recv().map_err(|_| CliError::workspace("the program is closing"))?;
     print_hits(scene, &answer.map_err(CliError::workspace)?, false, "Nothing is near to that note in meaning.")
 }
 
@@ -169,7 +169,7 @@ pub(super) fn wait_for_index(scene: &mut CommandContext<'_>) -> Result<(), CliEr
     let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
     scene.handle.wait(Some(EDIT_SAVE_TIMEOUT), saved)?;
     let search = scene.handle.search();
-    match search.settle(INDEX_TIMEOUT) {
+    match search.wait_until_indexed(INDEX_TIMEOUT) {
         Err(why) if search.counts().is_ok() => {
             writeln!(scene.errors, "tracebook: what changed last may not be found: {why}")?;
             Ok(())
@@ -204,7 +204,7 @@ pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             resolve::wait_for_volumes(scene, true)?;
             let search = scene.handle.search();
             search.rebuild(INDEX_TIMEOUT).map_err(CliError::workspace)?;
-            search.meanings(INDEX_TIMEOUT).map_err(CliError::workspace)?;
+            search.wait_until_embedded(INDEX_TIMEOUT).map_err(CliError::workspace)?;
             print_index_status(scene)
         }
         "verify" => {
@@ -247,7 +247,7 @@ fn set_excluded(scene: &mut CommandContext<'_>, folder: &str, out: bool) -> Resu
         (false, false) => return Err(CliError::usage(format!("the folder {folder} is not left out"))),
         (true, true) => {}
     }
-    scene.handle.command(Command::Set { settings: Box::new(settings) })?;
+    scene.handle.run_command(Command::Set { settings: Box::new(settings) })?;
     wait_for_index(scene)?;
     print_index_status(scene)
 }
@@ -260,8 +260,9 @@ pub(super) fn print_index_status(scene: &mut CommandContext<'_>) -> Result<u8, C
         let value = json!({
             "notes": counts.notes, "passages": counts.passages, "bytes": counts.bytes, "waiting": fresh.waiting,
             "meanings": counts.embedded, "meanings_wanted": counts.meanings,
-            "model": fresh.answering.to_string(), "growing": fresh.growing.map(|choice| choice.to_string()),
-            "paused": fresh.paused, "trouble": fresh.trouble, "words_alone": fresh.words_alone, "mended": fresh.mended,
+            "model": fresh.answering_model.to_string(), "growing": fresh.pending_model.map(|choice| choice.to_string()),
+            "paused": fresh.paused, "trouble": fresh.error, "words_alone": fresh.words_only_reason,
+            "mended": fresh.repair_notice,
         });
         writeln!(scene.out, "{value}")?;
     } else {
@@ -271,11 +272,13 @@ pub(super) fn print_index_status(scene: &mut CommandContext<'_>) -> Result<u8, C
             counts.notes, counts.passages, counts.bytes, fresh.waiting, counts.embedded, counts.meanings
         )?;
         let paused = if fresh.paused { "; paused" } else { "" };
-        match &fresh.growing {
-            Some(growing) => writeln!(scene.out, "meaning by {}, soon by {growing}{paused}", fresh.answering)?,
-            None => writeln!(scene.out, "meaning by {}{paused}", fresh.answering)?,
+        match &fresh.pending_model {
+            Some(growing) => writeln!(scene.out, "meaning by {}, soon by {growing}{paused}", fresh.answering_model)?,
+            None => writeln!(scene.out, "meaning by {}{paused}", fresh.answering_model)?,
         }
-        for line in fresh.mended.iter().chain(&fresh.trouble).chain(&fresh.words_alone).chain(&fresh.reranker) {
+        for line in
+            fresh.repair_notice.iter().chain(&fresh.error).chain(&fresh.words_only_reason).chain(&fresh.reranker)
+        {
             writeln!(scene.out, "{line}")?;
         }
     }

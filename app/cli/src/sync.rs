@@ -34,7 +34,7 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         "share" => {
             let volume = find_volume(scene, &wanted("NAME", "the volume")?)?;
             let hub = wanted("PLACE", "the hub's address")?;
-            scene.handle.command(Command::ShareVolume { volume, hub: hub.clone() })?;
+            scene.handle.run_command(Command::ShareVolume { volume, hub: hub.clone() })?;
             let address = engine::volume_address(&engine::hub_address(&hub)?, volume);
             if scene.json {
                 writeln!(scene.out, "{}", json!({"address": address}))?;
@@ -45,13 +45,13 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         }
         "join" => {
             let address = wanted("NAME", "the volume's address")?;
-            let folder = copy::absolute(scene.folder, &wanted("PLACE", "the folder")?);
+            let folder = copy::absolute_path(scene.folder, &wanted("PLACE", "the folder")?);
             if !copy::is_empty(&folder) {
                 return Err(CliError::usage(format!("the folder is not empty: {}", folder.display())));
             }
-            copy::make_folder(&folder).map_err(CliError::workspace)?;
+            copy::create_folder(&folder).map_err(CliError::workspace)?;
             let (_, volume) = engine::read_volume_address(&address)?;
-            scene.handle.command(Command::JoinVolume { address, folder })?;
+            scene.handle.run_command(Command::JoinVolume { address, folder })?;
             let look = move |session: &Session| {
                 let here = session.volume(volume).is_some_and(|volume| !session.sync().is_awaited(volume.id));
                 here.then_some(())
@@ -69,19 +69,19 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         "leave" => {
             let volume = find_volume(scene, &wanted("NAME", "the volume")?)?;
             let hub = word("PLACE").unwrap_or_default().to_owned();
-            scene.handle.command(Command::UnshareVolume { volume, hub })?;
+            scene.handle.run_command(Command::UnshareVolume { volume, hub })?;
             Ok(EXIT_DONE)
         }
         "pause" => {
-            scene.handle.command(Command::PauseSync { paused: true })?;
+            scene.handle.run_command(Command::PauseSync { paused: true })?;
             Ok(EXIT_DONE)
         }
         "resume" => {
-            scene.handle.command(Command::PauseSync { paused: false })?;
+            scene.handle.run_command(Command::PauseSync { paused: false })?;
             Ok(EXIT_DONE)
         }
         "retry" => {
-            scene.handle.command(Command::RetrySync)?;
+            scene.handle.run_command(Command::RetrySync)?;
             Ok(EXIT_DONE)
         }
         "now" => {
@@ -277,7 +277,7 @@ fn print_merge(scene: &mut CommandContext<'_>, number: &str) -> Result<u8, CliEr
     let merge = found
         .ok_or_else(|| CliError::usage(format!("there is no change {number}; `tracebook sync merges` lists them")))?;
     resolve::wait_for_volumes(scene, true)?;
-    let texts = scene.handle.merged(&merge).map_err(CliError::workspace)?;
+    let texts = scene.handle.compare_merge(&merge).map_err(CliError::workspace)?;
     if scene.json {
         let texts = texts.map(|texts| json!({"before": &*texts.old, "after": &*texts.new}));
         let line = json!({"path": merge.path, "what": merge.describe(), "texts": texts});

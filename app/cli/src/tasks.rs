@@ -7,7 +7,7 @@ use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskStatus};
 use agent::{agent_definition, agent_registry, planner};
 use clap::ArgMatches;
 use engine::Command;
-use host::agents::experience;
+use host::agents::project_memory;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             }
             let said = if action == "reopen" { "is open again" } else { "is canceled" };
             let named = task.clone();
-            scene.handle.command(match action {
+            scene.handle.run_command(match action {
                 "reopen" => Command::ReopenTask { note, task, failed: false },
                 _ => Command::CancelTask { note, task },
             })?;
@@ -91,7 +91,7 @@ fn list_plans(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, C
         session.volumes().filter_map(|volume| Some((volume.name.clone(), volume.root.clone()?))).collect()
     })?;
     for (name, root) in all.iter().filter(|(name, _)| named.as_ref().is_none_or(|named| named == name)) {
-        for (path, text) in experience::plans(root) {
+        for (path, text) in project_memory::read_plans(root) {
             let (tasks, problems) = task_block::parse_tasks(&text);
             for problem in problems {
                 writeln!(scene.errors, "tracebook: {problem}: {path}")?;
@@ -122,7 +122,7 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, 
         let own = session.agents().setup().map(|setup| setup.agents.clone()).unwrap_or_default();
         (own, session.volume(volume).and_then(|volume| volume.root.clone()))
     })?;
-    let crew = root.map(|root| experience::crew(&root)).unwrap_or_default();
+    let crew = root.map(|root| project_memory::read_agent_registry(&root)).unwrap_or_default();
     let mut all: Vec<(String, &str, String)> = Vec::new();
     let given = [("yours", own), ("built in", agent_definition::built_in()), ("project", crew.definitions)];
     for (whose, agents) in given {
@@ -224,7 +224,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) ->
             recall: RecallOptions { mode: ReplayMode::Learner, without: Vec::new() },
         };
         let problems = scene.handle.read(|session| session.problems().len())?;
-        scene.handle.command(command)?;
+        scene.handle.run_command(command)?;
         return agents::follow_run(scene, run, true, problems);
     }
     let (mut tasks, _) = planner::plan_by_rules(&goal);
@@ -259,7 +259,7 @@ fn run_plan(scene: &mut CommandContext<'_>, args: &ArgMatches, word: &str) -> Re
     let allow = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
     let (session, budget) = (agents::new_doc_id(), agents::parse_budget(args)?);
     let problems = scene.handle.read(|session| session.problems().len())?;
-    scene.handle.command(Command::RunTasks { run, session, note, tasks, only: id, budget, allow })?;
+    scene.handle.run_command(Command::RunTasks { run, session, note, tasks, only: id, budget, allow })?;
     let code = agents::follow_run(scene, run, args.get_flag("no-wait"), problems)?;
     Ok(if code == EXIT_DONE { EXIT_DONE } else { EXIT_FAILED })
 }

@@ -40,7 +40,7 @@ fn open_volume(
         let known = session.volumes().find(|volume| volume.root.as_ref() == Some(&root));
         known.map_or(0, |volume| volume.scans + u64::from(volume.scanning != engine::ScanState::Idle))
     })?;
-    scene.handle.command(Command::OpenFolder { folder: folder.clone(), name })?;
+    scene.handle.run_command(Command::OpenFolder { folder: folder.clone(), name })?;
     let look = move |session: &Session| {
         let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&folder))?;
         (volume.scans > before && volume.scanning == engine::ScanState::Idle).then(|| {
@@ -60,7 +60,7 @@ fn open_volume(
 pub(super) fn check_paths_exist(command: &str, args: &ArgMatches, here: &Path) -> Result<(), CliError> {
     match command {
         "open" => {
-            let folder = copy::absolute(here, required_arg(args, "FOLDER")?);
+            let folder = copy::absolute_path(here, required_arg(args, "FOLDER")?);
             if !copy::is_folder(&folder) {
                 return Err(CliError::usage(format!("no such folder: {}", folder.display())));
             }
@@ -77,12 +77,12 @@ pub(super) fn check_paths_exist(command: &str, args: &ArgMatches, here: &Path) -
 
 fn import_paths(args: &ArgMatches, here: &Path) -> Vec<PathBuf> {
     args.get_many::<String>("PATH")
-        .map(|paths| paths.map(|path| copy::absolute(here, path)).collect())
+        .map(|paths| paths.map(|path| copy::absolute_path(here, path)).collect())
         .unwrap_or_default()
 }
 
 pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let folder = copy::absolute(scene.folder, required_arg(args, "FOLDER")?);
+    let folder = copy::absolute_path(scene.folder, required_arg(args, "FOLDER")?);
     let opened = open_volume(scene, folder, None)?;
     if let Some(trouble) = opened.trouble {
         return Err(CliError::usage(trouble));
@@ -121,7 +121,7 @@ fn volume_or_new(
         Some(id) => id,
         None => {
             let folder = scene.handle.workspace_folder().join("Notes");
-            copy::make_folder(&folder).map_err(CliError::workspace)?;
+            copy::create_folder(&folder).map_err(CliError::workspace)?;
             open_volume(scene, folder, Some("Notes".to_owned()))?.id
         }
     };
@@ -141,7 +141,7 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
     }
     let (volume, _) = volume_or_new(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
     resolve::wait_for_volumes(scene, true)?;
-    scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
+    scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
     export::open_note::wait_until_saved(scene.handle)?;
     let made = scene.handle.read(move |session| {
         let volume = session.volume(volume)?;
@@ -150,7 +150,7 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
         Some((row.id, row.path.clone(), volume.name.clone()))
     })?;
     if let Some((note, path, volume)) = made {
-        let _ = scene.handle.command(Command::CloseNote { note });
+        let _ = scene.handle.run_command(Command::CloseNote { note });
         if scene.json {
             writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": volume, "id": note}))?;
         } else {
@@ -239,7 +239,8 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
         return Err(CliError::usage(format!("two imports have the same name; rename one: {twin}")));
     }
     let made = notebooks.iter().map(|(name, _)| Path::new(name));
-    if let Some(why) = paths.iter().map(PathBuf::as_path).chain(made).find_map(|path| copy::taken(path, &root)) {
+    if let Some(why) = paths.iter().map(PathBuf::as_path).chain(made).find_map(|path| copy::copy_conflict(path, &root))
+    {
         return Err(CliError::usage(why));
     }
     let mut copied = copy::CopyReport::default();

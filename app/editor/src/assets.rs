@@ -7,7 +7,7 @@ use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
 use engine::Session;
 use export::render_jobs;
-use host::fs::confined::ConfinedPath;
+use host::fs::confined_dir::ConfinedPath;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -69,7 +69,7 @@ impl AssetBytes {
         match self {
             AssetBytes::Here(text) => Ok(text.as_bytes().to_vec()),
             AssetBytes::Blob(hash) => {
-                let read = handle.ok_or_else(|| "the workspace is closing".to_owned())?.blob(*hash);
+                let read = handle.ok_or_else(|| "the workspace is closing".to_owned())?.read_blob(*hash);
                 read.map_err(|why| match why.ends_with("is missing") {
                     true => "it is not here yet: it comes once a device is there that has it".to_owned(),
                     false => why,

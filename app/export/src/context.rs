@@ -6,7 +6,7 @@ use collection::{Collection, EmbeddedCollection, MirroredFile, VolumeMirror};
 use engine::Session;
 use host::Handle;
 use host::clock;
-use host::fs::confined::ConfinedPath;
+use host::fs::confined_dir::ConfinedPath;
 use pulldown_cmark::{Event, Tag};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -18,7 +18,7 @@ use crate::render_jobs::{LayoutNote, LayoutQuestion, LayoutReply, PageTheme, Unf
 use context::{ExportFiles, NoteContext, note_title, page_path};
 use engine::event::SkippedFile;
 use engine::{Note, Session};
-use host::fs::confined::{ConfinedFolder, ConfinedPath};
+use host::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use host::{Handle, fs::copy};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -129,10 +129,11 @@ pub fn export(
             })?;
             #[allow(clippy::cast_precision_loss, reason = "a share")]
             let mut goes_on = |done: usize| progress.report_fraction((done as f32 / all.max(1) as f32).min(1.0));
-            copy::make_folder(dest).map_err(ExportError::workspace)?;
-            let source = ConfinedFolder::root(&root).and_then(|root| root.folder(below));
+            copy::create_folder(dest).map_err(ExportError::workspace)?;
+            let source = ConfinedFolder::open_root(&root).and_then(|root| root.open_folder(below));
             let source = source.map_err(|refused| ExportError::workspace(refused.to_string()))?;
-            let target = ConfinedFolder::chosen(dest).map_err(|refused| ExportError::workspace(refused.to_string()))?;
+            let target =
+                ConfinedFolder::open_chosen(dest).map_err(|refused| ExportError::workspace(refused.to_string()))?;
             copy::copy_tree(&source, &target, &mut copied, &mut goes_on).map_err(ExportError::workspace)?;
             Ok(ExportReport {
                 files: copied.files,
@@ -159,7 +160,7 @@ pub fn restore_figure_blobs(handle: &Handle, outputs: &mut [CellOutput]) {
         if let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == plot::FIGURE_MIME)
             && let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut output.body
             && !data.contains_key(plot::FIGURE_MIME)
-            && let Some(json) = handle.blob(whole.blob).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+            && let Some(json) = handle.read_blob(whole.blob).ok().and_then(|bytes| String::from_utf8(bytes).ok())
         {
             data.insert(plot::FIGURE_MIME.to_owned(), json.into());
         }
@@ -306,14 +307,14 @@ pub fn export_bundle(
     let folder = path.rfind('/').map_or("", |slash| &path[..=slash]);
     let name = path.strip_prefix(folder).unwrap_or(&path);
     let with_tables = files.replace_collections(&path, &text);
-    copy::write_below(dest, name, with_tables.as_bytes()).map_err(ExportError::usage)?;
+    copy::write_new_inside(dest, name, with_tables.as_bytes()).map_err(ExportError::usage)?;
     let mut done = ExportReport { files: vec![path.clone()], dest: dest.to_owned(), ..ExportReport::default() };
     let all = files.attachment_paths(&path, &text);
     let count = all.len();
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, attached) in all.into_iter().enumerate() {
         if !progress.report_fraction(at as f32 / count as f32) {
-            return Err(ExportError::usage(copy::STOPPED));
+            return Err(ExportError::usage(copy::COPY_STOPPED));
         }
         // Files below the note's folder keep their place; all others go next to the note, where links find them.
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
@@ -444,13 +445,13 @@ fn export_pages(
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
         if !progress.report_fraction(at as f32 / notes.len() as f32) {
-            return Err(ExportError::usage(copy::STOPPED));
+            return Err(ExportError::usage(copy::COPY_STOPPED));
         }
         let written =
             read_note_content(handle, *id).map_err(|refusal| refusal.to_string()).and_then(|(text, outputs)| {
                 let text = files.replace_collections(path, &text);
                 let (page, source) = note_page(path, &text, outputs, &near(path));
-                copy::write_below(dest, &page_path(path), page.as_bytes()).map(|()| source)
+                copy::write_new_inside(dest, &page_path(path), page.as_bytes()).map(|()| source)
             });
         match written {
             Ok(source) => {
@@ -465,7 +466,7 @@ fn export_pages(
             done.files.iter().map(|path| format!("- [{}](<{path}>)\n", path.strip_suffix(".md").unwrap_or(path)));
         let text = format!("# {name}\n\n{}", lines.collect::<String>());
         let (index, _) = note_page(&name, &text, Vec::new(), &near("index.md"));
-        copy::write_below(dest, "index.html", index.as_bytes()).map_err(ExportError::usage)?;
+        copy::write_new_inside(dest, "index.html", index.as_bytes()).map_err(ExportError::usage)?;
     }
     for path in linked.into_inner() {
         match copy::copy_to(&ConfinedPath::new(&files.root, &path), dest, &path) {

@@ -39,7 +39,7 @@ pub fn create_note(
     path: &str,
     laid: ImportedNotebook,
 ) -> Result<DocId, ExportError> {
-    handle.command(Command::NewNote { volume, path: path.to_owned(), text: laid.text })?;
+    handle.run_command(Command::NewNote { volume, path: path.to_owned(), text: laid.text })?;
     let own = path.to_owned();
     let made = handle.read(move |session| Some(session.volume(volume)?.files.get(&own)?.id))?;
     let note = made.ok_or_else(|| ExportError::workspace(format!("the note was not made: {path}")))?;
@@ -48,13 +48,13 @@ pub fn create_note(
     })?;
     let kept = laid.original.to_bytes();
     let size = kept.len() as u64;
-    let blob = handle.keep_blob(kept).map_err(ExportError::workspace)?;
+    let blob = handle.store_blob(kept).map_err(ExportError::workspace)?;
     let mut executions = Vec::new();
     for printed in laid.outputs {
         // Cells in other languages are text here; their outputs stay with the notebook.
         let Some((_, cell)) = cells.iter().find(|(at, _)| *at == printed.at) else { continue };
         let bodies = printed.outputs.into_iter().filter_map(|output| serde_json::from_value::<OutputBody>(output).ok());
-        let outputs: Vec<_> = bodies.map(|body| handle.lighten(body)).collect();
+        let outputs: Vec<_> = bodies.map(|body| handle.offload_large_output(body)).collect();
         let failed = outputs.iter().any(|output| matches!(output.body, OutputBody::Error { .. }));
         executions.push(Execution {
             id: printed.execution,
@@ -70,7 +70,7 @@ pub fn create_note(
         });
     }
     let notebook = BlobRef { blob, mime: "application/x-ipynb+json".to_owned(), size };
-    handle.command(Command::TakeNotebook { note, notebook, executions })?;
-    handle.command(Command::CloseNote { note })?;
+    handle.run_command(Command::TakeNotebook { note, notebook, executions })?;
+    handle.run_command(Command::CloseNote { note })?;
     Ok(note)
 }

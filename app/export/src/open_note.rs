@@ -18,13 +18,13 @@ pub struct OpenNoteGuard<'a> {
 
 impl Drop for OpenNoteGuard<'_> {
     fn drop(&mut self) {
-        let _ = self.handle.command(Command::ReleaseNote { note: self.note });
+        let _ = self.handle.run_command(Command::ReleaseNote { note: self.note });
     }
 }
 
 /// Opens a note and waits until it can be read.
 pub fn hold_note<'a>(handle: &'a host::Handle, note: DocId) -> Result<OpenNoteGuard<'a>, ExportError> {
-    handle.command(Command::HoldNote { note })?;
+    handle.run_command(Command::HoldNote { note })?;
     let held = OpenNoteGuard { handle, note };
     let look = move |session: &Session| match session.note(note) {
         Some(open) => match &open.phase {
@@ -57,7 +57,7 @@ pub fn read_loaded_note<R: Send + 'static>(
 
 /// Waits until everything is in the database and in its file.
 pub fn wait_until_saved(handle: &host::Handle) -> Result<(), ExportError> {
-    handle.command(Command::Save)?;
+    handle.run_command(Command::Save)?;
     let look = |session: &Session| {
         let trouble = session.saving().trouble.clone();
         let stuck = session.notes().find_map(|note| note.file.trouble.clone());

@@ -70,7 +70,7 @@ fn run_drawing_job(job: &DrawingJob, body: Vec<u8>) -> Result<(JobOutput, Vec<u8
                 ..RenderAnswer::default()
             })
         };
-        renderer::perform(RenderQueue::Drawing, &message, DRAWING_BUDGET, &mut answer)
+        renderer::run_render_job(RenderQueue::Drawing, &message, DRAWING_BUDGET, &mut answer)
             .map_err(|failure| DrawFailure::Limit(limit_message(&failure)))?
     };
     decode_output(done)
@@ -267,7 +267,7 @@ fn lay_out(
         let question = serde_json::from_slice(&head).ok()?;
         desk.answer_question(question, body, near)
     };
-    let done = renderer::perform(RenderQueue::Note, &message, budget, &mut answer)?;
+    let done = renderer::run_render_job(RenderQueue::Note, &message, budget, &mut answer)?;
     decode_output(done).map_err(|failure| Unfinished::Ended(failure.message().to_owned()))
 }
 

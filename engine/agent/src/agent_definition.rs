@@ -66,7 +66,10 @@ impl AgentDefinition {
 
 /// The agents that come with the program.
 pub fn built_in() -> Vec<AgentDefinition> {
-    system::AGENTS.iter().filter_map(|(_, text)| AgentDefinition::parse(std::str::from_utf8(text).ok()?).ok()).collect()
+    system::BUILT_IN_AGENTS
+        .iter()
+        .filter_map(|(_, text)| AgentDefinition::parse(std::str::from_utf8(text).ok()?).ok())
+        .collect()
 }
 
 /// The agent of this name, the user's own before those that come with the program; the assistant where there is none.
@@ -85,7 +88,7 @@ mod tests {
 
     #[test]
     fn definitions_are_read() {
-        assert_eq!(built_in().len(), system::AGENTS.len(), "each that ships can be read");
+        assert_eq!(built_in().len(), system::BUILT_IN_AGENTS.len(), "each that ships can be read");
         assert_eq!(find("nobody", &[]).name, "assistant");
         let read = AgentDefinition::parse("---\nname: qa\ntools: [search]\n---\nYou test.\n").expect("read");
         assert_eq!((read.name.as_str(), read.prompt.as_str()), ("qa", "You test."));

@@ -383,7 +383,7 @@ impl ConfigLayer {
 /// # Errors
 /// What each file says is fine, but together they are not: a provider that is meant is not there, and the like.
 pub fn merge(layers: &[ConfigLayer]) -> Result<AgentConfig, ConfigError> {
-    let mut whole = ConfigLayer::parse("the default configuration", system::CONFIG)?.value;
+    let mut whole = ConfigLayer::parse("the default configuration", system::DEFAULT_CONFIG)?.value;
     for layer in layers {
         merge_values(&mut whole, &layer.value);
     }

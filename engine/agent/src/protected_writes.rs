@@ -3,7 +3,7 @@
 use crate::tool_spec::{ToolRisk, ToolSpec};
 use serde_json::{Map, Value};
 
-pub use ::guarded::is_guarded;
+pub use ::guarded::guarded_reason;
 
 /// Arguments of tools that name a file to be written.
 const WRITE_PATH_ARGUMENTS: [&str; 5] = ["path", "to", "target", "destination", "new_path"];
@@ -14,7 +14,7 @@ pub fn always_ask_reason(tool: &ToolSpec, arguments: &Map<String, Value>) -> Opt
         return None;
     }
     let mut paths = WRITE_PATH_ARGUMENTS.iter().filter_map(|name| arguments.get(*name)?.as_str());
-    paths.find_map(|path| is_guarded(path).map(|why| format!("{path} is not an ordinary file: {why}")))
+    paths.find_map(|path| guarded_reason(path).map(|why| format!("{path} is not an ordinary file: {why}")))
 }
 
 #[cfg(test)]

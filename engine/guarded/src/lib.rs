@@ -4,7 +4,7 @@
 //! A path is relative to the folder that a tool or a cell may write: the volume, a note's folder, a granted folder.
 
 /// Folders that a program reads, wherever they are.
-const FOLDERS: &[(&str, &str)] = &[
+const GUARDED_FOLDERS: &[(&str, &str)] = &[
     (".git", "git runs hooks and programs that are named there"),
     (".hg", "Mercurial runs hooks that are named there"),
     (".svn", "Subversion reads settings there"),
@@ -40,7 +40,7 @@ const FOLDERS: &[(&str, &str)] = &[
 ];
 
 /// Files that a program executes automatically, wherever they are.
-const FILES: &[(&str, &str)] = &[
+const GUARDED_FILES: &[(&str, &str)] = &[
     (".envrc", "direnv runs it"),
     (".autoenv", "autoenv runs it"),
     (".autoenv.zsh", "autoenv runs it"),
@@ -83,29 +83,29 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// Where a volume and its projects keep agents.
-const AGENTS: &str = "agents are loaded from there";
+const AGENTS_REASON: &str = "agents are loaded from there";
 /// A folder with such a file can pass for a git repository.
-const HEAD: &str = "git would take its folder for a repository and run programs that are named in it";
+const REPOSITORY_REASON: &str = "git would take its folder for a repository and run programs that are named in it";
 /// The folder `.git`, as a reason.
-const GIT: &str = FOLDERS[0].1;
+const GIT_REASON: &str = GUARDED_FOLDERS[0].1;
 
 /// Why writing this path always asks; `None`: it is an ordinary file.
 ///
 /// `path` is relative to the folder that may be written, its parts separated by `/` (and `\`).
-pub fn is_guarded(path: &str) -> Option<&'static str> {
-    guarded(path, false)
+pub fn guarded_reason(path: &str) -> Option<&'static str> {
+    find_reason(path, false)
 }
 
 /// The same for programs that run behind walls, such as git: what a repository keeps as data may be written, what git
 /// executes or reads settings from may not.
-pub fn is_guarded_for_programs(path: &str) -> Option<&'static str> {
-    guarded(path, true)
+pub fn guarded_reason_for_programs(path: &str) -> Option<&'static str> {
+    find_reason(path, true)
 }
 
 /// The entries that would be guarded below `path` and are not elsewhere: who renames a folder that holds one of them to
 /// `path` makes it guarded. `*` stands for every folder with such entries.
 pub fn names_that_become_guarded(path: &str) -> &'static [&'static str] {
-    let parts = parts(path);
+    let parts = folded_parts(path);
     let last = parts.last().map(String::as_str).unwrap_or_default();
     if last == "components" || (parts.len() == 2 && parts[0] == "projects") {
         &["agents"]
@@ -116,23 +116,23 @@ pub fn names_that_become_guarded(path: &str) -> &'static [&'static str] {
     }
 }
 
-fn guarded(path: &str, programs: bool) -> Option<&'static str> {
-    let parts = parts(path);
+fn find_reason(path: &str, programs: bool) -> Option<&'static str> {
+    let parts = folded_parts(path);
     for (at, part) in parts.iter().enumerate() {
         let last = at + 1 == parts.len();
         if part == ".git" {
-            return (!programs || last || !is_git_data(&parts[at + 1..])).then_some(GIT);
+            return (!programs || last || !is_git_data(&parts[at + 1..])).then_some(GIT_REASON);
         }
-        if let Some((_, why)) = FOLDERS.iter().find(|(name, _)| name == part) {
+        if let Some((_, why)) = GUARDED_FOLDERS.iter().find(|(name, _)| name == part) {
             return Some(why);
         }
-        if let Some((_, why)) = FILES.iter().find(|(name, _)| name == part) {
+        if let Some((_, why)) = GUARDED_FILES.iter().find(|(name, _)| name == part) {
             return Some(why);
         }
     }
     let name = path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default();
     if name == "HEAD" || (!cfg!(target_os = "linux") && parts.last().is_some_and(|last| last == "head")) {
-        return Some(HEAD);
+        return Some(REPOSITORY_REASON);
     }
     let own = match &parts[..] {
         [projects, _, rest @ ..] if projects == "projects" => rest,
@@ -144,14 +144,14 @@ fn guarded(path: &str, programs: bool) -> Option<&'static str> {
     if parts.last().is_some_and(|last| last == ".gitkeep") {
         return None;
     }
-    (is_agents(own) || is_agents(&parts) || nested).then_some(AGENTS)
+    (is_agents(own) || is_agents(&parts) || nested).then_some(AGENTS_REASON)
 }
 
 /// Whether this path below `.git` is data: objects, references, the index, messages. Everything that is not known to be
 /// data counts as settings.
 fn is_git_data(below: &[String]) -> bool {
-    const FOLDERS: [&str; 4] = ["objects", "refs", "logs", "lfs"];
-    const FILES: [&str; 15] = [
+    const GIT_DATA_FOLDERS: [&str; 4] = ["objects", "refs", "logs", "lfs"];
+    const GIT_DATA_FILES: [&str; 15] = [
         "head",
         "index",
         "packed-refs",
@@ -169,7 +169,7 @@ fn is_git_data(below: &[String]) -> bool {
         "fetch_head",
     ];
     // Settings and programs of submodules and worktrees are deeper.
-    const NEVER: [&str; 9] = [
+    const GIT_SETTINGS_NAMES: [&str; 9] = [
         "config",
         "config.worktree",
         "hooks",
@@ -182,12 +182,17 @@ fn is_git_data(below: &[String]) -> bool {
     ];
     let below = match below {
         [modules, name, rest @ ..] if modules == "modules" || modules == "worktrees" => {
-            if NEVER.iter().any(|never| name == never || rest.iter().any(|part| strip_lock(part) == *never)) {
+            if GIT_SETTINGS_NAMES
+                .iter()
+                .any(|never| name == never || rest.iter().any(|part| strip_lock(part) == *never))
+            {
                 return false;
             }
             // The name of a submodule may have several parts.
             let begin = rest.iter().position(|part| {
-                FOLDERS.contains(&part.as_str()) || FILES.contains(&strip_lock(part)) || part.ends_with("_head")
+                GIT_DATA_FOLDERS.contains(&part.as_str())
+                    || GIT_DATA_FILES.contains(&strip_lock(part))
+                    || part.ends_with("_head")
             });
             match begin {
                 Some(begin) => &rest[begin..],
@@ -199,8 +204,8 @@ fn is_git_data(below: &[String]) -> bool {
     match below {
         [only] => {
             let name = strip_lock(only);
-            FOLDERS.contains(&only.as_str())
-                || FILES.contains(&name)
+            GIT_DATA_FOLDERS.contains(&only.as_str())
+                || GIT_DATA_FILES.contains(&name)
                 || name.ends_with("_head")
                 || name.starts_with("sharedindex.")
                 || name.starts_with("index.")
@@ -210,7 +215,7 @@ fn is_git_data(below: &[String]) -> bool {
         // Lists for web servers.
         [info, name] if info == "info" => name.starts_with("refs") || name.starts_with("rev-cache"),
         // Alternates name another folder of objects, which is data, too.
-        [first, ..] => FOLDERS.contains(&first.as_str()),
+        [first, ..] => GIT_DATA_FOLDERS.contains(&first.as_str()),
         [] => false,
     }
 }
@@ -220,13 +225,13 @@ fn strip_lock(name: &str) -> &str {
 }
 
 /// The parts of a path as file systems that fold them see them.
-fn parts(path: &str) -> Vec<String> {
+fn folded_parts(path: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for part in path.split(['/', '\\']) {
         match part {
             "" | "." => {}
             ".." => _ = parts.pop(),
-            part => parts.push(folded(part)),
+            part => parts.push(fold_name(part)),
         }
     }
     parts
@@ -234,7 +239,7 @@ fn parts(path: &str) -> Vec<String> {
 
 /// One name in its one form: macOS and Windows take `.GIT`, `.git. ` and `git~1` for `.git`, and macOS overlooks some
 /// letters.
-fn folded(name: &str) -> String {
+fn fold_name(name: &str) -> String {
     let seen: String = name
         .chars()
         .filter(|letter| {
@@ -252,8 +257,8 @@ fn folded(name: &str) -> String {
 }
 
 /// Returns names guarded everywhere, for sandboxes based on patterns.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    FOLDERS.iter().chain(FILES).map(|(name, _)| *name)
+pub fn guarded_names() -> impl Iterator<Item = &'static str> {
+    GUARDED_FOLDERS.iter().chain(GUARDED_FILES).map(|(name, _)| *name)
 }
 
 #[cfg(test)]
@@ -296,7 +301,7 @@ mod tests {
             ".git/rebase-merge/git-rebase-todo",
             ".ſsh/config",
         ] {
-            assert!(is_guarded(path).is_some(), "{path}");
+            assert!(guarded_reason(path).is_some(), "{path}");
         }
         for path in [
             "",
@@ -315,7 +320,7 @@ mod tests {
             "components/a.md",
             "headers/head.html",
         ] {
-            assert_eq!(is_guarded(path), None, "{path}");
+            assert_eq!(guarded_reason(path), None, "{path}");
         }
     }
 
@@ -336,8 +341,8 @@ mod tests {
             ".git/modules/a/b/index.lock",
             ".git/worktrees/w/HEAD",
         ] {
-            assert_eq!(is_guarded_for_programs(path), None, "{path}");
-            assert!(is_guarded(path).is_some(), "{path}");
+            assert_eq!(guarded_reason_for_programs(path), None, "{path}");
+            assert!(guarded_reason(path).is_some(), "{path}");
         }
         for path in [
             ".git",
@@ -360,7 +365,7 @@ mod tests {
             "x/HEAD",
             ".git/description",
         ] {
-            assert!(is_guarded_for_programs(path).is_some(), "{path}");
+            assert!(guarded_reason_for_programs(path).is_some(), "{path}");
         }
     }
 

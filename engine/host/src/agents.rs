@@ -1,8 +1,8 @@
 //! What agents need of the world: their setup is read, what a message speaks of is gathered, models are called, tools
 //! run.
 
-pub mod experience;
 pub mod llm;
+pub mod project_memory;
 
 use crate::agents::llm::{ModelUpdate, ProviderClient};
 use crate::driver::Mailbox;
@@ -32,12 +32,12 @@ const MAX_QUERY_CHARS: usize = 400;
 /// The folder of the user's own agents in the workspace's folder.
 const AGENTS_FOLDER: &str = "agents";
 /// The folder of plugins in the workspace's folder.
-const PLUGINS: &str = "plugins";
+const PLUGINS_FOLDER: &str = "plugins";
 /// Maximum number of plugin files, and their maximum size in bytes.
-const LARGEST_PLUGINS: usize = 200;
-const LARGEST_PLUGIN: u64 = 1 << 20;
+const MAX_PLUGIN_FILES: usize = 200;
+const MAX_PLUGIN_BYTES: u64 = 1 << 20;
 /// How long tool servers may take to list their tools; later answers count for the next question.
-const SERVERS: Duration = Duration::from_secs(15);
+const MCP_SERVERS_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit for gathering context; anything later is left out.
 const GATHER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -56,25 +56,27 @@ pub(crate) struct AgentEffects {
 
 /// What agents have to work with, read from files and found on this machine.
 fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, servers: &McpServerPool) -> AgentSetup {
-    let config = match configuration::load(folder) {
+    let config = match configuration::load_config(folder) {
         Ok(config) => config,
         Err(trouble) => return AgentSetup { trouble: Some(trouble.to_string()), ..AgentSetup::default() },
     };
-    let known = secrets.map(|secrets| llm::known(&config, secrets, &ProviderLatencies::default())).unwrap_or_default();
+    let known = secrets
+        .map(|secrets| llm::provider_statuses(&config, secrets, &ProviderLatencies::default()))
+        .unwrap_or_default();
     let names = config.llm.providers.keys();
-    let window = |name: &String| Some((name.clone(), llm::window(&config, &config.endpoint(name)?)));
+    let window = |name: &String| Some((name.clone(), llm::context_window_tokens(&config, &config.endpoint(name)?)));
     let contexts = names.filter_map(window).collect();
-    let (plugins, mut problems) = plugins(&folder.join(PLUGINS));
-    let unconfined = tools.confined().err();
-    let servers = served(servers, &config, secrets, &mut problems);
-    let agents = definitions(&folder.join(AGENTS_FOLDER), &mut problems);
-    let own_keys = own_keys(&config, secrets);
+    let (plugins, mut problems) = read_plugin_tools(&folder.join(PLUGINS_FOLDER));
+    let unconfined = tools.check_confinement().err();
+    let servers = list_mcp_tools(servers, &config, secrets, &mut problems);
+    let agents = read_agent_definitions(&folder.join(AGENTS_FOLDER), &mut problems);
+    let own_keys = read_installation_keys(&config, secrets);
     AgentSetup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
 }
 
 /// The values of all keys of this installation that can be read: those that are kept, and those that the configuration
 /// names. No model and no log may hold them.
-fn own_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -> InstallationKeys {
+fn read_installation_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -> InstallationKeys {
     let Some(secrets) = secrets else { return InstallationKeys::default() };
     let kept = secrets.list().unwrap_or_default().into_iter().map(|(name, _)| name);
     let named = config.llm.providers.keys().filter_map(|name| config.endpoint(name)?.key);
@@ -83,20 +85,20 @@ fn own_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -> Installation
 }
 
 /// The files of a folder with this ending, in the order of their names.
-fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+fn list_files_with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|found| found == ending));
     files.sort();
-    files.truncate(LARGEST_PLUGINS);
+    files.truncate(MAX_PLUGIN_FILES);
     files
 }
 
 /// The user's own agents: Markdown files with front matter.
-fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<AgentDefinition> {
+fn read_agent_definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<AgentDefinition> {
     let mut found = Vec::new();
-    for file in files(folder, "md") {
-        let text = crate::fs::copy::read(&file, LARGEST_PLUGIN).and_then(|bytes| String::from_utf8(bytes).ok());
+    for file in list_files_with_ending(folder, "md") {
+        let text = crate::fs::copy::read(&file, MAX_PLUGIN_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
         match AgentDefinition::parse(&text.unwrap_or_default()) {
             Ok(agent) => found.push(AgentDefinition { path: Some(file.display().to_string()), ..agent }),
             Err(why) => problems.push(format!("{why}: {}", file.display())),
@@ -106,7 +108,7 @@ fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<AgentDefinition
 }
 
 /// The tools of the servers that are configured. They have the user's rights, so each is asked about.
-fn served(
+fn list_mcp_tools(
     servers: &McpServerPool,
     config: &AgentConfig,
     secrets: Option<&UserSecrets>,
@@ -115,7 +117,7 @@ fn served(
     let mut wanted = Vec::new();
     for (name, server) in config.mcp.servers.iter().filter(|(_, server)| server.enabled.unwrap_or(true)) {
         let filled = |values: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
-            values.iter().map(|(key, value)| Ok((key.clone(), fill(value, secrets)?))).collect()
+            values.iter().map(|(key, value)| Ok((key.clone(), expand_secrets(value, secrets)?))).collect()
         };
         let way = match (&server.command, &server.url) {
             (Some(command), _) => filled(&server.env).map(|env| McpTransport::Program {
@@ -124,7 +126,7 @@ fn served(
                 env,
                 folder: None,
             }),
-            (None, Some(url)) => reached(url, config)
+            (None, Some(url)) => check_server_address(url, config)
                 .and_then(|()| filled(&server.headers))
                 .map(|headers| McpTransport::Http { url: url.clone(), headers }),
             (None, None) => continue,
@@ -138,13 +140,13 @@ fn served(
     servers.configure(wanted);
     let pending: Vec<_> = names.into_iter().map(|name| (servers.list_tools(&name), name)).collect();
     let mut found = Vec::new();
-    let until = Instant::now() + SERVERS;
+    let until = Instant::now() + MCP_SERVERS_TIMEOUT;
     for (pending, server) in pending {
         match pending.wait(until.saturating_duration_since(Instant::now())) {
             Some(Ok(listed)) => {
                 problems.extend(listed.left_out);
                 for tool in listed.tools {
-                    let (source, _) = crate::tools::mcp::definition(&server, &tool);
+                    let (source, _) = crate::tools::mcp::tool_definition_hash(&server, &tool);
                     // The session gives it the name by which models know it.
                     let spec = ToolSpec {
                         name: tool.name.clone(),
@@ -166,7 +168,7 @@ fn served(
 }
 
 /// Whether a server's address may be reached: where only hosts on the list are, it is one of them.
-fn reached(url: &str, config: &AgentConfig) -> Result<(), String> {
+fn check_server_address(url: &str, config: &AgentConfig) -> Result<(), String> {
     let address = WebAddress::read(url)?;
     let host = &address.site.host;
     if config.security.network_restricted && !is_listed(host, &config.security.allowed_hosts) {
@@ -176,7 +178,7 @@ fn reached(url: &str, config: &AgentConfig) -> Result<(), String> {
 }
 
 /// Replaces `${NAME}` in a configuration value by the secret.
-fn fill(value: &str, secrets: Option<&UserSecrets>) -> Result<String, String> {
+fn expand_secrets(value: &str, secrets: Option<&UserSecrets>) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
@@ -192,10 +194,10 @@ fn fill(value: &str, secrets: Option<&UserSecrets>) -> Result<String, String> {
 }
 
 /// The tools in the folder of plugins: files in the form in which tools are exported, one tool or a list of them.
-fn plugins(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
+fn read_plugin_tools(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
-    for file in files(folder, "json") {
-        let bytes = crate::fs::copy::read(&file, LARGEST_PLUGIN).unwrap_or_default();
+    for file in list_files_with_ending(folder, "json") {
+        let bytes = crate::fs::copy::read(&file, MAX_PLUGIN_BYTES).unwrap_or_default();
         let read = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
         match read.or_else(|_| serde_json::from_slice::<Vec<UserTool>>(&bytes)) {
             Ok(tools) => found.extend(tools),
@@ -212,29 +214,29 @@ impl AgentEffects {
         let servers = McpServerPool::default();
         place.servers = Some(servers.clone());
         let tools = Arc::new(ToolRunner::new(place));
-        let secrets = configuration::user_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
+        let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
         let (jobs, next) = (HashMap::new(), Arc::default());
         AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, jobs, next }
     }
 
     /// Reads what agents have to work with.
-    pub(crate) fn setup(&self) {
+    pub(crate) fn reload_setup(&self) {
         let (inbox, folder, tools) = (self.inbox.clone(), self.folder.clone(), self.tools.clone());
         let (secrets, servers) = (self.secrets.clone(), self.servers.clone());
         std::thread::spawn(move || {
             let setup = read_setup(&folder, &tools, secrets.as_deref(), &servers);
-            inbox.event(Event::AgentSetup(Box::new(setup)));
+            inbox.send_event(Event::AgentSetup(Box::new(setup)));
         });
     }
 
-    fn number(&self) -> u64 {
+    fn next_number(&self) -> u64 {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         *next += 1;
         *next
     }
 
     /// Reads what a message speaks of, and finds what bears on it.
-    pub(crate) fn gather(
+    pub(crate) fn gather_context(
         &self,
         run: DocId,
         root: PathBuf,
@@ -258,7 +260,7 @@ impl AgentEffects {
         let (tell, told) = channel();
         for (at, (_, job)) in jobs.iter().enumerate() {
             let tell = tell.clone();
-            self.tools.start(self.number(), job.clone(), move |outcome| _ = tell.send((at, outcome)));
+            self.tools.start(self.next_number(), job.clone(), move |outcome| _ = tell.send((at, outcome)));
         }
         let (inbox, search) = (self.inbox.clone(), self.search.clone());
         std::thread::spawn(move || {
@@ -278,35 +280,38 @@ impl AgentEffects {
                 .filter(|(_, outcome)| !outcome.text.starts_with(NOTHING_FITS))
                 .map(|(at, outcome)| (jobs[at].0.clone(), outcome.text))
                 .collect();
-            let memory = Box::new(crate::agents::experience::recall(&search, &root, &memory, &text));
-            let crew = Box::new(crate::agents::experience::crew(&root));
-            inbox.event(Event::Gathered { run, found, memory, crew });
+            let memory = Box::new(crate::agents::project_memory::recall_project_memory(&search, &root, &memory, &text));
+            let crew = Box::new(crate::agents::project_memory::read_agent_registry(&root));
+            inbox.send_event(Event::Gathered { run, found, memory, crew });
         });
     }
 
     /// Reads all that a volume remembers.
-    pub(crate) fn memory(&self, volume: DocId, root: PathBuf) {
+    pub(crate) fn load_memory(&self, volume: DocId, root: PathBuf) {
         let inbox = self.inbox.clone();
         std::thread::spawn(move || {
-            let memory = Box::new(crate::agents::experience::read(&root, &crate::agents::experience::folders(&root)));
-            inbox.event(Event::MemoryRead { volume, memory });
+            let memory = Box::new(crate::agents::project_memory::read_project_memory(
+                &root,
+                &crate::agents::project_memory::memory_folders(&root),
+            ));
+            inbox.send_event(Event::MemoryRead { volume, memory });
         });
     }
 
-    pub(crate) fn call(&self, call: ModelCallId, request: ModelRequest) {
+    pub(crate) fn start_model_call(&self, call: ModelCallId, request: ModelRequest) {
         let (inbox, secrets, providers) = (self.inbox.clone(), self.secrets.clone(), self.providers.clone());
         // A keyring may let one wait.
         std::thread::spawn(move || {
-            let key = match secrets.as_deref().map(|secrets| llm::key(&request.endpoint, secrets)) {
+            let key = match secrets.as_deref().map(|secrets| llm::read_endpoint_key(&request.endpoint, secrets)) {
                 Some(Ok(key)) => key.map(|key| key.expose().to_owned()),
                 None => None,
                 Some(Err(why)) => {
                     let failure = ModelError { kind: ModelErrorKind::Key, why, partial: String::new() };
-                    return inbox.event(Event::ModelDone { call, result: Err(failure) });
+                    return inbox.send_event(Event::ModelDone { call, result: Err(failure) });
                 }
             };
             providers.start_call(call, request, key, move |update| {
-                inbox.event(match update {
+                inbox.send_event(match update {
                     ModelUpdate::Delta(delta) => Event::ModelDelta { call, delta },
                     ModelUpdate::Answer(answer) => Event::ModelDone { call, result: Ok(Box::new(answer)) },
                     ModelUpdate::Failure(failure) => Event::ModelDone { call, result: Err(failure) },
@@ -315,20 +320,20 @@ impl AgentEffects {
         });
     }
 
-    pub(crate) fn cancel_call(&self, call: ModelCallId) {
+    pub(crate) fn cancel_model_call(&self, call: ModelCallId) {
         self.providers.cancel(call);
     }
 
-    pub(crate) fn run(&mut self, run: DocId, call: String, job: ToolJob) {
-        let number = self.number();
+    pub(crate) fn start_tool_job(&mut self, run: DocId, call: String, job: ToolJob) {
+        let number = self.next_number();
         self.jobs.insert((run, call.clone()), number);
         let inbox = self.inbox.clone();
         self.tools.start(number, job, move |outcome| {
-            inbox.event(Event::ToolDone { run, call, outcome: Box::new(outcome) });
+            inbox.send_event(Event::ToolDone { run, call, outcome: Box::new(outcome) });
         });
     }
 
-    pub(crate) fn cancel_job(&mut self, run: DocId, call: &str) {
+    pub(crate) fn cancel_tool_job(&mut self, run: DocId, call: &str) {
         if let Some(number) = self.jobs.remove(&(run, call.to_owned())) {
             self.tools.cancel(number);
         }

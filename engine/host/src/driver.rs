@@ -1,14 +1,14 @@
 //! The loop around the session: facts and wishes in, effects out to the threads that perform them.
 
 use crate::agents::AgentEffects;
-use crate::fs::confined::{self, ConfinedPath};
+use crate::fs::confined_dir::{self, ConfinedPath};
 use crate::fs::scan;
 use crate::fs::watch::FolderWatcher;
 use crate::handle::Handle;
 use crate::kernel::{AllowedKernel, QueuedCell, RunningKernels};
 use crate::search::{RunDocumentReader, SearchService};
 use crate::sync::SyncService;
-use crate::worker::{DiskJob, DiskWorkers};
+use crate::workers::{DiskJob, DiskWorkers};
 use crate::workspace::WorkspaceLock;
 use crate::writer::{StoreWriter, WriterTask};
 use engine::{Command, CommandError, Effect, Event, Session, UnixMillis};
@@ -39,32 +39,32 @@ pub(crate) enum MailboxMessage {
 /// Inbox of events; wakes the session's owner.
 #[derive(Clone)]
 pub(crate) struct Mailbox {
-    posts: Sender<MailboxMessage>,
-    wake: Arc<Mutex<Option<WakeCallback>>>,
+    sender: Sender<MailboxMessage>,
+    wake_callback: Arc<Mutex<Option<WakeCallback>>>,
 }
 
 impl Mailbox {
     /// Makes an inbox with its receiver.
-    pub(crate) fn letter_box() -> (Mailbox, Receiver<MailboxMessage>) {
+    pub(crate) fn mailbox_channel() -> (Mailbox, Receiver<MailboxMessage>) {
         let (posts, letters) = channel();
-        (Mailbox { posts, wake: Arc::default() }, letters)
+        (Mailbox { sender: posts, wake_callback: Arc::default() }, letters)
     }
 
-    pub(crate) fn post(&self, post: MailboxMessage) {
-        let _ = self.posts.send(post);
+    pub(crate) fn send(&self, post: MailboxMessage) {
+        let _ = self.sender.send(post);
         self.wake();
     }
 
     /// Wakes the window: something has arrived.
     pub(crate) fn wake(&self) {
-        let wake = self.wake.lock().ok().and_then(|wake| wake.clone());
+        let wake = self.wake_callback.lock().ok().and_then(|wake| wake.clone());
         if let Some(wake) = wake {
             wake();
         }
     }
 
-    pub(crate) fn event(&self, event: Event) {
-        self.post(MailboxMessage::Event(event));
+    pub(crate) fn send_event(&self, event: Event) {
+        self.send(MailboxMessage::Event(event));
     }
 }
 
@@ -73,7 +73,7 @@ pub struct Driver {
     session: Session,
     rng: StdRng,
     inbox: Mailbox,
-    posts: Receiver<MailboxMessage>,
+    messages: Receiver<MailboxMessage>,
     writer: StoreWriter,
     writer_thread: Option<JoinHandle<Result<(), String>>>,
     workers: DiskWorkers,
@@ -83,18 +83,18 @@ pub struct Driver {
     search: SearchService,
     sync: SyncService,
     folder: PathBuf,
-    waiting: Vec<SessionQuery>,
+    waiters: Vec<SessionQuery>,
     wake_at: Option<UnixMillis>,
     /// What the clock said last.
-    seen: UnixMillis,
+    last_now: UnixMillis,
     closing: bool,
     /// Answers for pending writes of the volumes' marker.
     markers: Vec<Receiver<()>>,
-    owned: Option<WorkspaceLock>,
+    lock: Option<WorkspaceLock>,
     /// Why nothing is written, neither into the workspace nor into files.
-    reads_only: Option<String>,
+    read_only_reason: Option<String>,
     /// Whether a command was refused for it.
-    refused: Arc<AtomicBool>,
+    has_refused_writes: Arc<AtomicBool>,
 }
 
 impl Driver {
@@ -105,29 +105,29 @@ impl Driver {
         started: engine::event::WorkspaceStart,
         owned: Option<WorkspaceLock>,
     ) -> Result<Driver, String> {
-        Driver::begin(disk, folder, program, started, (owned, None))
+        Driver::start_threads(disk, folder, program, started, (owned, None))
     }
 
     /// Over a copy of the workspace: nothing is written anywhere.
-    pub(crate) fn start_to_read(
+    pub(crate) fn start_read_only(
         disk: Box<dyn Disk>,
         folder: PathBuf,
         program: PathBuf,
         started: engine::event::WorkspaceStart,
         why: String,
     ) -> Result<Driver, String> {
-        Driver::begin(disk, folder, program, started, (None, Some(why)))
+        Driver::start_threads(disk, folder, program, started, (None, Some(why)))
     }
 
-    fn begin(
+    fn start_threads(
         disk: Box<dyn Disk>,
         folder: PathBuf,
         program: PathBuf,
         started: engine::event::WorkspaceStart,
         (owned, reads_only): (Option<WorkspaceLock>, Option<String>),
     ) -> Result<Driver, String> {
-        crate::memory::part();
-        let (inbox, posts) = Mailbox::letter_box();
+        crate::allocator::set_arena_count();
+        let (inbox, posts) = Mailbox::mailbox_channel();
         let actor = started.actor;
         let readers =
             (0..2).map(|_| disk.open_reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
@@ -138,13 +138,13 @@ impl Driver {
         let (settings, elsewhere) = (&started.settings, reads_only.is_some());
         let search =
             SearchService::start((folder.clone(), elsewhere), reader, mounted.collect(), settings, inbox.clone());
-        search.further(Box::new(RunDocumentReader::new(disk.open_reader().map_err(|error| error.to_string())?)));
+        search.add_source(Box::new(RunDocumentReader::new(disk.open_reader().map_err(|error| error.to_string())?)));
         let further = || disk.open_reader().map_err(|error| error.to_string());
         let sync = SyncService::start(further()?, further()?, folder.clone(), inbox.clone());
         let followers = (Some(search.clone()), Some(sync.clone()));
         let (writer, writer_thread) =
             StoreWriter::start(disk, inbox.clone(), workers.clone(), followers.0, followers.1);
-        sync.writer(writer.clone());
+        sync.set_writer(writer.clone());
         let agents = AgentEffects::new(program.clone(), folder.clone(), search.clone(), inbox.clone());
         let kernels = RunningKernels::new(program, &folder, inbox.clone(), writer.clone());
         let watcher = FolderWatcher::new(inbox.clone());
@@ -152,7 +152,7 @@ impl Driver {
             session: Session::new(),
             rng: StdRng::from_os_rng(),
             inbox,
-            posts,
+            messages: posts,
             writer,
             writer_thread: Some(writer_thread),
             workers,
@@ -162,16 +162,16 @@ impl Driver {
             search,
             sync,
             folder,
-            waiting: Vec::new(),
+            waiters: Vec::new(),
             wake_at: None,
-            seen: now(),
+            last_now: unix_now(),
             closing: false,
             markers: Vec::new(),
-            owned,
-            reads_only,
-            refused: Arc::default(),
+            lock: owned,
+            read_only_reason: reads_only,
+            has_refused_writes: Arc::default(),
         };
-        driver.event(Event::Started(Box::new(started)));
+        driver.apply_event(Event::Started(Box::new(started)));
         Ok(driver)
     }
 
@@ -187,7 +187,7 @@ impl Driver {
             folder: self.folder.clone(),
             search: self.search.clone(),
             writer: self.writer.clone(),
-            refused: Arc::clone(&self.refused),
+            has_refused_writes: Arc::clone(&self.has_refused_writes),
         }
     }
 
@@ -196,13 +196,13 @@ impl Driver {
         &self.search
     }
 
-    pub(crate) fn owned(&self) -> Option<&WorkspaceLock> {
-        self.owned.as_ref()
+    pub(crate) fn workspace_lock(&self) -> Option<&WorkspaceLock> {
+        self.lock.as_ref()
     }
 
     /// Why nothing is written, if so: this works on a copy of the workspace.
-    pub fn reads_only(&self) -> Option<&str> {
-        self.reads_only.as_deref()
+    pub fn read_only_reason(&self) -> Option<&str> {
+        self.read_only_reason.as_deref()
     }
 
     /// Returns the workspace's folder.
@@ -212,7 +212,7 @@ impl Driver {
 
     /// Has this called, from other threads, whenever something waits for [`Driver::pump`].
     pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
-        if let Ok(mut slot) = self.inbox.wake.lock() {
+        if let Ok(mut slot) = self.inbox.wake_callback.lock() {
             *slot = Some(Arc::new(wake));
         }
     }
@@ -221,18 +221,18 @@ impl Driver {
     ///
     /// # Errors
     /// The session's rejection.
-    pub fn command(&mut self, command: Command) -> Result<(), CommandError> {
-        if let Some(why) = self.reads_only.as_ref().filter(|_| !command.is_read_only()) {
-            self.refused.store(true, Ordering::Release);
+    pub fn run_command(&mut self, command: Command) -> Result<(), CommandError> {
+        if let Some(why) = self.read_only_reason.as_ref().filter(|_| !command.is_read_only()) {
+            self.has_refused_writes.store(true, Ordering::Release);
             return Err(CommandError(format!("nothing was changed: {why}")));
         }
         let settings = matches!(command, Command::Set { .. });
-        let effects = self.session.apply(now(), &mut self.rng, engine::SessionInput::Command(command))?;
-        self.perform(effects);
+        let effects = self.session.apply(unix_now(), &mut self.rng, engine::SessionInput::Command(command))?;
+        self.perform_effects(effects);
         if settings {
-            self.search.settings(self.session.settings());
+            self.search.apply_settings(self.session.settings());
         }
-        self.look();
+        self.run_waiters();
         Ok(())
     }
 
@@ -240,25 +240,25 @@ impl Driver {
     pub fn pump(&mut self, budget: Duration) -> bool {
         let begun = Instant::now();
         let mut any = false;
-        let clock = now();
-        if std::mem::replace(&mut self.seen, clock).0 > clock.0 + 1_000 {
-            self.event(Event::Tick); // the clock was set back: what waits for a time looks anew
+        let clock = unix_now();
+        if std::mem::replace(&mut self.last_now, clock).0 > clock.0 + 1_000 {
+            self.apply_event(Event::Tick); // the clock was set back: what waits for a time looks anew
             any = true;
         }
         loop {
-            if self.wake_at.is_some_and(|at| at <= now()) {
+            if self.wake_at.is_some_and(|at| at <= unix_now()) {
                 self.wake_at = None;
-                self.event(Event::Tick);
+                self.apply_event(Event::Tick);
                 any = true;
             }
-            match self.posts.try_recv() {
-                Ok(post) => self.take(post),
+            match self.messages.try_recv() {
+                Ok(post) => self.handle_message(post),
                 Err(_) => return any,
             }
             any = true;
             if begun.elapsed() > budget {
                 // The rest comes with the next frame.
-                if let Some(wake) = self.inbox.wake.lock().ok().and_then(|wake| wake.clone()) {
+                if let Some(wake) = self.inbox.wake_callback.lock().ok().and_then(|wake| wake.clone()) {
                     wake();
                 }
                 return true;
@@ -269,8 +269,8 @@ impl Driver {
     /// Waits until something comes, at most `limit`, and takes it in. For use without a window.
     pub fn wait(&mut self, limit: Duration) {
         let limit = self.next_wake().map_or(limit, |wake| wake.min(limit));
-        match self.posts.recv_timeout(limit) {
-            Ok(post) => self.take(post),
+        match self.messages.recv_timeout(limit) {
+            Ok(post) => self.handle_message(post),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         self.pump(Duration::from_millis(50));
@@ -296,12 +296,12 @@ impl Driver {
     /// noticed.
     pub fn next_wake(&self) -> Option<Duration> {
         let at = self.wake_at?;
-        Some(Duration::from_millis(u64::try_from(at.0 - now().0).unwrap_or(0)).min(Duration::from_secs(60)))
+        Some(Duration::from_millis(u64::try_from(at.0 - unix_now().0).unwrap_or(0)).min(Duration::from_secs(60)))
     }
 
     /// Searches for unlinked mentions of a note's name. Results arrive as they're found.
-    pub fn mentions(&self, note: store::DocId) -> Receiver<Vec<crate::UnlinkedMention>> {
-        crate::search::mentions::start(&self.session, note, self.inbox.clone())
+    pub fn find_unlinked_mentions(&self, note: store::DocId) -> Receiver<Vec<crate::UnlinkedMention>> {
+        crate::search::unlinked_mentions::start_mention_search(&self.session, note, self.inbox.clone())
     }
 
     /// Asks a note's kernel something that changes nothing. `None`: it has none. The answer comes later, or never.
@@ -310,16 +310,16 @@ impl Driver {
         note: store::DocId,
         inquiry: crate::KernelInquiry,
     ) -> Option<Receiver<crate::InquiryAnswer>> {
-        self.kernels.ask(note, inquiry)
+        self.kernels.send_inquiry(note, inquiry)
     }
 
     /// Begins to look at the past of an open note.
-    pub fn history(&self, note: store::DocId) -> crate::history::HistoryThread {
+    pub fn open_history(&self, note: store::DocId) -> crate::history::HistoryThread {
         crate::history::HistoryThread::start(self.handle(), note)
     }
 
     /// Reads a blob elsewhere; the answer comes later.
-    pub fn fetch(&self, hash: store::BlobHash) -> Receiver<Result<Vec<u8>, String>> {
+    pub fn fetch_blob(&self, hash: store::BlobHash) -> Receiver<Result<Vec<u8>, String>> {
         let (answer, wait) = channel();
         self.workers.send(DiskJob::Blob { hash, answer });
         wait
@@ -329,8 +329,8 @@ impl Driver {
     ///
     /// # Errors
     /// A sentence: missing or damaged.
-    pub fn blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
-        self.fetch(hash).recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
+    pub fn read_blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
+        self.fetch_blob(hash).recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
     }
 
     /// Saves everything, ends kernels and threads.
@@ -338,13 +338,13 @@ impl Driver {
     /// # Errors
     /// What could not be saved, after some seconds of trying.
     pub fn close(mut self) -> Result<(), String> {
-        if self.reads_only.is_some() {
+        if self.read_only_reason.is_some() {
             return Ok(()); // there is nothing to save; the threads end with it
         }
         let busy = |note: &&engine::Note| matches!(note.kernel, engine::KernelPhase::Busy(_));
         let running: Vec<store::DocId> = self.session.notes().filter(busy).map(|note| note.id).collect();
         for note in running {
-            let _ = self.command(Command::RestartKernel { note });
+            let _ = self.run_command(Command::RestartKernel { note });
         }
         let until = Instant::now() + Duration::from_secs(1);
         while self.session.notes().any(|note| busy(&note)) && Instant::now() < until {
@@ -353,10 +353,10 @@ impl Driver {
         self.kernels.close();
         self.agents.close();
         let until = Instant::now() + Duration::from_secs(1);
-        while self.search.stop_paying() && Instant::now() < until {
+        while self.search.stop_paid_calls() && Instant::now() < until {
             self.wait(Duration::from_millis(20)); // what was paid for is to be written down
         }
-        let _ = self.command(Command::Save);
+        let _ = self.run_command(Command::Save);
         let until = Instant::now() + Duration::from_secs(8);
         while !self.session.is_saved() && Instant::now() < until {
             // A file that cannot be written is not waited for: the text is in the database, and is written next time.
@@ -370,7 +370,7 @@ impl Driver {
             }
             self.wait(Duration::from_millis(20));
         }
-        let _ = self.command(Command::Save); // what came while it was waited for: the log, the report of merges
+        let _ = self.run_command(Command::Save); // what came while it was waited for: the log, the report of merges
         for marker in std::mem::take(&mut self.markers) {
             let _ = marker.recv_timeout(Duration::from_secs(2)); // without it, `fsck` has less to go by
         }
@@ -378,7 +378,7 @@ impl Driver {
         let ended = self.writer_thread.take().map(JoinHandle::join);
         self.sync.close();
         self.search.close();
-        drop(self.owned.take());
+        drop(self.lock.take());
         match ended {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err("the writer failed".to_owned()),
@@ -386,11 +386,11 @@ impl Driver {
         }
     }
 
-    fn take(&mut self, post: MailboxMessage) {
+    fn handle_message(&mut self, post: MailboxMessage) {
         match post {
-            MailboxMessage::Event(event) => self.event(event),
+            MailboxMessage::Event(event) => self.apply_event(event),
             MailboxMessage::Command { command, answer } => {
-                let result = self.command(command).map(|()| self.session.saving().last);
+                let result = self.run_command(command).map(|()| self.session.saving().last);
                 if let Some(answer) = answer {
                     let _ = answer.send(result);
                 }
@@ -398,142 +398,159 @@ impl Driver {
             MailboxMessage::Read(read) => read(&self.session),
             MailboxMessage::Wait(mut look) => {
                 if !look(&self.session) {
-                    self.waiting.push(look);
+                    self.waiters.push(look);
                 }
             }
             MailboxMessage::Job(job) => self.workers.send(*job),
             MailboxMessage::KernelEnded { note, number, why } => {
-                if self.kernels.ended(note, number) {
-                    self.event(Event::KernelDied { note, why });
+                if self.kernels.remove_ended_kernel(note, number) {
+                    self.apply_event(Event::KernelDied { note, why });
                 }
             }
             MailboxMessage::Close => self.closing = true,
         }
     }
 
-    fn event(&mut self, event: Event) {
-        let effects = self.session.apply(now(), &mut self.rng, engine::SessionInput::Event(event)).unwrap_or_default();
-        self.perform(effects);
-        self.look();
+    fn apply_event(&mut self, event: Event) {
+        let effects =
+            self.session.apply(unix_now(), &mut self.rng, engine::SessionInput::Event(event)).unwrap_or_default();
+        self.perform_effects(effects);
+        self.run_waiters();
     }
 
-    fn look(&mut self) {
+    fn run_waiters(&mut self) {
         let session = &self.session;
-        self.waiting.retain_mut(|look| !look(session));
+        self.waiters.retain_mut(|look| !look(session));
     }
 
     /// The volume's folder and the path inside it of a file that the session speaks of; of one in the trash, the
     /// workspace's. Workers reach it through that folder alone.
-    fn confined(&self, file: &Path) -> ConfinedPath {
+    fn confined_path(&self, file: &Path) -> ConfinedPath {
         let roots = self.session.volumes().filter_map(|volume| volume.root.as_deref());
         let roots = roots.chain([self.folder.as_path()]);
-        let inside = |root: &Path| scan::inside(root, file).map(|path| ConfinedPath::new(root, &path));
+        let inside = |root: &Path| scan::volume_path(root, file).map(|path| ConfinedPath::new(root, &path));
         let most = roots.filter_map(inside).max_by_key(|found| found.root.as_os_str().len());
         // A path without a folder is refused.
         most.unwrap_or_else(|| ConfinedPath::new(Path::new(""), &file.to_string_lossy()))
     }
 
     /// The folders that cells and agents can write: volumes, what was granted to any note, the workspace.
-    fn shared(&self) -> Vec<PathBuf> {
+    fn writable_folders(&self) -> Vec<PathBuf> {
         let volumes = self.session.volumes().filter_map(|volume| volume.root.clone());
         let granted = self.session.settings().grants.iter().flat_map(|(_, grant)| grant.write.clone());
         volumes.chain(granted).chain([self.folder.clone()]).collect()
     }
 
-    fn perform(&mut self, effects: Vec<Effect>) {
+    fn perform_effects(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Append { batch, writes } => self.writer.send(WriterTask::Append { batch, writes }),
                 Effect::LoadVolume { volume } => self.workers.send(DiskJob::Volume { volume }),
                 Effect::Scan { volume, root, unindexed } => {
-                    scan::start(volume, root, unindexed, self.watcher.entered(), &self.workers, self.inbox.clone());
+                    scan::start(
+                        volume,
+                        root,
+                        unindexed,
+                        self.watcher.watching_started(),
+                        &self.workers,
+                        self.inbox.clone(),
+                    );
                 }
                 Effect::Index { volume, note, text } => self.workers.send(DiskJob::Index { volume, note, text }),
-                Effect::MoveFiles { moves, emptied } => match self.reads_only.clone() {
-                    Some(why) => self.inbox.event(Event::FilesMoved { result: Err(why) }),
+                Effect::MoveFiles { moves, emptied } => match self.read_only_reason.clone() {
+                    Some(why) => self.inbox.send_event(Event::FilesMoved { result: Err(why) }),
                     None => {
-                        let moves = moves.iter().map(|(from, to)| (self.confined(from), self.confined(to))).collect();
-                        let emptied = emptied.iter().map(|folder| self.confined(folder)).collect();
+                        let moves =
+                            moves.iter().map(|(from, to)| (self.confined_path(from), self.confined_path(to))).collect();
+                        let emptied = emptied.iter().map(|folder| self.confined_path(folder)).collect();
                         self.workers.send(DiskJob::MoveFiles { moves, emptied });
                     }
                 },
-                Effect::Discard { file, path } => match self.reads_only.clone() {
-                    Some(why) => self.inbox.event(Event::Discarded { file, result: Err(why) }),
-                    None => self.workers.send(DiskJob::Discard { file, path: self.confined(&path) }),
+                Effect::Discard { file, path } => match self.read_only_reason.clone() {
+                    Some(why) => self.inbox.send_event(Event::Discarded { file, result: Err(why) }),
+                    None => self.workers.send(DiskJob::Discard { file, path: self.confined_path(&path) }),
                 },
                 Effect::Watch { volume, root } => {
-                    confined::forget_root(&root);
+                    confined_dir::forget_root(&root);
                     self.watcher.watch(volume, root);
                 }
                 Effect::Unwatch { volume } => self.watcher.unwatch(volume),
                 Effect::ReadNote { note, volume, path, file } => {
                     // Behind what was sent before: a note that was closed and is opened again finds its last text.
-                    let file = self.confined(&file);
-                    self.writer.send(WriterTask::Then(Box::new(DiskJob::ReadNote { note, volume, path, file })));
+                    let file = self.confined_path(&file);
+                    self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::ReadNote { note, volume, path, file })));
                 }
-                Effect::LoadNote { note } => self.writer.send(WriterTask::Then(Box::new(DiskJob::LoadNote { note }))),
+                Effect::LoadNote { note } => {
+                    self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadNote { note })))
+                }
                 Effect::ReadFile { note, file } => {
-                    self.workers.send(DiskJob::ReadFile { note, file: self.confined(&file) });
+                    self.workers.send(DiskJob::ReadFile { note, file: self.confined_path(&file) });
                 }
-                Effect::WriteFile { note, file, expected, text } => match self.reads_only.clone() {
-                    Some(why) => self.inbox.event(Event::FileFailed { note, why }),
-                    None => self.workers.send(DiskJob::WriteFile { note, file: self.confined(&file), expected, text }),
+                Effect::WriteFile { note, file, expected, text } => match self.read_only_reason.clone() {
+                    Some(why) => self.inbox.send_event(Event::FileFailed { note, why }),
+                    None => {
+                        self.workers.send(DiskJob::WriteFile { note, file: self.confined_path(&file), expected, text })
+                    }
                 },
                 // Others would take changes for durable that aren't.
-                Effect::Sync(_) if self.reads_only.is_some() => {}
-                Effect::Sync(wanted) => self.sync.wanted(*wanted),
-                Effect::SyncFiles(volumes) => self.sync.files(*volumes),
-                Effect::RetrySync => self.sync.retry(),
-                Effect::Present { doc, state, volume } => self.sync.present(doc, state.map(|state| *state), volume),
-                Effect::RefuseReceived { ticket, why } => self.sync.refused(ticket, why),
+                Effect::Sync(_) if self.read_only_reason.is_some() => {}
+                Effect::Sync(wanted) => self.sync.set_targets(*wanted),
+                Effect::SyncFiles(volumes) => self.sync.set_attachments(*volumes),
+                Effect::RetrySync => self.sync.retry_now(),
+                Effect::Present { doc, state, volume } => {
+                    self.sync.set_presence(doc, state.map(|state| *state), volume)
+                }
+                Effect::RefuseReceived { ticket, why } => self.sync.report_disk_refusal(ticket, why),
                 Effect::WriteMarker { volumes } => {
                     let (done, wait) = channel();
                     self.markers.push(wait);
-                    self.search.volumes(volumes.clone());
-                    if self.reads_only.is_none() {
+                    self.search.set_volumes(volumes.clone());
+                    if self.read_only_reason.is_none() {
                         self.workers.send(DiskJob::Marker { folder: self.folder.clone(), volumes, done });
                     }
                 }
                 Effect::FindKernels { folder } => {
-                    let (inbox, shared) = (self.inbox.clone(), self.shared());
+                    let (inbox, shared) = (self.inbox.clone(), self.writable_folders());
                     std::thread::spawn(move || {
-                        let found = crate::kernel::kernelspec::find(&folder, &shared);
-                        inbox.event(Event::KernelsFound { kernels: found.into_iter().map(|one| one.spec).collect() });
+                        let found = crate::kernel::kernelspec::find_kernels(&folder, &shared);
+                        inbox.send_event(Event::KernelsFound {
+                            kernels: found.into_iter().map(|one| one.spec).collect(),
+                        });
                     });
                 }
                 Effect::Eval { note, folder, kernel, allowed, grant, execution, code, label, forget, pure } => {
-                    let folder = self.confined(&folder);
-                    let kernel = kernel.map(|name| AllowedKernel { name, allowed, shared: self.shared() });
-                    self.kernels.eval(
+                    let folder = self.confined_path(&folder);
+                    let kernel = kernel.map(|name| AllowedKernel { name, allowed, shared: self.writable_folders() });
+                    self.kernels.execute_cell(
                         note,
                         &folder,
                         execution,
-                        &QueuedCell { kernel, grant, code, label, forget, pure },
+                        &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure },
                     );
                 }
                 Effect::Reserve { folder } => {
-                    let folder = folder.map(|folder| self.confined(&folder));
-                    self.kernels.reserve(folder);
+                    let folder = folder.map(|folder| self.confined_path(&folder));
+                    self.kernels.keep_warm_kernel(folder);
                 }
-                Effect::Answer { note, text } => self.kernels.answer(note, &text),
+                Effect::Answer { note, text } => self.kernels.answer_input_request(note, &text),
                 Effect::Interrupt { note } => self.kernels.interrupt(note),
                 Effect::KillKernel { note } => self.kernels.kill(note),
                 Effect::LoadSession { session } => {
-                    self.writer.send(WriterTask::Then(Box::new(DiskJob::LoadSession { session })));
+                    self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadSession { session })));
                 }
-                Effect::LoadRun { run } => self.writer.send(WriterTask::Then(Box::new(DiskJob::LoadRun { run }))),
+                Effect::LoadRun { run } => self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadRun { run }))),
                 Effect::LoadRegistry { registry } => {
-                    self.writer.send(WriterTask::Then(Box::new(DiskJob::LoadRegistry { registry })));
+                    self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadRegistry { registry })));
                 }
-                Effect::ReadSetup => self.agents.setup(),
+                Effect::ReadSetup => self.agents.reload_setup(),
                 Effect::Gather { run, root, paths, text, limit, memory } => {
-                    self.agents.gather(run, root, paths, text, limit, memory);
+                    self.agents.gather_context(run, root, paths, text, limit, memory);
                 }
-                Effect::ReadMemory { volume, root } => self.agents.memory(volume, root),
-                Effect::CallModel { call, request } => self.agents.call(call, *request),
-                Effect::CancelModel { call } => self.agents.cancel_call(call),
-                Effect::RunTool { run, call, job } => self.agents.run(run, call, *job),
-                Effect::CancelTool { run, call } => self.agents.cancel_job(run, &call),
+                Effect::ReadMemory { volume, root } => self.agents.load_memory(volume, root),
+                Effect::CallModel { call, request } => self.agents.start_model_call(call, *request),
+                Effect::CancelModel { call } => self.agents.cancel_model_call(call),
+                Effect::RunTool { run, call, job } => self.agents.start_tool_job(run, call, *job),
+                Effect::CancelTool { run, call } => self.agents.cancel_tool_job(run, &call),
                 Effect::Wake { at } => {
                     self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
                 }
@@ -556,7 +573,7 @@ impl Drop for Driver {
 }
 
 /// The clock, read here and nowhere else on the way to the session.
-pub(crate) fn now() -> UnixMillis {
+pub(crate) fn unix_now() -> UnixMillis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -1,10 +1,10 @@
 //! Files of the user: reading, writing, moving and watching them, always inside their volume.
 
-pub mod confined;
+pub mod atomic_write;
+pub(crate) mod bulk_create;
+pub mod confined_dir;
 pub mod copy;
-pub(crate) mod create;
-pub(crate) mod files;
-pub(crate) mod relocate;
-pub mod replace;
+pub(crate) mod move_files;
+pub(crate) mod read;
 pub(crate) mod scan;
 pub(crate) mod watch;

@@ -47,13 +47,13 @@ pub struct Handle {
     pub(crate) search: crate::search::SearchService,
     pub(crate) writer: crate::writer::StoreWriter,
     /// Whether a command was refused since nothing can be written.
-    pub(crate) refused: Arc<AtomicBool>,
+    pub(crate) has_refused_writes: Arc<AtomicBool>,
 }
 
 impl Handle {
     /// Whether a command was refused since nothing can be written.
-    pub fn refused(&self) -> bool {
-        self.refused.load(Ordering::Acquire)
+    pub fn has_refused_writes(&self) -> bool {
+        self.has_refused_writes.load(Ordering::Acquire)
     }
 
     /// Returns the workspace's folder.
@@ -70,9 +70,9 @@ impl Handle {
     ///
     /// # Errors
     /// The session's rejection, or that the program is closing.
-    pub fn command(&self, command: Command) -> Result<u64, CommandError> {
+    pub fn run_command(&self, command: Command) -> Result<u64, CommandError> {
         let (answer, wait) = channel();
-        self.inbox.post(MailboxMessage::Command { command, answer: Some(answer) });
+        self.inbox.send(MailboxMessage::Command { command, answer: Some(answer) });
         wait.recv().unwrap_or_else(|_| Err(CommandError(OwnerGone.to_string())))
     }
 
@@ -82,7 +82,7 @@ impl Handle {
     /// [`OwnerGone`].
     pub fn read<R: Send + 'static>(&self, read: impl FnOnce(&Session) -> R + Send + 'static) -> Result<R, OwnerGone> {
         let (answer, wait) = channel();
-        self.inbox.post(MailboxMessage::Read(Box::new(move |session| {
+        self.inbox.send(MailboxMessage::Read(Box::new(move |session| {
             let _ = answer.send(read(session));
         })));
         wait.recv().map_err(|_| OwnerGone)
@@ -99,7 +99,7 @@ impl Handle {
     ) -> Result<Option<R>, OwnerGone> {
         let (answer, wait) = channel();
         let until = limit.map(|limit| Instant::now() + limit);
-        self.inbox.post(MailboxMessage::Wait(Box::new(move |session| {
+        self.inbox.send(MailboxMessage::Wait(Box::new(move |session| {
             if let Some(found) = look(session) {
                 let _ = answer.send(found);
                 return true;
@@ -149,9 +149,9 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: missing, damaged, or the program is closing.
-    pub fn blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
+    pub fn read_blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
         let (answer, wait) = channel();
-        self.inbox.post(MailboxMessage::Job(Box::new(crate::worker::DiskJob::Blob { hash, answer })));
+        self.inbox.send(MailboxMessage::Job(Box::new(crate::workers::DiskJob::Blob { hash, answer })));
         wait.recv().unwrap_or_else(|_| Err(OwnerGone.to_string()))
     }
 
@@ -159,17 +159,17 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: the disk refuses, or the program is closing.
-    pub fn keep_blob(&self, bytes: Vec<u8>) -> Result<store::BlobHash, String> {
-        self.writer.blob(bytes)
+    pub fn store_blob(&self, bytes: Vec<u8>) -> Result<store::BlobHash, String> {
+        self.writer.store_blob(bytes)
     }
 
     /// An output as a note keeps it: what is too large for a document is stored as a blob.
-    pub fn lighten(&self, body: store::OutputBody) -> store::CellOutput {
-        crate::kernel::replies::lighten(&self.writer, body)
+    pub fn offload_large_output(&self, body: store::OutputBody) -> store::CellOutput {
+        crate::kernel::kernel_messages::offload_large_output(&self.writer, body)
     }
 
     /// Asks the program that owns the workspace to close.
     pub fn close(&self) {
-        self.inbox.post(MailboxMessage::Close);
+        self.inbox.send(MailboxMessage::Close);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::driver::MailboxMessage;
 use crate::handle::Handle;
-use crate::worker::DiskJob;
+use crate::workers::DiskJob;
 use engine::{Command, NotePhase, Session};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use text::diff::{TextDiff, compare};
 use text::history::{AuthoredSpan, NoteHistory};
 
 /// How long a note's document may take to be loaded.
-const LOAD: Duration = Duration::from_secs(120);
+const HISTORY_LOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The other side of a comparison.
 #[derive(Clone, Debug)]
 pub enum ComparisonSide {
     /// The current text.
-    Now(Arc<str>),
+    Current(Arc<str>),
     /// The version after this many changes.
     Version(usize),
 }
@@ -29,7 +29,7 @@ pub enum ComparisonSide {
 #[derive(Clone, Debug)]
 pub enum HistoryQuestion {
     /// Look at the document again: it has changed.
-    Again,
+    Refresh,
     /// How the note after the first `then` changes differs from another.
     Compare {
         /// Number of changes that make up the older version.
@@ -38,7 +38,7 @@ pub enum HistoryQuestion {
         with: ComparisonSide,
     },
     /// The authors of the text after this many changes.
-    Written(usize),
+    Authorship(usize),
 }
 
 /// Two texts and what differs between them.
@@ -58,18 +58,18 @@ pub struct AuthoredText {
     /// Text of the version.
     pub text: Arc<str>,
     /// Its stretches, in order.
-    pub written: Vec<AuthoredSpan>,
+    pub spans: Vec<AuthoredSpan>,
 }
 
 /// The answer to a [`HistoryQuestion`].
 #[derive(Debug)]
 pub enum HistoryAnswer {
     /// The history; `None` if the note has no document, because it was never edited.
-    Past(Option<Arc<NoteHistory>>),
+    History(Option<Arc<NoteHistory>>),
     /// The answer to [`HistoryQuestion::Compare`].
     Compared(Arc<TextComparison>),
-    /// The answer to [`HistoryQuestion::AuthoredSpan`].
-    Written(Arc<AuthoredText>),
+    /// The answer to [`HistoryQuestion::Authorship`].
+    Authorship(Arc<AuthoredText>),
     /// It cannot be read: a sentence for the user.
     Failed(String),
 }
@@ -77,27 +77,27 @@ pub enum HistoryAnswer {
 /// The way to the thread; it ends when this goes.
 #[derive(Debug)]
 pub struct HistoryThread {
-    asks: Sender<HistoryQuestion>,
-    told: Receiver<HistoryAnswer>,
+    questions: Sender<HistoryQuestion>,
+    answers: Receiver<HistoryAnswer>,
 }
 
 impl HistoryThread {
-    /// Begins to look at a note's past; [`HistoryAnswer::Past`] is the first answer.
+    /// Begins to look at a note's past; [`HistoryAnswer::History`] is the first answer.
     pub(crate) fn start(handle: Handle, note: DocId) -> HistoryThread {
         let (asks, questions) = channel();
         let (tell, told) = channel();
-        std::thread::spawn(move || work(&handle, note, &questions, &tell));
-        HistoryThread { asks, told }
+        std::thread::spawn(move || run_history_thread(&handle, note, &questions, &tell));
+        HistoryThread { questions: asks, answers: told }
     }
 
     /// Sends a question to the thread.
     pub fn ask(&self, ask: HistoryQuestion) {
-        let _ = self.asks.send(ask);
+        let _ = self.questions.send(ask);
     }
 
     /// An answer that has come.
-    pub fn told(&self) -> Option<HistoryAnswer> {
-        self.told.try_recv().ok()
+    pub fn try_answer(&self) -> Option<HistoryAnswer> {
+        self.answers.try_recv().ok()
     }
 }
 
@@ -106,15 +106,17 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence.
-    pub fn story(&self, note: DocId) -> Result<Option<NoteHistory>, String> {
+    pub fn note_history(&self, note: DocId) -> Result<Option<NoteHistory>, String> {
         // What was typed just now is a change, too.
-        let _ = self.command(Command::Save);
-        let found = self.wait(Some(LOAD), move |session| document(session, note)).map_err(|gone| gone.to_string())?;
+        let _ = self.run_command(Command::Save);
+        let found = self
+            .wait(Some(HISTORY_LOAD_TIMEOUT), move |session| copy_document(session, note))
+            .map_err(|gone| gone.to_string())?;
         match found {
             None => Err("the note's document could not be read in two minutes".to_owned()),
             Some(Err(why)) => Err(why),
             Some(Ok(None)) => Ok(None),
-            Some(Ok(Some(doc))) => Ok(Some(NoteHistory::of(*doc, self.actors()?))),
+            Some(Ok(Some(doc))) => Ok(Some(NoteHistory::of(*doc, self.device_actors()?))),
         }
     }
 
@@ -122,15 +124,15 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: the disk refuses, or the program is closing.
-    pub fn actors(&self) -> Result<BTreeSet<ActorId>, String> {
+    pub fn device_actors(&self) -> Result<BTreeSet<ActorId>, String> {
         let (answer, wait) = channel();
-        self.inbox.post(MailboxMessage::Job(Box::new(DiskJob::Actors { answer })));
+        self.inbox.send(MailboxMessage::Job(Box::new(DiskJob::Actors { answer })));
         wait.recv().unwrap_or_else(|_| Err(crate::handle::OwnerGone.to_string()))
     }
 }
 
 /// Returns a copy of the note's document once it's loaded; `None` if it has none.
-fn document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>>, String>> {
+fn copy_document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>>, String>> {
     let Some(note) = session.note(note) else { return Some(Err("the note was closed meanwhile".to_owned())) };
     match &note.phase {
         NotePhase::Failed(why) => return Some(Err(why.clone())),
@@ -143,53 +145,58 @@ fn document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>
     (!note.is_document_loading()).then(|| Ok(note.document().map(|doc| Box::new(doc.clone()))))
 }
 
-fn work(handle: &Handle, note: DocId, questions: &Receiver<HistoryQuestion>, tell: &Sender<HistoryAnswer>) {
+fn run_history_thread(
+    handle: &Handle,
+    note: DocId,
+    questions: &Receiver<HistoryQuestion>,
+    tell: &Sender<HistoryAnswer>,
+) {
     let mut story: Option<Arc<NoteHistory>> = None;
-    let mut next = Some(HistoryQuestion::Again);
+    let mut next = Some(HistoryQuestion::Refresh);
     loop {
         let Some(ask) = next.take().or_else(|| questions.recv().ok()) else { return };
-        let (mut again, mut last) = (matches!(ask, HistoryQuestion::Again), ask);
+        let (mut again, mut last) = (matches!(ask, HistoryQuestion::Refresh), ask);
         while let Ok(ask) = questions.try_recv() {
-            again |= matches!(ask, HistoryQuestion::Again);
+            again |= matches!(ask, HistoryQuestion::Refresh);
             last = ask;
         }
         let mut answers = Vec::new();
         if again {
-            match handle.story(note) {
+            match handle.note_history(note) {
                 Ok(found) => {
                     story = found.map(Arc::new);
-                    answers.push(HistoryAnswer::Past(story.clone()));
+                    answers.push(HistoryAnswer::History(story.clone()));
                 }
                 Err(why) => answers.push(HistoryAnswer::Failed(why)),
             }
         }
         if let Some(story) = &story {
-            answers.extend(answer(story, last));
+            answers.extend(answer_question(story, last));
         }
         for told in answers {
             if tell.send(told).is_err() {
                 return; // nobody looks at it any more
             }
         }
-        handle.inbox.post(MailboxMessage::Read(Box::new(|_| ()))); // wakes who draws
+        handle.inbox.send(MailboxMessage::Read(Box::new(|_| ()))); // wakes who draws
     }
 }
 
-fn answer(story: &NoteHistory, ask: HistoryQuestion) -> Option<HistoryAnswer> {
+fn answer_question(story: &NoteHistory, ask: HistoryQuestion) -> Option<HistoryAnswer> {
     let told = match ask {
-        HistoryQuestion::Again => return None,
+        HistoryQuestion::Refresh => return None,
         HistoryQuestion::Compare { then, with } => story.text_after(then).and_then(|old| {
             let new = match with {
-                ComparisonSide::Now(text) => text,
+                ComparisonSide::Current(text) => text,
                 ComparisonSide::Version(count) => Arc::from(story.text_after(count)?),
             };
             let comparison = compare(&old, &new);
             Ok(HistoryAnswer::Compared(Arc::new(TextComparison { old: Arc::from(old), new, comparison })))
         }),
-        HistoryQuestion::Written(count) => story.text_after(count).and_then(|text| {
-            Ok(HistoryAnswer::Written(Arc::new(AuthoredText {
+        HistoryQuestion::Authorship(count) => story.text_after(count).and_then(|text| {
+            Ok(HistoryAnswer::Authorship(Arc::new(AuthoredText {
                 text: Arc::from(text),
-                written: story.authored_spans(count)?,
+                spans: story.authored_spans(count)?,
             })))
         }),
     };

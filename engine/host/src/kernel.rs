@@ -1,16 +1,16 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
-pub(crate) mod inquiry;
+pub(crate) mod kernel_messages;
+pub(crate) mod kernel_requests;
 pub(crate) mod kernelspec;
 pub(crate) mod pure_cache;
-pub(crate) mod replies;
 
 use crate::driver::{Mailbox, MailboxMessage};
-use crate::fs::confined::{ConfinedFolder, ConfinedPath};
-use crate::kernel::inquiry::{InquiryAnswer, KernelInquiry};
+use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
+use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry};
 
+use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};
 use crate::kernel::pure_cache::PureCache;
-use crate::kernel::replies::{KernelReplyReader, PureResultAccess};
 use crate::writer::StoreWriter;
 use engine::{Event, KernelGrant};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use store::{DocId, ExecutionId};
 
 /// Questions that may wait for a kernel's answer.
-const UNANSWERED: usize = 64;
+const MAX_PENDING_INQUIRIES: usize = 64;
 
 /// What a kernel sees of the environment that the program was started in.
 const KERNEL_VARIABLES: [&str; 9] =
@@ -54,18 +54,18 @@ struct KernelProcess {
 }
 
 impl KernelProcess {
-    fn end(process: &Mutex<KernelProcess>) {
+    fn end_process(process: &Mutex<KernelProcess>) {
         if let Ok(mut process) = process.lock() {
             process.ended = true;
             if let Some(child) = &mut process.child {
-                end_all(child);
+                end_process_group(child);
             }
         }
     }
 }
 
 /// Ends a process that hasn't been waited for, and its children, such as a Jupyter kernel.
-fn end_all(child: &mut Child) {
+fn end_process_group(child: &mut Child) {
     #[cfg(unix)]
     {
         let group = rustix::process::Pid::from_child(child);
@@ -94,7 +94,7 @@ pub(crate) struct QueuedCell {
     /// What the traceback calls it.
     pub(crate) label: String,
     /// Names that are forgotten before it runs.
-    pub(crate) forget: Vec<String>,
+    pub(crate) forgotten_names: Vec<String>,
     /// If the result may come from the cache: the names that it depends on, and those that it assigns.
     pub(crate) pure: Option<(Vec<String>, Vec<String>)>,
 }
@@ -110,9 +110,9 @@ pub(crate) struct RunningKernels {
     writer: StoreWriter,
     running: HashMap<DocId, RunningKernel>,
     /// The spare kernel, and the folder that it runs in.
-    reserve: Option<(ConfinedPath, RunningKernel)>,
-    started: u64,
-    asked: u64,
+    warm_kernel: Option<(ConfinedPath, RunningKernel)>,
+    started_count: u64,
+    inquiry_count: u64,
 }
 
 impl RunningKernels {
@@ -125,21 +125,27 @@ impl RunningKernels {
             inbox,
             writer,
             running: HashMap::new(),
-            reserve: None,
-            started: 0,
-            asked: 0,
+            warm_kernel: None,
+            started_count: 0,
+            inquiry_count: 0,
         }
     }
 
     /// Sends a cell to the note's kernel; starts one if there is none.
-    pub(crate) fn eval(&mut self, note: DocId, folder: &ConfinedPath, execution: ExecutionId, cell: &QueuedCell) {
+    pub(crate) fn execute_cell(
+        &mut self,
+        note: DocId,
+        folder: &ConfinedPath,
+        execution: ExecutionId,
+        cell: &QueuedCell,
+    ) {
         if self.running.get(&note).is_some_and(|kernel| !kernel.alive.load(Ordering::Acquire)) {
             self.running.remove(&note);
         }
         if !self.running.contains_key(&note) {
-            let kernel = match self.take_reserve(folder, cell) {
+            let kernel = match self.take_warm_kernel(folder, cell) {
                 Some(kernel) => kernel,
-                None => self.start(folder, cell.kernel.as_ref(), &cell.grant),
+                None => self.start_kernel(folder, cell.kernel.as_ref(), &cell.grant),
             };
             // A kernel has its note from here on, for good.
             let _ = kernel.note.set(note);
@@ -148,40 +154,40 @@ impl RunningKernels {
         let mut request = json!({
             "header": {"msg_type": "execute_request", "msg_id": execution},
             "parent_header": {},
-            "content": {"code": cell.code, "cell": cell.label, "silent": false, "forget": cell.forget},
+            "content": {"code": cell.code, "cell": cell.label, "silent": false, "forget": cell.forgotten_names},
         });
         if let Some((uses, binds)) = &cell.pure {
             request["content"]["pure"] = json!({"uses": uses, "binds": binds});
         }
-        self.send(note, &request);
+        self.send_message(note, &request);
     }
 
     /// Asks the note's kernel. `None`: there is none. The answer may never come.
-    pub(crate) fn ask(&mut self, note: DocId, inquiry: KernelInquiry) -> Option<Receiver<InquiryAnswer>> {
+    pub(crate) fn send_inquiry(&mut self, note: DocId, inquiry: KernelInquiry) -> Option<Receiver<InquiryAnswer>> {
         let kernel = self.running.get(&note).filter(|kernel| kernel.alive.load(Ordering::Acquire))?;
-        self.asked += 1;
-        let id = format!("ask-{}", self.asked);
-        let (kind, content) = inquiry.message();
+        self.inquiry_count += 1;
+        let id = format!("ask-{}", self.inquiry_count);
+        let (kind, content) = inquiry.to_message();
         let request = json!({"header": {"msg_type": kind, "msg_id": id}, "parent_header": {}, "content": content});
         let (answer, wait) = channel();
         let mut inquiries = kernel.inquiries.lock().ok()?;
-        if inquiries.len() >= UNANSWERED {
+        if inquiries.len() >= MAX_PENDING_INQUIRIES {
             inquiries.clear(); // it does not answer; nobody waits for the old ones any more
         }
         inquiries.insert(id, (inquiry, answer));
         drop(inquiries);
-        self.send(note, &request);
+        self.send_message(note, &request);
         Some(wait)
     }
 
     /// Answers the prompt of the note's running cell.
-    pub(crate) fn answer(&mut self, note: DocId, text: &str) {
+    pub(crate) fn answer_input_request(&mut self, note: DocId, text: &str) {
         let request = json!({
             "header": {"msg_type": "input_reply", "msg_id": "input"},
             "parent_header": {},
             "content": {"value": text, "status": "ok"},
         });
-        self.send(note, &request);
+        self.send_message(note, &request);
     }
 
     /// Interrupts the note's kernel.
@@ -191,47 +197,48 @@ impl RunningKernels {
             "parent_header": {},
             "content": {},
         });
-        self.send(note, &request);
+        self.send_message(note, &request);
     }
 
     /// Kills the note's kernel. Its reader reports the end to the session.
     pub(crate) fn kill(&mut self, note: DocId) {
         match self.running.remove(&note) {
-            Some(kernel) => KernelProcess::end(&kernel.process),
-            None => self.inbox.event(Event::KernelDied { note, why: "there was no kernel".to_owned() }),
+            Some(kernel) => KernelProcess::end_process(&kernel.process),
+            None => self.inbox.send_event(Event::KernelDied { note, why: "there was no kernel".to_owned() }),
         }
     }
 
     /// Keeps a kernel ready in this folder, or none.
-    pub(crate) fn reserve(&mut self, folder: Option<ConfinedPath>) {
+    pub(crate) fn keep_warm_kernel(&mut self, folder: Option<ConfinedPath>) {
         let is_there = |(known, kernel): &(ConfinedPath, RunningKernel)| {
             Some(known) == folder.as_ref() && kernel.alive.load(Ordering::Acquire)
         };
-        if self.reserve.as_ref().is_some_and(is_there) {
+        if self.warm_kernel.as_ref().is_some_and(is_there) {
             return;
         }
-        if let Some((_, kernel)) = self.reserve.take() {
-            KernelProcess::end(&kernel.process);
+        if let Some((_, kernel)) = self.warm_kernel.take() {
+            KernelProcess::end_process(&kernel.process);
         }
-        self.reserve = folder.map(|folder| (folder.clone(), self.start(&folder, None, &KernelGrant::default())));
+        self.warm_kernel =
+            folder.map(|folder| (folder.clone(), self.start_kernel(&folder, None, &KernelGrant::default())));
     }
 
-    fn take_reserve(&mut self, folder: &ConfinedPath, cell: &QueuedCell) -> Option<RunningKernel> {
+    fn take_warm_kernel(&mut self, folder: &ConfinedPath, cell: &QueuedCell) -> Option<RunningKernel> {
         let fits = |(known, ready): &mut (ConfinedPath, RunningKernel)| {
             cell.kernel.is_none() && cell.grant.is_none() && known == folder && ready.alive.load(Ordering::Acquire)
         };
-        self.reserve.take_if(fits).map(|(_, kernel)| kernel)
+        self.warm_kernel.take_if(fits).map(|(_, kernel)| kernel)
     }
 
     /// Ends all kernels.
     pub(crate) fn close(&mut self) {
-        if let Some((_, kernel)) = self.reserve.take() {
-            KernelProcess::end(&kernel.process);
+        if let Some((_, kernel)) = self.warm_kernel.take() {
+            KernelProcess::end_process(&kernel.process);
         }
-        self.running.drain().for_each(|(_, kernel)| KernelProcess::end(&kernel.process));
+        self.running.drain().for_each(|(_, kernel)| KernelProcess::end_process(&kernel.process));
     }
 
-    fn send(&mut self, note: DocId, message: &Value) {
+    fn send_message(&mut self, note: DocId, message: &Value) {
         if let Some(kernel) = self.running.get_mut(&note) {
             // If the kernel has died meanwhile, its reader reports that.
             let _ = kernel.requests.send(message.to_string());
@@ -240,7 +247,7 @@ impl RunningKernels {
 
     /// The process `number` of this note has ended. Says whether that is news to the session: the note may have a new
     /// kernel meanwhile.
-    pub(crate) fn ended(&mut self, note: DocId, number: u64) -> bool {
+    pub(crate) fn remove_ended_kernel(&mut self, note: DocId, number: u64) -> bool {
         match self.running.get(&note) {
             Some(kernel) if kernel.number != number => false,
             Some(_) | None => {
@@ -250,7 +257,12 @@ impl RunningKernels {
         }
     }
 
-    fn start(&mut self, folder: &ConfinedPath, kernel: Option<&AllowedKernel>, grant: &KernelGrant) -> RunningKernel {
+    fn start_kernel(
+        &mut self,
+        folder: &ConfinedPath,
+        kernel: Option<&AllowedKernel>,
+        grant: &KernelGrant,
+    ) -> RunningKernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
@@ -269,8 +281,8 @@ impl RunningKernels {
             command.env_clear().envs(surroundings);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        self.started += 1;
-        let number = self.started;
+        self.started_count += 1;
+        let number = self.started_count;
         let alive = Arc::new(AtomicBool::new(true));
         let process: Arc<Mutex<KernelProcess>> = Arc::default();
         let (requests, queue) = channel();
@@ -288,20 +300,21 @@ impl RunningKernels {
         std::thread::spawn(move || {
             let inbox = reader.inbox();
             // The folder stays open until the process has started in it, and in no other.
-            let begun =
-                ConfinedFolder::root(&place.root).and_then(|root| root.folder(&place.path)).map_err(String::from);
+            let begun = ConfinedFolder::open_root(&place.root)
+                .and_then(|root| root.open_folder(&place.path))
+                .map_err(String::from);
             let begun = begun.and_then(|folder| {
-                command.current_dir(folder.path());
+                command.current_dir(folder.stable_path());
                 if let Some(chosen) = &jupyter {
-                    by_name(&mut command, chosen, folder.place())?;
+                    configure_jupyter_kernel(&mut command, chosen, folder.original_path())?;
                 }
-                launch(command, &started, queue)
+                launch_process(command, &started, queue)
             });
             let why = match begun {
                 Ok((replies, words)) => {
-                    reader.read(BufReader::new(replies));
+                    reader.read_messages(BufReader::new(replies));
                     still.store(false, Ordering::Release);
-                    ended(&started, &words)
+                    exit_reason(&started, &words)
                 }
                 Err(why) => {
                     still.store(false, Ordering::Release);
@@ -310,7 +323,7 @@ impl RunningKernels {
             };
             // Nobody misses a spare kernel.
             if let Some(note) = whose.get() {
-                inbox.post(MailboxMessage::KernelEnded { note: *note, number, why });
+                inbox.send(MailboxMessage::KernelEnded { note: *note, number, why });
             }
         });
         RunningKernel { number, note, process, requests, alive, inquiries }
@@ -318,9 +331,9 @@ impl RunningKernels {
 }
 
 /// Starts a Jupyter kernel instead of the built-in one: exactly the one that the user approved, in its current state.
-fn by_name(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> Result<(), String> {
+fn configure_jupyter_kernel(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> Result<(), String> {
     let AllowedKernel { name, allowed, shared } = chosen;
-    let found = kernelspec::find(folder, shared);
+    let found = kernelspec::find_kernels(folder, shared);
     let Some(kernel) = found.iter().find(|kernel| kernel.spec.name == *name) else {
         let names: Vec<&str> = found.iter().map(|kernel| kernel.spec.name.as_str()).collect();
         let there = if names.is_empty() { "none is installed".to_owned() } else { names.join(", ") };
@@ -343,7 +356,7 @@ fn by_name(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> Resu
 type LastWords = Arc<Mutex<String>>;
 
 /// Starts a kernel's process with a thread that sends requests. Returns the source of its replies.
-fn launch(
+fn launch_process(
     mut command: Command,
     process: &Mutex<KernelProcess>,
     queue: Receiver<String>,
@@ -355,7 +368,7 @@ fn launch(
     let errors = child.stderr.take().ok_or_else(none)?;
     if let Ok(mut process) = process.lock() {
         if process.ended {
-            end_all(&mut child); // nobody wants it any more
+            end_process_group(&mut child); // nobody wants it any more
         }
         process.child = Some(child);
     }
@@ -368,16 +381,16 @@ fn launch(
     });
     let last_words = LastWords::default();
     let words = last_words.clone();
-    std::thread::spawn(move || keep_tail(errors, &words));
+    std::thread::spawn(move || collect_error_tail(errors, &words));
     Ok((replies, last_words))
 }
 
 /// Returns why a process has ended whose output has ended: it's dead, dying, or has closed its standard output, which
 /// counts as the end.
-fn ended(process: &Mutex<KernelProcess>, words: &Mutex<String>) -> String {
+fn exit_reason(process: &Mutex<KernelProcess>, words: &Mutex<String>) -> String {
     let child = process.lock().ok().and_then(|mut process| process.child.take());
     let status = child.map(|mut child| {
-        end_all(&mut child);
+        end_process_group(&mut child);
         child.wait()
     });
     let words = words.lock().map(|words| words.trim().to_owned()).unwrap_or_default();
@@ -388,7 +401,7 @@ fn ended(process: &Mutex<KernelProcess>, words: &Mutex<String>) -> String {
     words.lines().last().map_or(why.clone(), |last| format!("{why}. Its last words: {last}"))
 }
 
-fn keep_tail(mut from: impl Read, words: &Mutex<String>) {
+fn collect_error_tail(mut from: impl Read, words: &Mutex<String>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         if let Ok(mut words) = words.lock() {

@@ -4,18 +4,18 @@
 //! documents only through [`engine::Session::apply`], and holds no lock while it waits.
 
 pub mod agents;
+mod allocator;
 pub mod clock;
 mod driver;
 pub mod fs;
 mod handle;
 pub mod history;
 mod kernel;
-pub mod limits;
-pub mod load;
+pub mod loader;
 pub mod maintenance;
 pub mod measure;
-mod memory;
 pub mod renderer;
+pub mod rlimits;
 pub mod sandbox;
 pub mod search;
 pub mod socket;
@@ -23,13 +23,13 @@ pub mod spelling;
 pub mod sync;
 pub mod terminal;
 pub mod tools;
-mod worker;
+mod workers;
 mod workspace;
 mod writer;
 
-pub use crate::kernel::inquiry::{CompletionChoice, InquiryAnswer, KernelInquiry, KernelVariable};
-pub use crate::maintenance::machine::{MachineCapability, has_display, offers};
-pub use crate::search::mentions::UnlinkedMention;
+pub use crate::kernel::kernel_requests::{CompletionChoice, InquiryAnswer, KernelInquiry, KernelVariable};
+pub use crate::maintenance::capabilities::{MachineCapability, detect_capabilities, has_display};
+pub use crate::search::unlinked_mentions::UnlinkedMention;
 #[cfg(feature = "hub")]
 pub use ::hub;
 pub use ::mcp;
@@ -37,6 +37,6 @@ pub use ::peers;
 pub use driver::Driver;
 pub use handle::{Handle, OwnerGone, WaitError};
 pub use workspace::{
-    OpenError, WorkspaceLock, WorkspaceOptions, clock, default_folder, open, open_to_read, owner_socket,
-    workspace_exists,
+    OpenError, WorkspaceLock, WorkspaceOptions, default_folder, open_workspace, open_workspace_read_only, owner_socket,
+    unix_millis_now, workspace_exists,
 };

@@ -1,9 +1,9 @@
 //! What `tracebook bench` and `screenshots` need of the machine: clocks of CPU time, counters of processes, a folder
 //! that goes away. Nothing else uses it, and it knows nothing of notes.
 
-mod stand_in;
+mod stub_embedder;
 
-pub use stand_in::stand_in;
+pub use stub_embedder::start_stub_embedder;
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use std::time::Duration;
 /// CPU time of the calling thread so far.
 #[cfg(unix)]
 pub fn thread_cpu() -> Duration {
-    clock(rustix::time::ClockId::ThreadCPUTime)
+    cpu_clock(rustix::time::ClockId::ThreadCPUTime)
 }
 
 /// CPU time of all threads of this process so far.
 #[cfg(unix)]
 pub fn process_cpu() -> Duration {
-    clock(rustix::time::ClockId::ProcessCPUTime)
+    cpu_clock(rustix::time::ClockId::ProcessCPUTime)
 }
 
 #[cfg(unix)]
-fn clock(id: rustix::time::ClockId) -> Duration {
+fn cpu_clock(id: rustix::time::ClockId) -> Duration {
     let time = rustix::time::clock_gettime(id);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
@@ -43,14 +43,14 @@ pub fn process_cpu() -> Duration {
 
 /// How long the calling thread could have run so far and had no core to run on: other programs, or other threads of
 /// this one, were on them. `None` where the system does not say.
-pub fn thread_waited() -> Option<Duration> {
+pub fn thread_run_queue_wait() -> Option<Duration> {
     let words = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     words.split(' ').nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
 /// How often the calling thread has given up its core so far to wait for something: a disk, a lock, another thread.
 /// `None` where the system does not say.
-pub fn thread_gave_way() -> Option<u64> {
+pub fn thread_voluntary_switches() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
     count.trim().parse().ok()
@@ -58,7 +58,7 @@ pub fn thread_gave_way() -> Option<u64> {
 
 /// How often the calling thread has read or written so far, from files and pipes of any kind, and how often it has
 /// touched memory that had to come from the disk. `None` where the system does not say.
-pub fn thread_transfers() -> Option<u64> {
+pub fn thread_io_count() -> Option<u64> {
     let io = std::fs::read_to_string("/proc/thread-self/io").ok()?;
     let stat = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
     let calls = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
@@ -67,7 +67,7 @@ pub fn thread_transfers() -> Option<u64> {
 }
 
 /// How many cores this process may use, and what the processor calls itself.
-pub fn processor() -> (usize, String) {
+pub fn processor_info() -> (usize, String) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -75,7 +75,7 @@ pub fn processor() -> (usize, String) {
 }
 
 /// Running and waiting processes per moment, over the last minute.
-pub fn load() -> Option<f64> {
+pub fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
@@ -93,7 +93,7 @@ pub struct ProcessFootprint {
 }
 
 /// Measures a process; `None` if it's gone or the system has no `/proc`.
-pub fn footprint(pid: u32) -> Option<ProcessFootprint> {
+pub fn process_footprint(pid: u32) -> Option<ProcessFootprint> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let bytes = |name: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -119,7 +119,7 @@ impl EmbeddingProbe {
     ///
     /// # Errors
     /// A sentence.
-    pub fn load() -> Result<EmbeddingProbe, String> {
+    pub fn load_model() -> Result<EmbeddingProbe, String> {
         index::MiniLm::load().map(EmbeddingProbe)
     }
 
@@ -127,7 +127,7 @@ impl EmbeddingProbe {
     ///
     /// # Errors
     /// A sentence.
-    pub fn read(&self, text: &str) -> Result<Vec<f32>, String> {
+    pub fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
         index::SentenceEmbedder::embed(&self.0, text)
     }
 }
@@ -168,7 +168,7 @@ impl ScratchFolder {
     }
 
     /// Has everything written so far reach the disk, so that it does not disturb what is measured.
-    pub fn settle(&self) {
+    pub fn sync_to_disk(&self) {
         #[cfg(unix)]
         rustix::fs::sync();
     }
@@ -228,13 +228,13 @@ pub fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// How many bytes the files in a folder have, all in all.
-pub fn size(folder: &Path) -> u64 {
+pub fn folder_bytes(folder: &Path) -> u64 {
     let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter(|entry| entry.file_type().is_file());
     files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
 }
 
 /// Returns the file system type of a folder: `tmpfs` isn't a disk.
-pub fn file_system(folder: &Path) -> Option<String> {
+pub fn file_system_kind(folder: &Path) -> Option<String> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
@@ -253,11 +253,11 @@ mod tests {
         let scratch = ScratchFolder::new("test").expect("made");
         let folder = scratch.folder().to_owned();
         scratch.write("a/b", b"12345").expect("written");
-        assert_eq!((size(&folder), read(&folder.join("a/b"))), (5, Ok(b"12345".to_vec())));
-        assert!(file_system(&folder).is_some());
+        assert_eq!((folder_bytes(&folder), read(&folder.join("a/b"))), (5, Ok(b"12345".to_vec())));
+        assert!(file_system_kind(&folder).is_some());
         drop(scratch);
         assert!(!folder.exists());
-        let footprint = footprint(std::process::id()).expect("this process is there");
+        let footprint = process_footprint(std::process::id()).expect("this process is there");
         assert!(footprint.anonymous > 0 && footprint.peak >= footprint.resident);
         let (before, mut sum) = (thread_cpu(), 0_u64);
         (0..3_000_000_u64).for_each(|number| sum = sum.wrapping_mul(31).wrapping_add(std::hint::black_box(number)));

@@ -23,18 +23,18 @@ static WORKER_PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 /// Workers that have nothing to do.
 static IDLE_WORKERS: Mutex<Vec<RenderWorker>> = Mutex::new(Vec::new());
 /// Idle workers that are kept.
-const MAX_IDLE: usize = 3;
+const MAX_IDLE_WORKERS: usize = 3;
 /// Jobs of one kind that run at the same time; others wait their turn.
-const MAX_JOBS: usize = 2;
+const MAX_CONCURRENT_JOBS: usize = 2;
 /// Interval of checks of a working worker.
-const POLL: Duration = Duration::from_millis(20);
+const WORKER_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A worker that the machine gives no processor is given up after this many times its budget.
-const STARVED: u32 = 10;
+const STARVATION_FACTOR: u32 = 10;
 /// Maximum length of a worker's standard error that's kept, in bytes.
-const MAX_ERRORS: u64 = 8 << 10;
+const MAX_WORKER_ERROR_BYTES: u64 = 8 << 10;
 
 /// Environment variables that a worker gets: font paths, and no secrets.
-const ENVIRONMENT: [&str; 13] = [
+const WORKER_VARIABLES: [&str; 13] = [
     "FONTCONFIG_FILE",
     "FONTCONFIG_PATH",
     "HOME",
@@ -128,7 +128,7 @@ impl std::fmt::Display for RenderFailure {
 impl std::error::Error for RenderFailure {}
 
 /// Names the program that workers are; the first name stays.
-pub(crate) fn set_program(program: &std::path::Path) {
+pub(crate) fn set_worker_program(program: &std::path::Path) {
     WORKER_PROGRAM.get_or_init(|| program.to_owned());
 }
 
@@ -136,23 +136,23 @@ pub(crate) fn set_program(program: &std::path::Path) {
 ///
 /// # Errors
 /// Why it was not done.
-pub fn perform(
+pub fn run_render_job(
     line: RenderQueue,
     job: &RenderMessage,
     budget: RenderBudget,
     answer: &mut dyn FnMut(RenderMessage) -> Option<RenderAnswer>,
 ) -> Result<RenderMessage, RenderFailure> {
-    let _turn = RenderSlot::take(line);
-    let mut worker = match idle() {
+    let _turn = RenderSlot::wait_for_slot(line);
+    let mut worker = match take_idle_worker() {
         Some(worker) => worker,
         None => RenderWorker::start()?,
     };
-    let done = worker.work(job, budget, answer);
+    let done = worker.run_job(job, budget, answer);
     match done {
         Ok((message, fit)) => {
             if fit
                 && let Ok(mut idle) = IDLE_WORKERS.lock()
-                && idle.len() < MAX_IDLE
+                && idle.len() < MAX_IDLE_WORKERS
             {
                 idle.push(worker);
             }
@@ -166,7 +166,7 @@ pub fn perform(
 }
 
 /// A worker that waits for a job and still lives.
-fn idle() -> Option<RenderWorker> {
+fn take_idle_worker() -> Option<RenderWorker> {
     let mut idle = IDLE_WORKERS.lock().ok()?;
     while let Some(mut worker) = idle.pop() {
         if let Ok(None) = worker.child.try_wait() {
@@ -179,14 +179,14 @@ fn idle() -> Option<RenderWorker> {
 /// A place among the jobs that run.
 struct RenderSlot(RenderQueue);
 
-static RUNNING: Mutex<[usize; 2]> = Mutex::new([0; 2]);
-static FREED: Condvar = Condvar::new();
+static RUNNING_JOBS: Mutex<[usize; 2]> = Mutex::new([0; 2]);
+static SLOT_FREED: Condvar = Condvar::new();
 
 impl RenderSlot {
-    fn take(line: RenderQueue) -> RenderSlot {
-        let mut running = RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        while running[line as usize] >= MAX_JOBS {
-            running = FREED.wait(running).unwrap_or_else(std::sync::PoisonError::into_inner);
+    fn wait_for_slot(line: RenderQueue) -> RenderSlot {
+        let mut running = RUNNING_JOBS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while running[line as usize] >= MAX_CONCURRENT_JOBS {
+            running = SLOT_FREED.wait(running).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         running[line as usize] += 1;
         RenderSlot(line)
@@ -195,8 +195,8 @@ impl RenderSlot {
 
 impl Drop for RenderSlot {
     fn drop(&mut self) {
-        RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[self.0 as usize] -= 1;
-        FREED.notify_all();
+        RUNNING_JOBS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[self.0 as usize] -= 1;
+        SLOT_FREED.notify_all();
     }
 }
 
@@ -219,7 +219,7 @@ impl RenderWorker {
         // A terminal's Ctrl-C is for us; a worker ends with its input.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let environment = ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        let environment = WORKER_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
         command.arg("renderer").env_clear().envs(environment).current_dir(std::env::temp_dir());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(fail)?;
@@ -243,7 +243,7 @@ impl RenderWorker {
             let mut buffer = [0; 1_024];
             while let Ok(count @ 1..) = stderr.read(&mut buffer) {
                 let Ok(mut kept) = kept.lock() else { return };
-                if (kept.len() as u64) < MAX_ERRORS {
+                if (kept.len() as u64) < MAX_WORKER_ERROR_BYTES {
                     kept.extend_from_slice(&buffer[..count]);
                 }
             }
@@ -254,17 +254,17 @@ impl RenderWorker {
     }
 
     /// Does a job. Also says whether the worker is fit for another one.
-    fn work(
+    fn run_job(
         &mut self,
         job: &RenderMessage,
         budget: RenderBudget,
         answer: &mut dyn FnMut(RenderMessage) -> Option<RenderAnswer>,
     ) -> Result<(RenderMessage, bool), RenderFailure> {
         let mut memory = budget.memory;
-        self.send(FrameKind::Job, job, memory, memory)?;
+        self.send_frame(FrameKind::Job, job, memory, memory)?;
         let mut clock = JobClock::start(self.child.id(), budget.time);
         loop {
-            match self.frames.recv_timeout(POLL) {
+            match self.frames.recv_timeout(WORKER_POLL_INTERVAL) {
                 Ok(RenderFrame { kind: FrameKind::Done { fit }, message, .. }) => return Ok((message, fit)),
                 Ok(RenderFrame { kind: FrameKind::Broken, .. }) => {
                     return Err(RenderFailure::Ended("it ran into an error of its own".to_owned()));
@@ -274,34 +274,40 @@ impl RenderWorker {
                     let Some(answer) = answer(message) else { return Err(RenderFailure::Stopped) };
                     match answer.renew {
                         Some(time) => clock = JobClock::start(self.child.id(), time),
-                        None => clock.answered(begun.elapsed(), &answer),
+                        None => clock.record_answer(begun.elapsed(), &answer),
                     }
                     memory = memory.saturating_add(answer.memory);
-                    self.send(FrameKind::Answer, &answer.message, memory, memory)?;
+                    self.send_frame(FrameKind::Answer, &answer.message, memory, memory)?;
                 }
                 Ok(RenderFrame { kind: FrameKind::Job | FrameKind::Answer, .. }) => {
                     return Err(RenderFailure::Ended("it said something else than it was asked".to_owned()));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(memory)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.end_failure(memory)),
             }
-            if clock.is_over() {
+            if clock.is_budget_used_up() {
                 return Err(RenderFailure::Time(clock.budget));
             }
         }
     }
 
-    fn send(&mut self, kind: FrameKind, message: &RenderMessage, limit: u64, memory: u64) -> Result<(), RenderFailure> {
+    fn send_frame(
+        &mut self,
+        kind: FrameKind,
+        message: &RenderMessage,
+        limit: u64,
+        memory: u64,
+    ) -> Result<(), RenderFailure> {
         let sent = match &mut self.input {
             Some(input) => write(input, kind, message, limit),
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
         };
         // A worker that accepts no input has ended.
-        sent.map_err(|_| self.ended(memory))
+        sent.map_err(|_| self.end_failure(memory))
     }
 
     /// Returns why the worker ended.
-    fn ended(&mut self, memory: u64) -> RenderFailure {
+    fn end_failure(&mut self, memory: u64) -> RenderFailure {
         let status = self.wait();
         let errors = self.errors.lock().map(|errors| String::from_utf8_lossy(&errors).into_owned()).unwrap_or_default();
         if errors.contains("memory allocation of") || errors.contains("Cannot allocate memory") {
@@ -325,7 +331,7 @@ impl RenderWorker {
         while begun.elapsed() < Duration::from_secs(2) {
             if let Ok(Some(status)) = self.child.try_wait() {
                 // What it said last is read by another thread.
-                std::thread::sleep(POLL);
+                std::thread::sleep(WORKER_POLL_INTERVAL);
                 return Some(status);
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -357,10 +363,10 @@ impl JobClock {
     fn start(pid: u32, budget: Duration) -> JobClock {
         let now = Instant::now();
         let (answering, free) = (Duration::ZERO, Duration::ZERO);
-        JobClock { pid, budget, computed: computing_time(pid), begun: now, answering, free, looked: now }
+        JobClock { pid, budget, computed: process_cpu_time(pid), begun: now, answering, free, looked: now }
     }
 
-    fn answered(&mut self, took: Duration, answer: &RenderAnswer) {
+    fn record_answer(&mut self, took: Duration, answer: &RenderAnswer) {
         if answer.is_free {
             self.free += took;
         } else {
@@ -371,8 +377,8 @@ impl JobClock {
 
     /// Whether the budget is used up. Computing counts rather than waiting: on a busy machine a worker may have no
     /// processor for a while.
-    fn is_over(&mut self) -> bool {
-        if self.looked.elapsed() < POLL {
+    fn is_budget_used_up(&mut self) -> bool {
+        if self.looked.elapsed() < WORKER_POLL_INTERVAL {
             return false;
         }
         self.looked = Instant::now();
@@ -380,9 +386,9 @@ impl JobClock {
         if passed <= self.budget {
             return false;
         }
-        match (self.computed, computing_time(self.pid)) {
+        match (self.computed, process_cpu_time(self.pid)) {
             (Some(before), Some(now)) => {
-                now.saturating_sub(before) + self.answering > self.budget || passed > self.budget * STARVED
+                now.saturating_sub(before) + self.answering > self.budget || passed > self.budget * STARVATION_FACTOR
             }
             _ => true,
         }
@@ -395,7 +401,7 @@ const TICKS_PER_SECOND: u64 = 100;
 
 /// How long a process has computed; `None` where the system does not say.
 #[cfg(target_os = "linux")]
-fn computing_time(pid: u32) -> Option<Duration> {
+fn process_cpu_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -404,6 +410,6 @@ fn computing_time(pid: u32) -> Option<Duration> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn computing_time(_: u32) -> Option<Duration> {
+fn process_cpu_time(_: u32) -> Option<Duration> {
     None
 }

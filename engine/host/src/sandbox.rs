@@ -68,10 +68,13 @@ pub fn run() -> ExitCode {
     #[cfg(target_os = "macos")]
     return macos::run();
     #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-    return say(&SandboxVerdict::Refused("this system has no sandbox that Tracebook knows".to_owned()), Vec::new());
+    return print_report(
+        &SandboxVerdict::Refused("this system has no sandbox that Tracebook knows".to_owned()),
+        Vec::new(),
+    );
 }
 
-fn say(verdict: &SandboxVerdict, refused: Vec<String>) -> ExitCode {
+fn print_report(verdict: &SandboxVerdict, refused: Vec<String>) -> ExitCode {
     use std::io::Write;
     let line = serde_json::to_string(&SandboxReport { verdict: verdict.clone(), refused }).unwrap_or_default();
     let mut out = std::io::stdout().lock();
@@ -81,7 +84,7 @@ fn say(verdict: &SandboxVerdict, refused: Vec<String>) -> ExitCode {
 }
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-fn order() -> Result<SandboxOrder, String> {
+fn read_order() -> Result<SandboxOrder, String> {
     use std::io::{BufRead, Read};
     let mut line = String::new();
     std::io::stdin().lock().take(4 << 20).read_line(&mut line).map_err(|error| error.to_string())?;
@@ -91,7 +94,7 @@ fn order() -> Result<SandboxOrder, String> {
 /// Returns the folders and files to open for a tool that works in `folder`: the folder itself, unless the user's home
 /// or the workspace is inside. A sandbox can't hide what is in an open folder: in that case, visible entries are opened
 /// one by one, the workspace never.
-pub(crate) fn granted(folder: &Path, home: Option<&Path>, workspace: &Path) -> Vec<PathBuf> {
+pub(crate) fn granted_paths(folder: &Path, home: Option<&Path>, workspace: &Path) -> Vec<PathBuf> {
     if folder == workspace {
         return Vec::new();
     }
@@ -104,11 +107,11 @@ pub(crate) fn granted(folder: &Path, home: Option<&Path>, workspace: &Path) -> V
         let link = entry.file_type().map_or(true, |kind| kind.is_symlink());
         !link && !entry.file_name().as_encoded_bytes().starts_with(b".")
     });
-    open.flat_map(|entry| granted(&entry.path(), home, workspace)).collect()
+    open.flat_map(|entry| granted_paths(&entry.path(), home, workspace)).collect()
 }
 
 /// Returns the number of threads on the machine; `None` if unknown.
-pub(crate) fn everywhere() -> Option<usize> {
+pub(crate) fn machine_thread_count() -> Option<usize> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
@@ -116,7 +119,9 @@ pub(crate) fn everywhere() -> Option<usize> {
 /// The process outside of the walls.
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxVerdict, order, say};
+    use super::{
+        MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxVerdict, print_report, read_order,
+    };
     use ::sandbox::{ConfinedKind, GuardedRefusals, SandboxPolicy, SandboxWalls};
     use rustix::process::{
         Resource, Rlimit, Signal, WaitOptions, getpid, kill_current_process_group, set_child_subreaper,
@@ -128,12 +133,12 @@ mod linux {
     use std::time::Duration;
 
     /// Niceness of sandboxed processes.
-    const NICE: i32 = 10;
+    const SANDBOX_NICENESS: i32 = 10;
 
     pub(super) fn run() -> ExitCode {
         match start() {
-            Ok((child, refused)) => watch(child, &refused),
-            Err(why) => say(&SandboxVerdict::Refused(why), Vec::new()),
+            Ok((child, refused)) => wait_for_shell(child, &refused),
+            Err(why) => print_report(&SandboxVerdict::Refused(why), Vec::new()),
         }
     }
 
@@ -144,18 +149,18 @@ mod linux {
         setsid().map_err(|error| fail("no session", &error))?;
         // Linux shares the processor among sessions: one that makes very many processes must not hold up who watches
         // it.
-        let _ = std::fs::write("/proc/self/autogroup", NICE.to_string()); // some kernels share otherwise
+        let _ = std::fs::write("/proc/self/autogroup", SANDBOX_NICENESS.to_string()); // some kernels share otherwise
         set_child_subreaper(Some(getpid())).map_err(|error| fail("orphans are not ours", &error))?;
         std::fs::metadata("/proc/self/stat")
             .map_err(|error| fail("there is no /proc to count processes by", &error))?;
-        let order = order()?;
+        let order = read_order()?;
         std::thread::spawn(|| {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            end(None, &GuardedRefusals::default());
+            report_and_exit(None, &GuardedRefusals::default());
         });
         // The limit counts all processes of the user, so it's the current number plus what a tool may have. Root has no
         // such limit, only the count from outside.
-        let tasks = super::everywhere().unwrap_or(MAX_PROCESSES).saturating_add(MAX_PROCESSES) as u64;
+        let tasks = super::machine_thread_count().unwrap_or(MAX_PROCESSES).saturating_add(MAX_PROCESSES) as u64;
         let limits = [
             (Resource::Nproc, tasks),
             (Resource::Core, 0),
@@ -169,13 +174,13 @@ mod linux {
             setrlimit(resource, limit).map_err(|error| fail("a limit was refused", &error))?;
         }
         // Walls are a thread's, and go on to what it starts: this process stays outside.
-        let inside = std::thread::spawn(move || begin(&order));
+        let inside = std::thread::spawn(move || spawn_confined(&order));
         inside.join().unwrap_or_else(|_| Err("the sandbox failed".to_owned()))
     }
 
     /// On a thread that has gone behind the walls.
-    fn begin(order: &SandboxOrder) -> Result<(Child, GuardedRefusals), String> {
-        let _ = setpriority_process(None, NICE); // only politeness
+    fn spawn_confined(order: &SandboxOrder) -> Result<(Child, GuardedRefusals), String> {
+        let _ = setpriority_process(None, SANDBOX_NICENESS); // only politeness
         let shell = |error: std::io::Error| format!("there is no shell ({error})");
         let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(shell)?;
         let policy = SandboxPolicy {
@@ -195,28 +200,30 @@ mod linux {
     }
 
     /// Waits for the shell, and for every orphan that comes before it.
-    fn watch(child: Child, refused: &GuardedRefusals) -> ExitCode {
+    fn wait_for_shell(child: Child, refused: &GuardedRefusals) -> ExitCode {
         let shell = i32::try_from(child.id()).ok();
         loop {
             match wait(WaitOptions::empty()) {
                 Ok(Some((pid, status))) if Some(pid.as_raw_nonzero().get()) == shell => {
                     let code = status.exit_status().map(SandboxVerdict::Exited);
                     let signal = || SandboxVerdict::Signal(status.terminating_signal().unwrap_or(0));
-                    end(Some(&code.unwrap_or_else(signal)), refused);
+                    report_and_exit(Some(&code.unwrap_or_else(signal)), refused);
                 }
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => end(Some(&SandboxVerdict::Refused(format!("the shell was lost ({error})"))), refused),
+                Err(error) => {
+                    report_and_exit(Some(&SandboxVerdict::Refused(format!("the shell was lost ({error})"))), refused)
+                }
             }
         }
     }
 
     /// Says how it ended, once, and ends everything: this process, too.
-    fn end(verdict: Option<&SandboxVerdict>, refused: &GuardedRefusals) -> ! {
-        static SAID: AtomicBool = AtomicBool::new(false);
+    fn report_and_exit(verdict: Option<&SandboxVerdict>, refused: &GuardedRefusals) -> ! {
+        static IS_REPORTED: AtomicBool = AtomicBool::new(false);
         if let Some(verdict) = verdict
-            && !SAID.swap(true, Ordering::AcqRel)
+            && !IS_REPORTED.swap(true, Ordering::AcqRel)
         {
-            say(verdict, refused.all());
+            print_report(verdict, refused.refused_paths());
         } else if verdict.is_some() {
             // Another thread is saying it.
             std::thread::sleep(Duration::from_secs(1));
@@ -229,7 +236,7 @@ mod linux {
 /// macOS: a profile for `sandbox-exec`. Processes can't be counted there.
 #[cfg(target_os = "macos")]
 mod macos {
-    use super::{MAX_FILE_BYTES, SandboxOrder, SandboxVerdict, order, say};
+    use super::{MAX_FILE_BYTES, SandboxOrder, SandboxVerdict, print_report, read_order};
     use rustix::process::{Resource, Rlimit, Signal, kill_current_process_group, setrlimit, setsid};
     use std::os::fd::AsFd;
     use std::path::Path;
@@ -239,7 +246,7 @@ mod macos {
 
     pub(super) fn run() -> ExitCode {
         let verdict = perform().unwrap_or_else(SandboxVerdict::Refused);
-        say(&verdict, Vec::new());
+        print_report(&verdict, Vec::new());
         let _ = kill_current_process_group(Signal::KILL);
         ExitCode::SUCCESS
     }
@@ -247,7 +254,7 @@ mod macos {
     fn perform() -> Result<SandboxVerdict, String> {
         let fail = |error: &dyn std::fmt::Display| format!("the sandbox could not be made ({error})");
         setsid().map_err(|error| fail(&error))?;
-        let order = order()?;
+        let order = read_order()?;
         std::thread::spawn(|| {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = kill_current_process_group(Signal::KILL);
@@ -304,7 +311,7 @@ mod macos {
 
 #[cfg(test)]
 mod tests {
-    use super::granted;
+    use super::granted_paths;
     use std::path::Path;
 
     #[test]
@@ -316,7 +323,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(at("home/.ssh"), at("home/keys")).expect("linked");
         let open = |folder: &Path| {
-            let mut open = granted(folder, Some(&at("home")), &at("W"));
+            let mut open = granted_paths(folder, Some(&at("home")), &at("W"));
             open.sort();
             open
         };

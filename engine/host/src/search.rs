@@ -4,26 +4,26 @@
 //! It follows the writer: a batch is reported here once it's durable, so nothing is indexed before it's on disk.
 //! Changes made in the meantime are found by comparing each note's key in the index with the row of its file.
 
-mod beside;
-mod desk;
-mod elsewhere;
-mod keeper;
-pub(crate) mod mentions;
-mod model;
-pub(crate) mod passages;
-mod recall;
-mod till;
+mod agent_search;
+mod embedding_models;
+mod index_copy;
+pub(crate) mod index_documents;
+mod indexer;
+mod query_thread;
+mod run_indexing;
+mod spend_guard;
+pub(crate) mod unlinked_mentions;
 
 pub use index::{
     HitReason, IndexCounts, IndexedPassage, NoteHit, NoteText, ParsedQuery, PassageKind, RankingWeights, SearchAnswer,
     SearchMode, SearchRequest, excerpt, highlight_ranges, vocabulary_words,
 };
 
-pub(crate) use beside::RunDocumentReader;
-pub use model::EmbeddingChoice;
+pub(crate) use agent_search::query_of_message;
+pub use agent_search::{RecalledPassage, SearchFilters, SearchSource};
+pub use embedding_models::EmbeddingChoice;
 pub use models::{DownloadProgress, EmbedderChoice, KnownModel, OnnxRuntime, known_models, known_rerankers};
-pub(crate) use recall::query_of_message;
-pub use recall::{RecalledPassage, SearchFilters, SearchSource};
+pub(crate) use run_indexing::RunDocumentReader;
 
 use crate::driver::Mailbox;
 use index::{FullTextIndex, IndexError};
@@ -52,13 +52,13 @@ pub struct IndexFreshness {
     /// Passages without a meaning yet, and all of them.
     pub meanings: (usize, usize),
     /// What is wrong with it, with what to do.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
     /// Problems that were found and repaired.
-    pub mended: Option<String>,
+    pub repair_notice: Option<String>,
     /// The sentence model whose vectors answer.
-    pub answering: EmbedderChoice,
+    pub answering_model: EmbedderChoice,
     /// The one that is wanted, while its vectors are being made.
-    pub growing: Option<EmbedderChoice>,
+    pub pending_model: Option<EmbedderChoice>,
     /// What of a model is being downloaded.
     pub download: Option<DownloadProgress>,
     /// Whether no vectors are made for now.
@@ -66,7 +66,7 @@ pub struct IndexFreshness {
     /// Why hits are not read once more, although that is wanted.
     pub reranker: Option<String>,
     /// Why queries use words only, although vectors exist.
-    pub words_alone: Option<String>,
+    pub words_only_reason: Option<String>,
 }
 
 /// A volume as the index knows it: id, name, folder.
@@ -77,17 +77,17 @@ enum IndexTask {
     Volumes(Vec<IndexedVolume>),
     Written(Vec<IndexedWrite>),
     /// Answers once everything reported before can be found.
-    Settle(Sender<Result<(), String>>),
+    WaitUntilIndexed(Sender<Result<(), String>>),
     /// Answers once all vectors are computed.
-    Meanings(Sender<Result<(), String>>),
+    WaitUntilEmbedded(Sender<Result<(), String>>),
     Rebuild(Sender<Result<(), String>>),
     Verify(Sender<Result<Vec<String>, String>>),
     /// The model was loaded for a question: look when it is to be given back.
     Loaded,
     /// The settings say this about meaning.
-    Want(EmbeddingChoice),
+    SetChoice(EmbeddingChoice),
     /// Documents other than notes to index.
-    Further(Box<dyn SearchSource>),
+    AddSource(Box<dyn SearchSource>),
     Close(Sender<()>),
 }
 
@@ -104,31 +104,31 @@ struct SearchQuestion {
     ask: SearchRequest,
     related: Option<DocId>,
     answer: Sender<Result<SearchAnswer, String>>,
-    told: Box<dyn Fn() + Send>,
+    on_answer: Box<dyn Fn() + Send>,
 }
 
 /// What both threads have in common.
 struct SharedIndex {
     index: RwLock<Option<Arc<FullTextIndex>>>,
     freshness: Arc<Mutex<IndexFreshness>>,
-    models: model::EmbeddingModels,
+    models: embedding_models::EmbeddingModels,
     /// The notes that the user starred.
     starred: Mutex<Arc<HashSet<DocId>>>,
     /// Set when an answer found damage: the index must be verified.
-    suspect: Mutex<Option<String>>,
+    suspected_damage: Mutex<Option<String>>,
     /// Who pays for endpoints.
-    till: Arc<till::SpendGuard>,
+    spend_guard: Arc<spend_guard::SpendGuard>,
 }
 
 impl SharedIndex {
-    fn new(till: till::SpendGuard) -> SharedIndex {
+    fn new(spend_guard: spend_guard::SpendGuard) -> SharedIndex {
         SharedIndex {
             index: RwLock::default(),
             freshness: Arc::default(),
-            models: model::EmbeddingModels::default(),
+            models: embedding_models::EmbeddingModels::default(),
             starred: Mutex::default(),
-            suspect: Mutex::default(),
-            till: Arc::new(till),
+            suspected_damage: Mutex::default(),
+            spend_guard: Arc::new(spend_guard),
         }
     }
 
@@ -140,7 +140,7 @@ impl SharedIndex {
         self.starred.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn freshness(&self, change: impl FnOnce(&mut IndexFreshness)) {
+    fn update_freshness(&self, change: impl FnOnce(&mut IndexFreshness)) {
         change(&mut self.freshness.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -163,37 +163,37 @@ impl SearchService {
         settings: &engine::Settings,
         inbox: Mailbox,
     ) -> SearchService {
-        let common = Arc::new(SharedIndex::new(till::SpendGuard::new(folder.clone(), inbox)));
+        let common = Arc::new(SharedIndex::new(spend_guard::SpendGuard::new(folder.clone(), inbox)));
         let (tasks, queue) = channel();
         let (questions, asked) = channel();
         let search = SearchService { tasks, questions, common: common.clone() };
-        search.volumes(volumes);
-        search.settings(settings);
-        let keeper = keeper::Indexer::new((folder, elsewhere), reader, common.clone());
-        std::thread::spawn(move || keeper.run(&queue));
+        search.set_volumes(volumes);
+        search.apply_settings(settings);
+        let indexer = indexer::Indexer::new((folder, elsewhere), reader, common.clone());
+        std::thread::spawn(move || indexer.run(&queue));
         let tasks = search.tasks.clone();
-        std::thread::spawn(move || desk::answer(&asked, &tasks, &common));
+        std::thread::spawn(move || query_thread::run_query_thread(&asked, &tasks, &common));
         search
     }
 
     /// The volumes are these now.
-    pub(crate) fn volumes(&self, volumes: Vec<IndexedVolume>) {
+    pub(crate) fn set_volumes(&self, volumes: Vec<IndexedVolume>) {
         let _ = self.tasks.send(IndexTask::Volumes(volumes));
     }
 
     /// The settings are these now.
-    pub(crate) fn settings(&self, settings: &engine::Settings) {
-        let (wanted, wrong) = EmbeddingChoice::of(settings);
+    pub(crate) fn apply_settings(&self, settings: &engine::Settings) {
+        let (wanted, wrong) = EmbeddingChoice::from_settings(settings);
         if let Some(why) = wrong {
-            self.common.freshness(|fresh| fresh.trouble = Some(why));
+            self.common.update_freshness(|fresh| fresh.error = Some(why));
         }
         let starred = Arc::new(settings.starred.iter().copied().collect());
         *self.common.starred.lock().unwrap_or_else(PoisonError::into_inner) = starred;
-        let _ = self.tasks.send(IndexTask::Want(wanted));
+        let _ = self.tasks.send(IndexTask::SetChoice(wanted));
     }
 
     /// These writes are on disk.
-    pub(crate) fn written(&self, writes: &[RowWrite]) {
+    pub(crate) fn note_writes(&self, writes: &[RowWrite]) {
         let concerns = |write: &RowWrite| match write {
             RowWrite::Journal { note, .. } | RowWrite::Block { note, .. } => Some(IndexedWrite::Note(*note)),
             RowWrite::Chunk { doc, .. } => Some(IndexedWrite::Doc(*doc)),
@@ -221,12 +221,12 @@ impl SearchService {
     /// there may be two: by words at once, and by meaning a moment later.
     pub fn ask(&self, ask: SearchRequest, told: impl Fn() + Send + 'static) -> Receiver<Result<SearchAnswer, String>> {
         let (answer, wait) = channel();
-        let _ = self.questions.send(SearchQuestion { ask, related: None, answer, told: Box::new(told) });
+        let _ = self.questions.send(SearchQuestion { ask, related: None, answer, on_answer: Box::new(told) });
         wait
     }
 
     /// Asks for notes that are related to one.
-    pub fn related(
+    pub fn find_related(
         &self,
         note: DocId,
         limit: usize,
@@ -234,7 +234,7 @@ impl SearchService {
     ) -> Receiver<Result<SearchAnswer, String>> {
         let (answer, wait) = channel();
         let ask = SearchRequest { limit, ..SearchRequest::default() };
-        let _ = self.questions.send(SearchQuestion { ask, related: Some(note), answer, told: Box::new(told) });
+        let _ = self.questions.send(SearchQuestion { ask, related: Some(note), answer, on_answer: Box::new(told) });
         wait
     }
 
@@ -242,8 +242,8 @@ impl SearchService {
     ///
     /// # Errors
     /// A sentence: the index is damaged and being made again, or cannot be made.
-    pub fn find(&self, ask: SearchRequest) -> Result<SearchAnswer, String> {
-        self.ask(ask, || {}).recv().unwrap_or_else(|_| Err(closing()))
+    pub fn search_blocking(&self, ask: SearchRequest) -> Result<SearchAnswer, String> {
+        self.ask(ask, || {}).recv().unwrap_or_else(|_| Err(closing_error()))
     }
 
     /// Returns how current the index is.
@@ -264,43 +264,47 @@ impl SearchService {
     ///
     /// # Errors
     /// A sentence: the index cannot be made or written, or it takes longer than `limit`.
-    pub fn settle(&self, limit: Duration) -> Result<(), String> {
-        self.wait(IndexTask::Settle, limit)
+    pub fn wait_until_indexed(&self, limit: Duration) -> Result<(), String> {
+        self.wait_for_task(IndexTask::WaitUntilIndexed, limit)
     }
 
     /// Waits until every passage is found by its meaning.
     ///
     /// # Errors
-    /// As for [`SearchService::settle`].
-    pub fn meanings(&self, limit: Duration) -> Result<(), String> {
-        self.wait(IndexTask::Meanings, limit)
+    /// As for [`SearchService::wait_until_indexed`].
+    pub fn wait_until_embedded(&self, limit: Duration) -> Result<(), String> {
+        self.wait_for_task(IndexTask::WaitUntilEmbedded, limit)
     }
 
     /// Throws the index away and makes it again.
     ///
     /// # Errors
-    /// As for [`SearchService::settle`].
+    /// As for [`SearchService::wait_until_indexed`].
     pub fn rebuild(&self, limit: Duration) -> Result<(), String> {
-        self.wait(IndexTask::Rebuild, limit)
+        self.wait_for_task(IndexTask::Rebuild, limit)
     }
 
     /// Brings a reranker here, with a download if it must be; blocks.
     ///
     /// # Errors
     /// A sentence: no such reranker, no ONNX Runtime, no network.
-    pub fn fetch_reranker(&self, name: &str) -> Result<(), String> {
-        self.common.fetch_reranker(name)
+    pub fn download_reranker(&self, name: &str) -> Result<(), String> {
+        self.common.download_reranker(name)
     }
 
     /// Verifies every byte and returns the problems, which are repaired afterwards.
     ///
     /// # Errors
-    /// As for [`SearchService::settle`].
+    /// As for [`SearchService::wait_until_indexed`].
     pub fn verify(&self, limit: Duration) -> Result<Vec<String>, String> {
-        self.wait(IndexTask::Verify, limit)
+        self.wait_for_task(IndexTask::Verify, limit)
     }
 
-    fn wait<R>(&self, task: impl FnOnce(Sender<Result<R, String>>) -> IndexTask, limit: Duration) -> Result<R, String> {
+    fn wait_for_task<R>(
+        &self,
+        task: impl FnOnce(Sender<Result<R, String>>) -> IndexTask,
+        limit: Duration,
+    ) -> Result<R, String> {
         let (answer, wait) = channel();
         let _ = self.tasks.send(task(answer));
         match wait.recv_timeout(limit) {
@@ -308,13 +312,13 @@ impl SearchService {
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
                 Err("the search index is still being made; try again in a while".to_owned())
             }
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Err(closing()),
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Err(closing_error()),
         }
     }
 
     /// Stops calls of paid endpoints. Returns whether a call is still pending.
-    pub(crate) fn stop_paying(&self) -> bool {
-        self.common.till.close()
+    pub(crate) fn stop_paid_calls(&self) -> bool {
+        self.common.spend_guard.stop_calls()
     }
 
     /// Ends, leaving an index that need not be looked through at the next start.
@@ -325,12 +329,12 @@ impl SearchService {
     }
 }
 
-fn closing() -> String {
+fn closing_error() -> String {
     "the program is closing".to_owned()
 }
 
 /// Runs what reads the index: what a damaged file makes of it is an error like others.
-fn guarded<R>(what: impl FnOnce() -> Result<R, IndexError>) -> Result<R, IndexError> {
+fn catch_index_panic<R>(what: impl FnOnce() -> Result<R, IndexError>) -> Result<R, IndexError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
     caught.unwrap_or_else(|_| Err(IndexError { what: "cannot be read", why: "it is damaged".to_owned(), disk: false }))
 }

@@ -28,18 +28,18 @@ pub struct SocketRequest {
 /// gives the exit code.
 pub type RequestHandler = fn(&Handle, &SocketRequest, &mut dyn Read, &mut dyn Write, &mut dyn Write) -> u8;
 
-const REQUEST: u8 = 0;
-const INPUT: u8 = 1;
-const INPUT_END: u8 = 2;
-const OUTPUT: u8 = 3;
-const ERROR: u8 = 4;
-const EXIT: u8 = 5;
+const REQUEST_FRAME: u8 = 0;
+const INPUT_FRAME: u8 = 1;
+const INPUT_END_FRAME: u8 = 2;
+const OUTPUT_FRAME: u8 = 3;
+const ERROR_FRAME: u8 = 4;
+const EXIT_FRAME: u8 = 5;
 /// From here on the owner performs the request; before this, the asking process may still do it itself.
-const TAKEN: u8 = 6;
+const TAKEN_FRAME: u8 = 6;
 /// A frame is at most this long.
 const MAX_SOCKET_FRAME_BYTES: usize = 32 << 20;
 
-fn send(to: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<()> {
+fn write_frame(to: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<()> {
     let mut frame = Vec::with_capacity(bytes.len() + 5);
     frame.push(kind);
     frame.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -48,7 +48,7 @@ fn send(to: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<()> {
     to.flush()
 }
 
-fn receive(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
+fn read_frame(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     let mut head = [0; 5];
     from.read_exact(&mut head)?;
     let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
@@ -62,7 +62,7 @@ fn receive(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
 
 /// A folder that only its owner can enter. Socket names have at most about 100 bytes, so a deep workspace has its
 /// socket in the system's place for such things.
-fn place(folder: &Path) -> Result<PathBuf, String> {
+fn socket_folder(folder: &Path) -> Result<PathBuf, String> {
     let inside = folder.join("socket");
     if inside.as_os_str().len() < 100 {
         return Ok(inside);
@@ -70,12 +70,12 @@ fn place(folder: &Path) -> Result<PathBuf, String> {
     let base = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let hash = store::BlobHash::of(folder.as_os_str().as_encoded_bytes()).to_string();
     let own = base.join(format!("tracebook-{}", &hash[..16]));
-    private_folder(&own).map_err(|error| format!("{error}: {}", own.display()))?;
+    create_private_folder(&own).map_err(|error| format!("{error}: {}", own.display()))?;
     Ok(own.join("socket"))
 }
 
 #[cfg(unix)]
-fn private_folder(path: &Path) -> io::Result<()> {
+fn create_private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -89,19 +89,19 @@ fn private_folder(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn private_folder(path: &Path) -> io::Result<()> {
+fn create_private_folder(path: &Path) -> io::Result<()> {
     std::fs::create_dir_all(path)
 }
 
 /// Only the owner may connect, however the folder above is set.
 #[cfg(unix)]
-fn restrict(path: &Path) -> io::Result<()> {
+fn restrict_to_owner(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
 }
 
 #[cfg(not(unix))]
-fn restrict(_path: &Path) -> io::Result<()> {
+fn restrict_to_owner(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -111,7 +111,7 @@ pub struct GuestRequests(Arc<(Mutex<Option<usize>>, Condvar)>);
 
 impl GuestRequests {
     /// Takes no more, and waits for the end of those that were taken: an owner that goes earlier breaks them off.
-    pub fn see_off(&self) {
+    pub fn drain(&self) {
         let (count, left) = &*self.0;
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
         while count.is_some_and(|count| count > 0) {
@@ -121,7 +121,7 @@ impl GuestRequests {
     }
 
     /// One more, until it is dropped.
-    fn enter(&self) -> Option<GuestRequest> {
+    fn admit(&self) -> Option<GuestRequest> {
         let mut count = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         *count.as_mut()? += 1;
         Some(GuestRequest(GuestRequests(self.0.clone())))
@@ -142,13 +142,13 @@ impl Drop for GuestRequest {
 
 /// Listens, and performs each request in a thread of its own. Gives the socket's name.
 pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> Result<(String, GuestRequests), String> {
-    let path = place(folder)?;
+    let path = socket_folder(folder)?;
     let say = |error: io::Error| format!("other commands cannot be taken while this one runs ({error})");
     // The holder of the lock is the owner, so an existing socket belongs to a dead process.
     let _ = std::fs::remove_file(&path);
     let name = path.clone().to_fs_name::<GenericFilePath>().map_err(say)?;
     let listener = ListenerOptions::new().name(name).create_sync().map_err(say)?;
-    restrict(&path).map_err(say)?;
+    restrict_to_owner(&path).map_err(say)?;
     let guests = GuestRequests(Arc::new((Mutex::new(Some(0)), Condvar::new())));
     let entrance = GuestRequests(guests.0.clone());
     std::thread::spawn(move || {
@@ -156,9 +156,9 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> Re
             let handle = handle.clone();
             // No more connections are accepted: the asking process finds its connection closed, and then a free
             // workspace.
-            let Some(guest) = entrance.enter() else { continue };
+            let Some(guest) = entrance.admit() else { continue };
             std::thread::spawn(move || {
-                let _ = answer(&handle, stream, serve);
+                let _ = serve_request(&handle, stream, serve);
                 drop(guest);
             });
         }
@@ -215,7 +215,7 @@ impl<W: Write> Write for GuestOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let bytes = &bytes[..bytes.len().min(1 << 20)];
         let mut to = self.to.lock().map_err(|_| io::Error::other("closed"))?;
-        send(&mut *to, self.kind, bytes)?;
+        write_frame(&mut *to, self.kind, bytes)?;
         Ok(bytes.len())
     }
 
@@ -224,79 +224,79 @@ impl<W: Write> Write for GuestOutput<W> {
     }
 }
 
-fn answer(handle: &Handle, stream: Stream, serve: RequestHandler) -> io::Result<()> {
+fn serve_request(handle: &Handle, stream: Stream, serve: RequestHandler) -> io::Result<()> {
     let stream = Arc::new(stream);
     let mut from = StreamEnd(stream.clone());
     let to = Arc::new(Mutex::new(StreamEnd(stream)));
-    let (kind, words) = receive(&mut from)?;
+    let (kind, words) = read_frame(&mut from)?;
     let request: SocketRequest = serde_json::from_slice(&words)?;
-    if kind != REQUEST {
+    if kind != REQUEST_FRAME {
         return Err(io::Error::other("not a request"));
     }
-    send(&mut *to.lock().map_err(|_| io::Error::other("closed"))?, TAKEN, &[])?;
+    write_frame(&mut *to.lock().map_err(|_| io::Error::other("closed"))?, TAKEN_FRAME, &[])?;
     let (frames, input): (Sender<Vec<u8>>, _) = channel();
     std::thread::spawn(move || {
         let mut frames = Some(frames);
-        while let Ok((kind, bytes)) = receive(&mut from) {
+        while let Ok((kind, bytes)) = read_frame(&mut from) {
             match (kind, &frames) {
-                (INPUT, Some(frames)) => {
+                (INPUT_FRAME, Some(frames)) => {
                     let _ = frames.send(bytes);
                 }
-                (INPUT_END, _) => frames = None,
+                (INPUT_END_FRAME, _) => frames = None,
                 (_, _) => return,
             }
         }
     });
     let mut input = GuestInput { frames: input, rest: io::Cursor::default() };
-    let mut output = GuestOutput { to: to.clone(), kind: OUTPUT };
-    let mut errors = GuestOutput { to: to.clone(), kind: ERROR };
+    let mut output = GuestOutput { to: to.clone(), kind: OUTPUT_FRAME };
+    let mut errors = GuestOutput { to: to.clone(), kind: ERROR_FRAME };
     let code = serve(handle, &request, &mut input, &mut output, &mut errors);
     let mut to = to.lock().map_err(|_| io::Error::other("closed"))?;
-    send(&mut *to, EXIT, &[code])
+    write_frame(&mut *to, EXIT_FRAME, &[code])
 }
 
 /// Why the owner did not perform a request.
 #[derive(Debug)]
 pub enum SocketError {
     /// It has not begun: nothing was read of the input, and nothing done.
-    Untouched(io::Error),
+    NotStarted(io::Error),
     /// It ended in the middle: how much of it was done is not known, so it must not be done over.
-    BrokenOff(io::Error),
+    Interrupted(io::Error),
 }
 
 /// Has the owner of the workspace perform a request, this process's standard input and output standing in.
 ///
 /// # Errors
 /// When the owner cannot be reached, or ends in the middle of it.
-pub fn ask(socket: &str, request: &SocketRequest) -> Result<u8, SocketError> {
-    let (from, to) = begin(socket, request).map_err(SocketError::Untouched)?;
-    follow(from, to).map_err(SocketError::BrokenOff)
+pub fn send_request(socket: &str, request: &SocketRequest) -> Result<u8, SocketError> {
+    let (from, to) = start_request(socket, request).map_err(SocketError::NotStarted)?;
+    relay_output(from, to).map_err(SocketError::Interrupted)
 }
 
 /// Until the owner has taken the request.
-fn begin(socket: &str, request: &SocketRequest) -> io::Result<(StreamEnd, StreamEnd)> {
+fn start_request(socket: &str, request: &SocketRequest) -> io::Result<(StreamEnd, StreamEnd)> {
     let name = socket.to_owned().to_fs_name::<GenericFilePath>()?;
     let stream = Arc::new(Stream::connect(name)?);
     let (mut from, mut to) = (StreamEnd(stream.clone()), StreamEnd(stream));
-    send(&mut to, REQUEST, &serde_json::to_vec(request)?)?;
-    match receive(&mut from)? {
-        (TAKEN, _) => Ok((from, to)),
+    write_frame(&mut to, REQUEST_FRAME, &serde_json::to_vec(request)?)?;
+    match read_frame(&mut from)? {
+        (TAKEN_FRAME, _) => Ok((from, to)),
         (_, _) => Err(io::Error::other("the owner of the workspace said something unknown")),
     }
 }
 
-fn follow(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
+fn relay_output(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 65_536];
         let mut input = io::stdin().lock();
         loop {
             match input.read(&mut buffer) {
                 Ok(0) | Err(_) => {
-                    let _ = send(&mut to, INPUT_END, &[]);
+                    let _ = write_frame(&mut to, INPUT_END_FRAME, &[]);
                     return;
                 }
                 Ok(count) => {
-                    if send(&mut to, INPUT, &buffer[..count]).is_err() {
+                    if write_frame(&mut to, INPUT_FRAME, &buffer[..count]).is_err() {
                         return;
                     }
                 }
@@ -304,14 +304,14 @@ fn follow(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
         }
     });
     loop {
-        match receive(&mut from)? {
-            (OUTPUT, bytes) => {
+        match read_frame(&mut from)? {
+            (OUTPUT_FRAME, bytes) => {
                 let mut out = io::stdout().lock();
                 out.write_all(&bytes)?;
                 out.flush()?;
             }
-            (ERROR, bytes) => io::stderr().write_all(&bytes)?,
-            (EXIT, code) => return Ok(code.first().copied().unwrap_or(0)),
+            (ERROR_FRAME, bytes) => io::stderr().write_all(&bytes)?,
+            (EXIT_FRAME, code) => return Ok(code.first().copied().unwrap_or(0)),
             (_, _) => return Err(io::Error::other("the owner of the workspace said something unknown")),
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 /// Maximum size of a dictionary; the largest common ones have a few megabytes.
 const MAX_DICTIONARY_BYTES: u64 = 64 << 20;
 /// Suggestions for a word.
-const SUGGESTED: usize = 8;
+const MAX_SUGGESTIONS: usize = 8;
 
 /// A dictionary, once it is loaded.
 #[derive(Clone)]
@@ -20,27 +20,27 @@ impl HunspellChecker {
     /// Finds the dictionary of a language such as `en_US` and loads it in the background; `done` is called afterwards,
     /// even on failure.
     pub fn start(language: String, done: impl FnOnce() + Send + 'static) -> HunspellChecker {
-        HunspellChecker::from(folders(), language, done)
+        HunspellChecker::from(dictionary_folders(), language, done)
     }
 
     fn from(folders: Vec<PathBuf>, language: String, done: impl FnOnce() + Send + 'static) -> HunspellChecker {
         let speller = HunspellChecker { loaded: Arc::default() };
         let loaded = speller.loaded.clone();
         std::thread::spawn(move || {
-            let _ = loaded.set(load(&folders, &language));
+            let _ = loaded.set(load_dictionary(&folders, &language));
             done();
         });
         speller
     }
 
     /// Whether the dictionary contains a word; `None` while it loads, or if there's none.
-    pub fn knows(&self, word: &str) -> Option<bool> {
+    pub fn check_word(&self, word: &str) -> Option<bool> {
         let (_, dictionary) = self.loaded.get()?.as_ref().ok()?;
         Some(dictionary.check(word))
     }
 
     /// The loaded dictionary's name, or why there is none; `None` while it loads.
-    pub fn state(&self) -> Option<Result<&str, &str>> {
+    pub fn dictionary_state(&self) -> Option<Result<&str, &str>> {
         Some(self.loaded.get()?.as_ref().map(|(name, _)| name.as_str()).map_err(String::as_str))
     }
 
@@ -52,14 +52,14 @@ impl HunspellChecker {
             if let Some(Ok((_, dictionary))) = loaded.get() {
                 dictionary.suggest(&word, &mut found);
             }
-            found.truncate(SUGGESTED);
+            found.truncate(MAX_SUGGESTIONS);
             done(found);
         });
     }
 }
 
 /// The language that the system is set to, as dictionaries are named; `en_US` where it does not say.
-pub fn language() -> String {
+pub fn system_language() -> String {
     let set =
         ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
     let set = set.unwrap_or_default();
@@ -68,7 +68,7 @@ pub fn language() -> String {
 }
 
 /// Returns the folders of dictionaries, the user's first.
-fn folders() -> Vec<PathBuf> {
+fn dictionary_folders() -> Vec<PathBuf> {
     let own = std::env::var_os("TRACEBOOK_DICTIONARIES").map(PathBuf::from);
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
@@ -77,12 +77,12 @@ fn folders() -> Vec<PathBuf> {
     own.into_iter().chain(user).chain(system).collect()
 }
 
-fn load(folders: &[PathBuf], language: &str) -> Result<(String, Dictionary), String> {
-    let (name, aff, dic) = find(folders, language).ok_or_else(|| {
+fn load_dictionary(folders: &[PathBuf], language: &str) -> Result<(String, Dictionary), String> {
+    let (name, aff, dic) = find_dictionary(folders, language).ok_or_else(|| {
         format!("there is no dictionary for {language}; on Debian they are the packages hunspell-… (hunspell-en-us)")
     })?;
     let (aff, dic) = (read(&aff)?, read(&dic)?);
-    let encoding = encoding(&aff);
+    let encoding = aff_encoding(&aff);
     let text = |bytes: &[u8]| encoding.decode(bytes).0.into_owned();
     // The library reads UTF-8 alone; what was decoded is that now.
     let aff: String =
@@ -93,7 +93,7 @@ fn load(folders: &[PathBuf], language: &str) -> Result<(String, Dictionary), Str
 }
 
 /// The dictionary of a language, or of another country's form of it.
-fn find(folders: &[PathBuf], language: &str) -> Option<(String, PathBuf, PathBuf)> {
+fn find_dictionary(folders: &[PathBuf], language: &str) -> Option<(String, PathBuf, PathBuf)> {
     let short = language.split('_').next().unwrap_or(language);
     let mut other = None;
     for folder in folders {
@@ -125,7 +125,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// What the `SET` line of an .aff file says; Latin 1 where it says nothing (hunspell(5)).
-fn encoding(aff: &[u8]) -> &'static encoding_rs::Encoding {
+fn aff_encoding(aff: &[u8]) -> &'static encoding_rs::Encoding {
     let set = aff.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"SET "));
     let label = set.map(|label| label.trim_ascii()).unwrap_or(b"ISO8859-1");
     // microsoft-cp1251 and similar: Hunspell's names that aren't web encodings.
@@ -157,15 +157,15 @@ mod tests {
         write("xx.aff", b"SET UTF-8\nSFX broken\n");
         write("xx.dic", b"1\nx\n");
         let speller = loaded(folder.path(), "en_US");
-        assert_eq!(speller.state(), Some(Ok("en_GB")), "another country's form");
-        assert_eq!([speller.knows("houses"), speller.knows("huose")], [Some(true), Some(false)]);
+        assert_eq!(speller.dictionary_state(), Some(Ok("en_GB")), "another country's form");
+        assert_eq!([speller.check_word("houses"), speller.check_word("huose")], [Some(true), Some(false)]);
         let (tell, told) = channel();
         speller.suggest("huose".to_owned(), move |found| _ = tell.send(found));
         assert_eq!(told.recv().expect("told"), ["house"]);
-        assert_eq!(loaded(folder.path(), "de_DE").knows("schön"), Some(true));
+        assert_eq!(loaded(folder.path(), "de_DE").check_word("schön"), Some(true));
         let none = loaded(folder.path(), "fr_FR");
-        assert_eq!(none.knows("mot"), None);
-        assert!(none.state().expect("over").expect_err("none").contains("hunspell"));
-        assert!(loaded(folder.path(), "xx").state().expect("over").is_err());
+        assert_eq!(none.check_word("mot"), None);
+        assert!(none.dictionary_state().expect("over").expect_err("none").contains("hunspell"));
+        assert!(loaded(folder.path(), "xx").dictionary_state().expect("over").is_err());
     }
 }

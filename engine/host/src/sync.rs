@@ -1,17 +1,17 @@
 //! Sync: a thread that follows the writer like search does, and communicates with hubs. Durable changes are sent to
 //! others; received ones go to the session as events, and are confirmed once the writer has them on disk.
 
+mod blob_io;
 mod blobs;
 pub mod devices;
+mod fingerprints;
+mod lan;
 pub(crate) mod merges;
-mod near;
 pub(crate) mod presence;
-mod prints;
-mod shelf;
 
 use self::blobs::BlobExchange;
-use self::near::NearbyDevices;
-use self::prints::DocumentFingerprints;
+use self::fingerprints::DocumentFingerprints;
+use self::lan::NearbyDevices;
 use crate::driver::Mailbox;
 use crate::sync::presence::PeerPresence;
 use crate::writer::StoreWriter;
@@ -31,20 +31,20 @@ use store::sync::{DiskTicket, DocumentAccess, LinkId, PeerId, PeerMetadata, Peer
 use store::{BlobHash, DocId};
 
 /// Minimum interval between two reports of a hub's state to the session.
-const TELL: Duration = Duration::from_millis(100);
+const STATUS_REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// A goodbye may take this long to be on its way.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
 /// An unreachable hub is retried after this delay …
-const FIRST_TRY: Duration = Duration::from_millis(500);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// … and then after twice as long each time, but at most this.
-const LAST_TRY: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Up to this many new documents of a volume are synced one by one; with more, set reconciliation finds those that
 /// differ.
-const SINGLY: usize = 2_048;
+const MAX_SINGLE_DOCUMENTS: usize = 2_048;
 
 enum SyncTask {
-    Wanted(SyncTargets),
+    SetTargets(SyncTargets),
     Retry,
     /// Chunks, each with its number (0: it is not known); of a snapshot no bytes.
     Written(Vec<(DocId, Option<Vec<u8>>, i64)>),
@@ -61,11 +61,11 @@ enum SyncTask {
         state: Option<PresentPerson>,
         volume: bool,
     },
-    Told(LinkId, HubEvent),
-    Near(LinkId, peers::lan_peers::LanPeerEvent),
+    HubEvent(LinkId, HubEvent),
+    LanEvent(LinkId, peers::lan_peers::LanPeerEvent),
     /// Attachments and blobs of volumes.
     Files(BTreeMap<DocId, engine::VolumeAttachments>),
-    Shelf(shelf::BlobTaskOutcome),
+    BlobOutcome(blob_io::BlobTaskOutcome),
     /// The program ends; answered once those who heard us know.
     Close(Sender<()>),
 }
@@ -97,22 +97,22 @@ impl SyncService {
     }
 
     /// What is to be synced from now on.
-    pub(crate) fn wanted(&self, wanted: SyncTargets) {
+    pub(crate) fn set_targets(&self, wanted: SyncTargets) {
         if self.active.load(Ordering::Acquire) || !wanted.hubs.is_empty() {
             self.active.store(true, Ordering::Release);
-            let _ = self.tasks.send(SyncTask::Wanted(wanted));
+            let _ = self.tasks.send(SyncTask::SetTargets(wanted));
         }
     }
 
     /// Sets attachments and blobs of shared volumes.
-    pub(crate) fn files(&self, volumes: BTreeMap<DocId, engine::VolumeAttachments>) {
+    pub(crate) fn set_attachments(&self, volumes: BTreeMap<DocId, engine::VolumeAttachments>) {
         if self.active.load(Ordering::Acquire) {
             let _ = self.tasks.send(SyncTask::Files(volumes));
         }
     }
 
     /// A batch is durable.
-    pub(crate) fn written(&self, writes: &[RowWrite], numbers: &[i64]) {
+    pub(crate) fn note_writes(&self, writes: &[RowWrite], numbers: &[i64]) {
         if !self.active.load(Ordering::Acquire) {
             return;
         }
@@ -136,20 +136,20 @@ impl SyncService {
         }
     }
 
-    pub(crate) fn writer(&self, writer: StoreWriter) {
+    pub(crate) fn set_writer(&self, writer: StoreWriter) {
         let _ = self.tasks.send(SyncTask::Writer(writer));
     }
 
-    pub(crate) fn retry(&self) {
+    pub(crate) fn retry_now(&self) {
         let _ = self.tasks.send(SyncTask::Retry);
     }
 
     /// This is to be said of us about a document.
-    pub(crate) fn present(&self, doc: DocId, state: Option<PresentPerson>, volume: bool) {
+    pub(crate) fn set_presence(&self, doc: DocId, state: Option<PresentPerson>, volume: bool) {
         let _ = self.tasks.send(SyncTask::Present { doc, state, volume });
     }
 
-    pub(crate) fn refused(&self, ticket: DiskTicket, why: String) {
+    pub(crate) fn report_disk_refusal(&self, ticket: DiskTicket, why: String) {
         let _ = self.tasks.send(SyncTask::Refused { ticket, why });
     }
 
@@ -171,14 +171,14 @@ struct HubLink {
     link: Option<LinkId>,
     state: HubState,
     /// Documents that differ. The session shares this set until it's replaced.
-    behind: Arc<BTreeSet<DocId>>,
-    tries: u32,
+    unsynced: Arc<BTreeSet<DocId>>,
+    failed_tries: u32,
     /// When to try it again.
     due: Option<Instant>,
     /// Whether there's unreported news.
-    news: bool,
-    said: Vec<String>,
-    told: Option<Instant>,
+    has_news: bool,
+    log_lines: Vec<String>,
+    last_report: Option<Instant>,
 }
 
 struct SyncThread {
@@ -193,7 +193,7 @@ struct SyncThread {
     last_link: LinkId,
     /// Received changes on their way to the disk, known again by their bytes.
     tickets: HashMap<(DocId, BlobHash), DiskTicket>,
-    prints: DocumentFingerprints,
+    fingerprints: DocumentFingerprints,
     paused: bool,
     presence: PeerPresence,
     blobs: BlobExchange,
@@ -204,7 +204,8 @@ impl SyncThread {
         // A name of this run of the program: a copy of a workspace is another peer.
         let me = PeerId(format!("tracebook-{:016x}", rand::rng().random::<u64>()));
         let tracebook = Some(wire::EXTENSIONS_VERSION);
-        let metadata = PeerMetadata { storage: None, ephemeral: true, tracebook, blobs: BlobExchange::version() };
+        let metadata =
+            PeerMetadata { storage: None, ephemeral: true, tracebook, blobs: BlobExchange::protocol_version() };
         SyncThread {
             reader,
             inbox,
@@ -216,7 +217,7 @@ impl SyncThread {
             links: HashMap::new(),
             last_link: 0,
             tickets: HashMap::new(),
-            prints: DocumentFingerprints::default(),
+            fingerprints: DocumentFingerprints::default(),
             paused: false,
             presence: PeerPresence::new(),
             blobs,
@@ -231,25 +232,25 @@ impl SyncThread {
             };
             match task {
                 Ok(SyncTask::Close(done)) => {
-                    self.prints.keep(&self.peers);
-                    self.leave(queue);
+                    self.fingerprints.save(&self.peers);
+                    self.announce_departure(queue);
                     self.nearby.near = None;
                     _ = done.send(());
                     return;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
-                Ok(task) => self.task(task),
+                Ok(task) => self.handle_task(task),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            self.dial();
-            self.look_near();
+            self.dial_due_hubs();
+            self.open_lan_if_due();
             self.presence_step();
-            self.perform();
-            while self.blobs_step() {
-                self.perform();
+            self.process_outputs();
+            while self.step_blobs() {
+                self.process_outputs();
             }
-            self.tell();
-            self.prints.keep_if_due(&self.peers);
+            self.report_hub_states();
+            self.fingerprints.save_if_due(&self.peers);
         }
     }
 
@@ -257,34 +258,34 @@ impl SyncThread {
     fn next(&self) -> Option<Duration> {
         let now = Instant::now();
         let due = self.hubs.values().flat_map(|hub| {
-            let tell = hub.news.then(|| hub.told.map_or(now, |told| told + TELL));
+            let tell = hub.has_news.then(|| hub.last_report.map_or(now, |told| told + STATUS_REPORT_INTERVAL));
             hub.due.into_iter().chain(tell)
         });
-        let said = self.presence.due(self.peers.has_listeners());
+        let said = self.presence.next_deadline(self.peers.has_listeners());
         due.chain(said)
-            .chain(self.prints.due())
+            .chain(self.fingerprints.next_save())
             .chain(self.blobs.next())
             .min()
             .map(|due| due.saturating_duration_since(now))
     }
 
-    fn task(&mut self, task: SyncTask) {
+    fn handle_task(&mut self, task: SyncTask) {
         match task {
-            SyncTask::Wanted(wanted) => {
-                self.prints.recall(self.reader.as_ref(), &mut self.peers);
-                self.wanted(wanted);
+            SyncTask::SetTargets(wanted) => {
+                self.fingerprints.load_fingerprints(self.reader.as_ref(), &mut self.peers);
+                self.apply_targets(wanted);
             }
             SyncTask::Forgotten(docs) => docs.into_iter().for_each(|doc| self.peers.forget_document(doc)),
-            SyncTask::Writer(writer) => self.prints.writer = Some(writer),
+            SyncTask::Writer(writer) => self.fingerprints.writer = Some(writer),
             SyncTask::Retry => {
                 for hub in self.hubs.values_mut().filter(|hub| hub.link.is_none()) {
-                    (hub.due, hub.tries) = (Some(Instant::now()), 0);
+                    (hub.due, hub.failed_tries) = (Some(Instant::now()), 0);
                 }
             }
             SyncTask::Written(chunks) => {
                 for (doc, bytes, number) in chunks {
-                    self.prints.written(doc, number);
-                    self.blobs.written(doc);
+                    self.fingerprints.record_chunk(doc, number);
+                    self.blobs.mark_document_changed(doc);
                     let Some(bytes) = bytes else { continue };
                     let ticket = self.tickets.remove(&(doc, BlobHash::of(&bytes)));
                     if !ticket.is_some_and(|ticket| self.peers.on_stored(ticket)) {
@@ -296,24 +297,24 @@ impl SyncThread {
                 self.tickets.retain(|_, known| *known != ticket);
                 self.peers.on_refused(ticket, &why);
             }
-            SyncTask::Present { doc, state, volume } => self.presence.set(doc, state, volume),
-            SyncTask::Told(link, told) => self.told(link, told),
-            SyncTask::Near(link, told) => self.told_near(link, told),
-            SyncTask::Files(volumes) => self.blobs.belongings(volumes),
-            SyncTask::Shelf(done) => self.blobs_done(done),
+            SyncTask::Present { doc, state, volume } => self.presence.set_own_state(doc, state, volume),
+            SyncTask::HubEvent(link, told) => self.handle_hub_event(link, told),
+            SyncTask::LanEvent(link, told) => self.handle_lan_event(link, told),
+            SyncTask::Files(volumes) => self.blobs.set_attachments(volumes),
+            SyncTask::BlobOutcome(done) => self.handle_blob_outcome(done),
             SyncTask::Close(_) => {}
         }
     }
 
-    fn wanted(&mut self, wanted: SyncTargets) {
+    fn apply_targets(&mut self, wanted: SyncTargets) {
         self.paused = wanted.paused;
         let gone: Vec<String> =
             self.hubs.keys().filter(|url| !wanted.hubs.iter().any(|(wanted, _)| wanted == *url)).cloned().collect();
         for url in gone {
-            self.hang_up(&url);
+            self.disconnect_hub(&url);
             self.hubs.remove(&url);
             let state = Box::new(HubState::default());
-            self.inbox.event(Event::HubTold { hub: url, state, said: Vec::new() });
+            self.inbox.send_event(Event::HubTold { hub: url, state, said: Vec::new() });
         }
         for (url, volumes) in wanted.hubs {
             let docs: VolumeDocs = match volumes.len() {
@@ -326,12 +327,12 @@ impl SyncThread {
                 shown: Arc::default(),
                 link: None,
                 state: HubState::default(),
-                behind: Arc::default(),
-                tries: 0,
+                unsynced: Arc::default(),
+                failed_tries: 0,
                 due: Some(Instant::now()),
-                news: true,
-                said: Vec::new(),
-                told: None,
+                has_news: true,
+                log_lines: Vec::new(),
+                last_report: None,
             });
             let new: Vec<DocId> = docs.difference(&hub.docs).copied().collect();
             let fewer = hub.docs.difference(&docs).next().is_some();
@@ -339,15 +340,15 @@ impl SyncThread {
             hub.docs = docs.clone();
             *hub.shown.lock().unwrap_or_else(PoisonError::into_inner) = docs;
             if fewer {
-                Arc::make_mut(&mut hub.behind).retain(|doc| hub.docs.contains(doc));
+                Arc::make_mut(&mut hub.unsynced).retain(|doc| hub.docs.contains(doc));
             }
             hub.state.documents = hub.docs.len();
-            hub.news = true;
+            hub.has_news = true;
             if url == LAN_HUB_ADDRESS {
                 match self.paused {
-                    true => self.hang_up(&url),
+                    true => self.disconnect_hub(&url),
                     false if self.nearby.near.is_none() => hub.due = hub.due.or_else(|| Some(Instant::now())),
-                    false => self.wanted_near(&new, &before, fewer),
+                    false => self.update_lan_targets(&new, &before, fewer),
                 }
                 continue;
             }
@@ -362,23 +363,28 @@ impl SyncThread {
                 continue;
             };
             if self.paused {
-                self.hang_up(&url);
+                self.disconnect_hub(&url);
                 continue;
             }
-            Arc::make_mut(&mut hub.behind).extend(new.iter().copied());
+            Arc::make_mut(&mut hub.unsynced).extend(new.iter().copied());
             if fewer {
-                self.peers.set_share(link, share(shown));
+                self.peers.set_share(link, share_policy(shown));
             }
-            self.speak_of(link, &volumes, &before);
+            self.announce_documents(link, &volumes, &before);
         }
     }
 
     /// Syncs with a peer what was not wanted before.
-    fn speak_of(&mut self, link: LinkId, volumes: &BTreeMap<DocId, VolumeDocs>, before: &BTreeMap<DocId, VolumeDocs>) {
+    fn announce_documents(
+        &mut self,
+        link: LinkId,
+        volumes: &BTreeMap<DocId, VolumeDocs>,
+        before: &BTreeMap<DocId, VolumeDocs>,
+    ) {
         for (volume, docs) in volumes {
             match before.get(volume) {
                 Some(known) if known == docs => {}
-                Some(known) if docs.len() <= known.len() + SINGLY => {
+                Some(known) if docs.len() <= known.len() + MAX_SINGLE_DOCUMENTS => {
                     // They were just created here, or announced by another device.
                     docs.difference(known).for_each(|doc| self.peers.offer_document(link, *doc));
                 }
@@ -387,11 +393,11 @@ impl SyncThread {
         }
     }
 
-    fn hang_up(&mut self, url: &str) {
+    fn disconnect_hub(&mut self, url: &str) {
         let Some(hub) = self.hubs.get_mut(url) else { return };
-        (hub.due, hub.state.reach, hub.news) = (None, HubConnection::Paused, true);
+        (hub.due, hub.state.reach, hub.has_news) = (None, HubConnection::Paused, true);
         if url == LAN_HUB_ADDRESS {
-            return self.leave_near();
+            return self.leave_lan();
         }
         if let Some(link) = hub.link.take() {
             self.links.remove(&link);
@@ -403,7 +409,7 @@ impl SyncThread {
     }
 
     /// Tries hubs whose time has come.
-    fn dial(&mut self) {
+    fn dial_due_hubs(&mut self) {
         let now = Instant::now();
         for (url, hub) in self.hubs.iter_mut().filter(|(url, _)| *url != LAN_HUB_ADDRESS) {
             if self.paused || hub.link.is_some() || hub.due.is_none_or(|due| due > now) {
@@ -411,21 +417,21 @@ impl SyncThread {
             }
             if self.client.is_none() {
                 let tasks = self.tasks.clone();
-                let tell = move |link, told| _ = tasks.send(SyncTask::Told(link, told));
-                let started = HubClient::start(crate::sync::devices::caller, tell);
+                let tell = move |link, told| _ = tasks.send(SyncTask::HubEvent(link, told));
+                let started = HubClient::start(crate::sync::devices::hub_caller_identity, tell);
                 match started {
                     Ok(client) => self.client = Some(client),
                     Err(why) => {
                         hub.state.reach = HubConnection::Offline { why };
-                        (hub.due, hub.news) = (Some(now + LAST_TRY), true);
+                        (hub.due, hub.has_news) = (Some(now + MAX_RETRY_DELAY), true);
                         continue;
                     }
                 }
             }
             self.last_link += 1;
             (hub.link, hub.due) = (Some(self.last_link), None);
-            if hub.tries == 0 {
-                (hub.state.reach, hub.news) = (HubConnection::Connecting, true);
+            if hub.failed_tries == 0 {
+                (hub.state.reach, hub.has_news) = (HubConnection::Connecting, true);
             }
             self.links.insert(self.last_link, url.clone());
             if let Some(client) = &self.client {
@@ -434,16 +440,16 @@ impl SyncThread {
         }
     }
 
-    fn told(&mut self, link: LinkId, told: HubEvent) {
+    fn handle_hub_event(&mut self, link: LinkId, told: HubEvent) {
         let Some(url) = self.links.get(&link).cloned() else { return };
         let Some(hub) = self.hubs.get_mut(&url) else { return };
-        hub.state.seen = Some(crate::driver::now());
+        hub.state.seen = Some(crate::driver::unix_now());
         match told {
             HubEvent::Open => {
                 let shown = hub.shown.clone();
-                hub.behind = hub.docs.clone();
+                hub.unsynced = hub.docs.clone();
                 let volumes = hub.volumes.clone();
-                self.peers.connect(link, true, None, share(shown));
+                self.peers.connect(link, true, None, share_policy(shown));
                 for (volume, docs) in volumes {
                     self.peers.follow_volume(link, volume, docs);
                 }
@@ -455,51 +461,51 @@ impl SyncThread {
             HubEvent::Notice(words) => {
                 let words: String = words.chars().filter(|letter| !letter.is_control()).take(300).collect();
                 let line = format!("{url}: {words}");
-                if !hub.said.contains(&line) {
-                    hub.said.push(line);
-                    hub.news = true;
+                if !hub.log_lines.contains(&line) {
+                    hub.log_lines.push(line);
+                    hub.has_news = true;
                 }
             }
             HubEvent::Closed(why) => {
                 self.peers.disconnect(link);
-                self.lost(link, why);
+                self.handle_disconnect(link, why);
             }
         }
     }
 
     /// A connection was lost: it's retried automatically at growing intervals.
-    fn lost(&mut self, link: LinkId, why: String) {
+    fn handle_disconnect(&mut self, link: LinkId, why: String) {
         if self.nearby.devices.contains_key(&link) {
-            return self.lost_near(link, &why);
+            return self.remove_lan_device(link, &why);
         }
         let Some(url) = self.links.remove(&link) else { return };
         let Some(hub) = self.hubs.get_mut(&url) else { return };
         hub.link = None;
-        let pause = FIRST_TRY.saturating_mul(1 << hub.tries.min(10)).min(LAST_TRY);
+        let pause = FIRST_RETRY_DELAY.saturating_mul(1 << hub.failed_tries.min(10)).min(MAX_RETRY_DELAY);
         let jitter = rand::rng().random_range(0.8..1.2);
         hub.due = (!self.paused).then(|| Instant::now() + pause.mul_f64(jitter));
-        hub.tries += 1;
+        hub.failed_tries += 1;
         if !matches!(hub.state.reach, HubConnection::Offline { .. }) {
-            hub.said.push(format!("{url} is not there ({why}); it is tried again by itself"));
+            hub.log_lines.push(format!("{url} is not there ({why}); it is tried again by itself"));
         }
         hub.state.reach = if self.paused { HubConnection::Paused } else { HubConnection::Offline { why } };
-        hub.news = true;
+        hub.has_news = true;
     }
 
-    fn perform(&mut self) {
+    fn process_outputs(&mut self) {
         loop {
             let outputs = self.peers.take_outputs();
             if outputs.is_empty() {
                 return;
             }
-            outputs.into_iter().for_each(|output| self.output(output));
+            outputs.into_iter().for_each(|output| self.handle_output(output));
         }
     }
 
-    fn output(&mut self, output: PeersOutput) {
+    fn handle_output(&mut self, output: PeersOutput) {
         match output {
             PeersOutput::Send { link, bytes } => {
-                if let Some((_, hub)) = self.hub(link) {
+                if let Some((_, hub)) = self.hub_of_link(link) {
                     hub.state.sent += bytes.len() as u64;
                 }
                 match (&self.nearby.near, &self.client) {
@@ -514,17 +520,17 @@ impl SyncThread {
                 } else if let Some(client) = &self.client {
                     client.close(link);
                 }
-                self.lost(link, why);
+                self.handle_disconnect(link, why);
             }
             PeersOutput::Greeted { link, peer, metadata } => {
-                self.blobs_welcome(link, &peer, &metadata);
-                if let Some((url, hub)) = self.hub(link) {
+                self.connect_blob_peer(link, &peer, &metadata);
+                if let Some((url, hub)) = self.hub_of_link(link) {
                     if hub.state.reach != HubConnection::Online && url != LAN_HUB_ADDRESS {
-                        hub.said.push(format!("connected to {url}"));
+                        hub.log_lines.push(format!("connected to {url}"));
                     }
-                    (hub.state.reach, hub.tries, hub.news) = (HubConnection::Online, 0, true);
+                    (hub.state.reach, hub.failed_tries, hub.has_news) = (HubConnection::Online, 0, true);
                 }
-                self.presence.again();
+                self.presence.announce_again();
             }
             PeersOutput::Load { doc } => {
                 let chunks = self.reader.chunks(doc).map_err(|error| error.to_string());
@@ -535,36 +541,38 @@ impl SyncThread {
             }
             PeersOutput::Store { doc, ticket, parcel, .. } => {
                 self.tickets.insert((doc, BlobHash::of(&parcel.bytes)), ticket);
-                self.inbox.event(Event::Received { doc, ticket, parcel });
+                self.inbox.send_event(Event::Received { doc, ticket, parcel });
             }
             PeersOutput::SyncChanged { link, doc, same } => {
-                if let Some((_, hub)) = self.hub(link) {
-                    hub.news = true;
+                if let Some((_, hub)) = self.hub_of_link(link) {
+                    hub.has_news = true;
                     let is_shared = hub.docs.contains(&doc);
-                    self.behind(link, |behind| {
+                    self.update_unsynced(link, |behind| {
                         _ = if same { behind.remove(&doc) } else { is_shared && behind.insert(doc) }
                     });
                 }
             }
             PeersOutput::Refused { link, doc, why } => {
-                if let Some((url, hub)) = self.hub(link) {
-                    hub.said.push(format!("{url}: {} is not synced: {why}", store::sync::document_address(doc)));
-                    hub.news = true;
+                if let Some((url, hub)) = self.hub_of_link(link) {
+                    hub.log_lines.push(format!("{url}: {} is not synced: {why}", store::sync::document_address(doc)));
+                    hub.has_news = true;
                 }
             }
             PeersOutput::Absent { link, doc, ours } => {
-                if let Some((url, hub)) = self.hub(link) {
+                if let Some((url, hub)) = self.hub_of_link(link) {
                     if ours {
-                        hub.said.push(format!("{url} does not take {}", store::sync::document_address(doc)));
+                        hub.log_lines.push(format!("{url} does not take {}", store::sync::document_address(doc)));
                     }
-                    hub.news = true;
+                    hub.has_news = true;
                     if !ours {
-                        self.behind(link, |behind| _ = behind.remove(&doc)); // neither has it: cells that never ran
+                        // Neither has it: cells that never ran.
+                        self.update_unsynced(link, |behind| _ = behind.remove(&doc));
                     }
                 }
             }
             PeersOutput::NeedVolumeDocs { link, scope } => {
-                let docs = self.hub(link).and_then(|(_, hub)| hub.volumes.get(&scope).cloned()).unwrap_or_default();
+                let docs =
+                    self.hub_of_link(link).and_then(|(_, hub)| hub.volumes.get(&scope).cloned()).unwrap_or_default();
                 self.peers.on_volume_docs(link, scope, docs);
             }
             PeersOutput::Agreed { link, docs } => {
@@ -575,37 +583,37 @@ impl SyncThread {
                 };
                 if let Some((_, behind)) = self.nearby.devices.get_mut(&link) {
                     *behind = rest(behind);
-                } else if let Some((_, hub)) = self.hub(link) {
-                    hub.behind = Arc::new(rest(&hub.behind));
+                } else if let Some((_, hub)) = self.hub_of_link(link) {
+                    hub.unsynced = Arc::new(rest(&hub.unsynced));
                 }
-                if let Some((_, hub)) = self.hub(link) {
-                    hub.news = true;
+                if let Some((_, hub)) = self.hub_of_link(link) {
+                    hub.has_news = true;
                 }
             }
             PeersOutput::Ephemeral { doc, from, data, .. } => {
-                if let Some(here) = self.presence.hear(doc, &from, &data) {
-                    self.inbox.event(Event::Presence { doc, here });
+                if let Some(here) = self.presence.receive(doc, &from, &data) {
+                    self.inbox.send_event(Event::Presence { doc, here });
                 }
             }
-            PeersOutput::Extension { link, topic, data } => self.blobs_received(link, &topic, &data),
+            PeersOutput::Extension { link, topic, data } => self.receive_blob_message(link, &topic, &data),
         }
     }
 
     /// Says what is due of us, and forgets who has been silent for too long.
     fn presence_step(&mut self) {
         if self.peers.has_listeners() {
-            for (doc, words) in self.presence.say() {
+            for (doc, words) in self.presence.due_messages() {
                 self.peers.broadcast(doc, &self.presence.session, &words);
             }
         }
-        for (doc, here) in self.presence.forget() {
-            self.inbox.event(Event::Presence { doc, here });
+        for (doc, here) in self.presence.remove_silent_peers() {
+            self.inbox.send_event(Event::Presence { doc, here });
         }
     }
 
     /// The program ends: others need not wait for our silence.
-    fn leave(&mut self, queue: &Receiver<SyncTask>) {
-        let words = self.presence.leave();
+    fn announce_departure(&mut self, queue: &Receiver<SyncTask>) {
+        let words = self.presence.departure_messages();
         let Some(client) = self.client.as_ref().filter(|_| !words.is_empty() && self.peers.has_listeners()) else {
             return;
         };
@@ -622,52 +630,53 @@ impl SyncThread {
         while !self.links.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             match queue.recv_timeout(left) {
-                Ok(SyncTask::Told(link, HubEvent::Closed(_))) => _ = self.links.remove(&link),
+                Ok(SyncTask::HubEvent(link, HubEvent::Closed(_))) => _ = self.links.remove(&link),
                 Ok(_) => {}
                 Err(_) => return,
             }
         }
     }
 
-    fn hub(&mut self, link: LinkId) -> Option<(&String, &mut HubLink)> {
+    fn hub_of_link(&mut self, link: LinkId) -> Option<(&String, &mut HubLink)> {
         let url = self.links.get(&link)?;
         self.hubs.get_mut(url).map(|hub| (url, hub))
     }
 
     /// Changes the set of documents that differ from a peer's.
-    fn behind(&mut self, link: LinkId, change: impl FnOnce(&mut BTreeSet<DocId>)) {
+    fn update_unsynced(&mut self, link: LinkId, change: impl FnOnce(&mut BTreeSet<DocId>)) {
         match self.nearby.devices.get_mut(&link) {
             Some((_, behind)) => change(behind),
             None => {
-                if let Some((_, hub)) = self.hub(link) {
-                    change(Arc::make_mut(&mut hub.behind));
+                if let Some((_, hub)) = self.hub_of_link(link) {
+                    change(Arc::make_mut(&mut hub.unsynced));
                 }
             }
         }
     }
 
     /// Reports the hubs' states to the session.
-    fn tell(&mut self) {
+    fn report_hub_states(&mut self) {
         let now = Instant::now();
         for (url, hub) in &mut self.hubs {
-            if !hub.news || hub.told.is_some_and(|told| told + TELL > now) {
+            if !hub.has_news || hub.last_report.is_some_and(|told| told + STATUS_REPORT_INTERVAL > now) {
                 continue;
             }
-            (hub.news, hub.told) = (false, Some(now));
-            hub.state.behind = if url == LAN_HUB_ADDRESS { Arc::new(self.nearby.behind()) } else { hub.behind.clone() };
+            (hub.has_news, hub.last_report) = (false, Some(now));
+            hub.state.behind =
+                if url == LAN_HUB_ADDRESS { Arc::new(self.nearby.unsynced_documents()) } else { hub.unsynced.clone() };
             let links: Vec<LinkId> = match url == LAN_HUB_ADDRESS {
                 true => self.nearby.devices.keys().copied().collect(),
                 false => hub.link.into_iter().collect(),
             };
             let volumes = hub.volumes.keys().copied().collect();
-            hub.state.blobs = self.blobs.state(&volumes, &links, hub.state.reach == HubConnection::Online);
-            let (state, said) = (Box::new(hub.state.clone()), std::mem::take(&mut hub.said));
-            self.inbox.event(Event::HubTold { hub: url.clone(), state, said });
+            hub.state.blobs = self.blobs.hub_blob_state(&volumes, &links, hub.state.reach == HubConnection::Online);
+            let (state, said) = (Box::new(hub.state.clone()), std::mem::take(&mut hub.log_lines));
+            self.inbox.send_event(Event::HubTold { hub: url.clone(), state, said });
         }
     }
 }
 
-fn share(shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>) -> store::sync::SharePolicy {
+fn share_policy(shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>) -> store::sync::SharePolicy {
     Box::new(move |doc| {
         let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.contains(&doc) { DocumentAccess::Write } else { DocumentAccess::None }

@@ -1,19 +1,18 @@
 //! Performs the jobs of tools: each on a thread of its own, several at once, bounded in time and size, ended within a
 //! second when it is cancelled. It decides nothing: what may be done was decided before.
 
-mod census;
 mod changes;
 mod fetch;
 mod files;
 mod git;
 pub(crate) mod mcp;
+mod process_limits;
 mod python;
 mod shell;
-mod shown;
+mod truncate;
 
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::tool_job::{ToolJob, ToolOutcome};
-use shown::shown;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,9 +20,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use store::disk::BlobStore;
+use truncate::truncate_output;
 
 /// Jobs at once; others wait for their turn.
-pub const AT_ONCE: usize = 16;
+pub const MAX_RUNNING_TOOL_JOBS: usize = 16;
 /// No job is given more seconds, whatever it asks for.
 pub const MAX_JOB_SECS: u64 = 3_600;
 /// How soon a cancel is seen.
@@ -31,7 +31,7 @@ const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How the sentence begins that says that a search has found nothing.
 pub(crate) const NOTHING_FITS: &str = "nothing fits";
 /// Bytes of each passage that was found.
-const PASSAGE: usize = 600;
+const MAX_PASSAGE_BYTES: usize = 600;
 
 /// The user's own tool chains: folders below the home that hold programs and no secrets.
 fn tool_chains(home: &Path) -> Vec<PathBuf> {
@@ -76,16 +76,16 @@ impl ToolWorkspace {
 struct StopSignal(Arc<AtomicBool>);
 
 impl StopSignal {
-    fn is_set(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    fn check(&self) -> Result<(), String> {
-        if self.is_set() { Err(CANCELLED.to_owned()) } else { Ok(()) }
+    fn check_not_stopped(&self) -> Result<(), String> {
+        if self.is_stopped() { Err(CANCELLED_MESSAGE.to_owned()) } else { Ok(()) }
     }
 }
 
-const CANCELLED: &str = "cancelled";
+const CANCELLED_MESSAGE: &str = "cancelled";
 
 /// All running jobs.
 #[derive(Default)]
@@ -98,7 +98,7 @@ struct ToolJobs {
 /// Runs jobs. Dropping it ends all running ones.
 pub struct ToolRunner {
     place: Arc<ToolWorkspace>,
-    desk: Arc<ToolJobs>,
+    jobs: Arc<ToolJobs>,
     confined: OnceLock<()>,
 }
 
@@ -111,55 +111,60 @@ impl Drop for ToolRunner {
 impl ToolRunner {
     /// Nothing is started before the first job.
     pub fn new(place: ToolWorkspace) -> ToolRunner {
-        ToolRunner { place: Arc::new(place), desk: Arc::default(), confined: OnceLock::new() }
+        ToolRunner { place: Arc::new(place), jobs: Arc::default(), confined: OnceLock::new() }
     }
 
     /// Starts a job under an id that no other one has now. `on_done` is called once, on another thread, whatever
     /// happens.
     pub fn start(&self, id: u64, job: ToolJob, on_done: impl FnOnce(ToolOutcome) + Send + 'static) {
         let stop = StopSignal::default();
-        if let Some(before) = self.running().insert(id, stop.clone()) {
+        if let Some(before) = self.running_jobs().insert(id, stop.clone()) {
             before.0.store(true, Ordering::Release); // two of one name: the first is not wanted any more
         }
-        let (place, desk) = (self.place.clone(), self.desk.clone());
+        let (place, jobs) = (self.place.clone(), self.jobs.clone());
         std::thread::spawn(move || {
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let _turn = desk.turn(&stop)?;
-                perform(&place, &job, &stop)
+                let _turn = jobs.wait_for_slot(&stop)?;
+                run_job(&place, &job, &stop)
             }));
             let done = done.unwrap_or_else(|_| Err("the tool failed; this is a fault of Tracebook's".to_owned()));
-            let mut running = desk.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = jobs.running.lock().unwrap_or_else(PoisonError::into_inner);
             if running.get(&id).is_some_and(|known| Arc::ptr_eq(&known.0, &stop.0)) {
                 running.remove(&id);
             }
             drop(running);
-            on_done(done.unwrap_or_else(|why| ToolOutcome { text: shown::shortened(&why), ..ToolOutcome::default() }));
+            on_done(
+                done.unwrap_or_else(|why| ToolOutcome {
+                    text: truncate::truncate_middle(&why),
+                    ..ToolOutcome::default()
+                }),
+            );
         });
     }
 
     /// Cancels a job within a second; `on_done` gets its result so far. Returns whether the job exists.
     pub fn cancel(&self, id: u64) -> bool {
-        let running = self.running();
+        let running = self.running_jobs();
         running.get(&id).inspect(|stop| stop.0.store(true, Ordering::Release)).is_some()
     }
 
     /// Cancels all jobs.
     pub fn cancel_all(&self) {
-        self.running().values().for_each(|stop| stop.0.store(true, Ordering::Release));
+        self.running_jobs().values().for_each(|stop| stop.0.store(true, Ordering::Release));
     }
 
     /// Returns the number of running jobs.
-    pub fn count(&self) -> usize {
-        self.running().len()
+    pub fn running_count(&self) -> usize {
+        self.running_jobs().len()
     }
 
     /// Whether shell and Python run behind walls here. It takes some milliseconds until that is known, and then none.
     ///
     /// # Errors
     /// A sentence that says what this machine does not have: such jobs are refused then.
-    pub fn confined(&self) -> Result<(), String> {
+    pub fn check_confinement(&self) -> Result<(), String> {
         let look = || {
-            let tried = shell::probe(&self.place)?;
+            let tried = shell::probe_sandbox(&self.place)?;
             if tried.success { Ok(()) } else { Err(format!("the sandbox does not work here: {}", tried.text)) }
         };
         if self.confined.get().is_none() {
@@ -169,8 +174,8 @@ impl ToolRunner {
         Ok(())
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<u64, StopSignal>> {
-        self.desk.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running_jobs(&self) -> std::sync::MutexGuard<'_, HashMap<u64, StopSignal>> {
+        self.jobs.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -184,11 +189,11 @@ impl Drop for ToolSlot<'_> {
 }
 
 impl ToolJobs {
-    fn turn(&self, stop: &StopSignal) -> Result<ToolSlot<'_>, String> {
+    fn wait_for_slot(&self, stop: &StopSignal) -> Result<ToolSlot<'_>, String> {
         loop {
-            stop.check()?;
+            stop.check_not_stopped()?;
             let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-            if *busy < AT_ONCE {
+            if *busy < MAX_RUNNING_TOOL_JOBS {
                 *busy += 1;
                 return Ok(ToolSlot(self));
             }
@@ -198,12 +203,12 @@ impl ToolJobs {
     }
 }
 
-fn perform(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> Result<ToolOutcome, String> {
+fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> Result<ToolOutcome, String> {
     match job {
         ToolJob::Read { root, path, lines } => files::read(place, root, path, *lines),
         ToolJob::List { root, path } => files::list(place, root, path, stop),
-        ToolJob::Replace { root, path, text, expected } => files::replace(place, root, path, text, *expected),
-        ToolJob::Amend { root, path, old, new } => files::amend(place, root, path, old, new),
+        ToolJob::Replace { root, path, text, expected } => files::write_text(place, root, path, text, *expected),
+        ToolJob::Amend { root, path, old, new } => files::edit_text(place, root, path, old, new),
         ToolJob::Remove { root, path } => files::remove(place, root, path),
         ToolJob::Restore { root, path, expected, to } => files::restore(place, root, path, *expected, *to),
         ToolJob::Shell { root, path, command, seconds, network } => {
@@ -214,19 +219,19 @@ fn perform(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> Resu
         }
         ToolJob::Search { query, limit } => {
             let (query, limit) = (query.clone(), *limit);
-            apart(place, stop, move |place| find(place, query, limit))
+            run_detached(place, stop, move |place| search_notes(place, query, limit))
         }
         ToolJob::Git { root, what } => {
             // A commit that has begun is not left halfway; to look is.
             let (root, what) = (root.clone(), what.clone());
             match &what {
                 agent::tool_job::GitJob::Commit { .. } => git::run(place, &root, &what),
-                _ => apart(place, stop, move |place| git::run(place, &root, &what)),
+                _ => run_detached(place, stop, move |place| git::run(place, &root, &what)),
             }
         }
         ToolJob::Fetch { url, hosts, inside } => {
             let (url, hosts, inside) = (url.clone(), hosts.clone(), inside.clone());
-            apart(place, stop, move |place| fetch::run(place, &url, &hosts, &inside))
+            run_detached(place, stop, move |place| fetch::run(place, &url, &hosts, &inside))
         }
         ToolJob::Mcp { server, tool, arguments, definition } => {
             mcp::run(place, &mcp::McpCall { server, tool, arguments, definition }, stop)
@@ -235,7 +240,7 @@ fn perform(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> Resu
 }
 
 /// Runs uninterruptible work on a thread of its own, which is abandoned when nobody waits for it: it changes nothing.
-fn apart(
+fn run_detached(
     place: &Arc<ToolWorkspace>,
     stop: &StopSignal,
     work: impl FnOnce(&ToolWorkspace) -> Result<ToolOutcome, String> + Send + 'static,
@@ -248,7 +253,7 @@ fn apart(
     loop {
         match told.recv_timeout(CANCEL_POLL_INTERVAL) {
             Ok(done) => return done,
-            Err(RecvTimeoutError::Timeout) => stop.check()?,
+            Err(RecvTimeoutError::Timeout) => stop.check_not_stopped()?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err("the tool failed; this is a fault of Tracebook's".to_owned());
             }
@@ -256,18 +261,21 @@ fn apart(
     }
 }
 
-fn find(place: &ToolWorkspace, query: String, limit: usize) -> Result<ToolOutcome, String> {
+fn search_notes(place: &ToolWorkspace, query: String, limit: usize) -> Result<ToolOutcome, String> {
     let search = place.search.as_ref().ok_or("there is no search here")?;
-    let answer =
-        search.find(SearchRequest { text: query.clone(), limit: limit.clamp(1, 50), ..SearchRequest::default() })?;
+    let answer = search.search_blocking(SearchRequest {
+        text: query.clone(),
+        limit: limit.clamp(1, 50),
+        ..SearchRequest::default()
+    })?;
     let mut text = String::new();
     for hit in answer.hits.iter().filter(|_| answer.has_match()) {
-        let (passage, _) = excerpt(&hit.text, &highlight_ranges(&hit.text, &answer.terms), PASSAGE);
+        let (passage, _) = excerpt(&hit.text, &highlight_ranges(&hit.text, &answer.terms), MAX_PASSAGE_BYTES);
         text += &format!("{}/{} ({}, {})\n{}\n\n", hit.volume, hit.path, hit.title, hit.place, passage.trim());
     }
     if text.is_empty() {
         text = format!("{NOTHING_FITS} “{query}”");
     }
-    let (text, whole) = shown(text.trim_end().as_bytes(), &place.blobs)?;
+    let (text, whole) = truncate_output(text.trim_end().as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }

@@ -1,7 +1,7 @@
 //! Opening a workspace: one process owns it at a time; others talk to that one.
 
-use crate::driver::{Driver, now};
-use crate::load;
+use crate::driver::{Driver, unix_now};
+use crate::loader;
 use crate::socket;
 use rand::SeedableRng;
 use serde::{Deserialize, Serialize};
@@ -79,8 +79,8 @@ impl WorkspaceLock {
     /// Takes the right.
     ///
     /// # Errors
-    /// [`OpenError::WorkspaceLock`] when another process has it; the disk's refusal.
-    pub fn take(folder: &Path) -> Result<WorkspaceLock, OpenError> {
+    /// [`OpenError::Owned`] when another process has it; the disk's refusal.
+    pub fn acquire(folder: &Path) -> Result<WorkspaceLock, OpenError> {
         let path = folder.join(WORKSPACE_LOCK_FILE);
         let fail = |error: &std::io::Error| OpenError::Disk(DiskError::from_io("opening", &path, error));
         let mut options = File::options();
@@ -89,19 +89,19 @@ impl WorkspaceLock {
         match lock.try_lock() {
             Ok(()) => {
                 let owned = WorkspaceLock { lock, folder: folder.to_owned() };
-                match owned.tell(None) {
+                match owned.publish_socket(None) {
                     // The lock itself needs no room.
                     Ok(()) | Err(OpenError::Disk(DiskError::Full { .. })) => Ok(owned),
                     Err(error) => Err(error),
                 }
             }
-            Err(TryLockError::WouldBlock) => Err(owner_of(&mut lock)),
+            Err(TryLockError::WouldBlock) => Err(read_owner(&mut lock)),
             Err(TryLockError::Error(error)) => Err(fail(&error)),
         }
     }
 
     /// Takes the right for as long as it takes to copy the workspace, where nothing can be written.
-    fn take_to_read(folder: &Path) -> Result<Option<File>, OpenError> {
+    fn acquire_for_copy(folder: &Path) -> Result<Option<File>, OpenError> {
         let path = folder.join(WORKSPACE_LOCK_FILE);
         let fail = |error: &std::io::Error| OpenError::Disk(DiskError::from_io("opening", &path, error));
         let mut lock = match File::open(&path) {
@@ -111,13 +111,13 @@ impl WorkspaceLock {
         };
         match lock.try_lock() {
             Ok(()) => Ok(Some(lock)),
-            Err(TryLockError::WouldBlock) => Err(owner_of(&mut lock)),
+            Err(TryLockError::WouldBlock) => Err(read_owner(&mut lock)),
             Err(TryLockError::Error(error)) => Err(fail(&error)),
         }
     }
 
     /// Announces how to reach this process.
-    pub(crate) fn tell(&self, socket: Option<&str>) -> Result<(), OpenError> {
+    pub(crate) fn publish_socket(&self, socket: Option<&str>) -> Result<(), OpenError> {
         let owner = LockOwner { pid: std::process::id(), socket: socket.map(ToOwned::to_owned) };
         let text = serde_json::to_vec(&owner).unwrap_or_default();
         let mut file = &self.lock;
@@ -134,7 +134,7 @@ impl WorkspaceLock {
 }
 
 /// Reads which process owns the workspace.
-fn owner_of(lock: &mut File) -> OpenError {
+fn read_owner(lock: &mut File) -> OpenError {
     let mut text = String::new();
     let _ = lock.read_to_string(&mut text);
     let owner: Option<LockOwner> = serde_json::from_str(&text).ok();
@@ -145,9 +145,9 @@ fn owner_of(lock: &mut File) -> OpenError {
 /// The socket of the process that has the workspace open, if one has.
 ///
 /// # Errors
-/// Like [`WorkspaceLock::take`], but for being owned.
+/// Like [`WorkspaceLock::acquire`], but for being owned.
 pub fn owner_socket(folder: &Path) -> Result<Option<String>, OpenError> {
-    match WorkspaceLock::take(folder) {
+    match WorkspaceLock::acquire(folder) {
         Ok(_) => Ok(None),
         Err(OpenError::Owned { socket: Some(socket), .. }) => Ok(Some(socket)),
         Err(error) => Err(error),
@@ -156,7 +156,7 @@ pub fn owner_socket(folder: &Path) -> Result<Option<String>, OpenError> {
 
 /// Returns the default workspace folder: from the user's configuration, otherwise the platform's data folder.
 pub fn default_folder() -> Option<PathBuf> {
-    if let Some(folder) = crate::maintenance::configuration::data_folder() {
+    if let Some(folder) = crate::maintenance::configuration::configured_workspace() {
         return Some(folder);
     }
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -172,13 +172,13 @@ pub fn workspace_exists(folder: &Path) -> bool {
 
 /// Notes are private: no other user may read a new workspace.
 #[cfg(unix)]
-fn private(folder: &Path) -> std::io::Result<()> {
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
 }
 
 #[cfg(not(unix))]
-fn private(_folder: &Path) -> std::io::Result<()> {
+fn create_private_folder(_folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
@@ -186,7 +186,7 @@ fn private(_folder: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// [`OpenError`].
-pub fn open(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenError> {
+pub fn open_workspace(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenError> {
     if !options.create && !workspace_exists(folder) {
         return Err(OpenError::Disk(DiskError::Missing { path: folder.to_owned() }));
     }
@@ -195,34 +195,34 @@ pub fn open(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenErro
         let say = |error: std::io::Error| OpenError::Disk(DiskError::from_io("making", folder, &error));
         store::disk::create_folder(folder).map_err(say)?;
         if fresh {
-            private(folder).map_err(say)?;
+            create_private_folder(folder).map_err(say)?;
         }
     }
     let folder = std::fs::canonicalize(folder)
         .map_err(|error| OpenError::Disk(DiskError::from_io("opening", folder, &error)))?;
-    let owned = WorkspaceLock::take(&folder)?;
+    let owned = WorkspaceLock::acquire(&folder)?;
     let mut disk = SqliteDisk::open(&folder, options.create)?;
-    let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
-    crate::renderer::set_program(&options.program);
+    let started = loader::load_workspace_start(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
+    crate::renderer::set_worker_program(&options.program);
     Driver::start(Box::new(disk), folder, options.program, started, Some(owned)).map_err(OpenError::Other)
 }
 
 /// Bytes without which nothing is written that only helps to be fast: room for a few pages of the database and its log.
-const ROOM: u64 = 512 << 10;
+const MIN_FREE_BYTES: u64 = 512 << 10;
 
 /// Why nothing can be written into a folder, as far as that is known without trying.
 #[cfg(unix)]
-fn without_room(folder: &Path) -> Option<DiskError> {
+fn missing_space_error(folder: &Path) -> Option<DiskError> {
     let found = rustix::fs::statvfs(folder).ok()?;
     let path = folder.join(store::disk::DATABASE_FILE);
     if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return Some(DiskError::ReadOnly { path });
     }
-    (found.f_bavail.saturating_mul(found.f_frsize) < ROOM).then_some(DiskError::Full { path })
+    (found.f_bavail.saturating_mul(found.f_frsize) < MIN_FREE_BYTES).then_some(DiskError::Full { path })
 }
 
 #[cfg(not(unix))]
-fn without_room(_folder: &Path) -> Option<DiskError> {
+fn missing_space_error(_folder: &Path) -> Option<DiskError> {
     None
 }
 
@@ -230,26 +230,26 @@ fn without_room(_folder: &Path) -> Option<DiskError> {
 /// [`Driver::reads_only`] says why.
 ///
 /// # Errors
-/// [`OpenError`], as for [`open`].
-pub fn open_to_read(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenError> {
+/// [`OpenError`], as for [`open_workspace`].
+pub fn open_workspace_read_only(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenError> {
     if options.create || !workspace_exists(folder) {
-        return open(folder, options);
+        return open_workspace(folder, options);
     }
     let program = options.program.clone();
-    let why = match without_room(folder) {
+    let why = match missing_space_error(folder) {
         Some(why) => why,
-        None => match open(folder, options) {
+        None => match open_workspace(folder, options) {
             Err(OpenError::Disk(why @ (DiskError::Full { .. } | DiskError::ReadOnly { .. }))) => why,
             opened => return opened,
         },
     };
     let folder = std::fs::canonicalize(folder)
         .map_err(|error| OpenError::Disk(DiskError::from_io("opening", folder, &error)))?;
-    let lock = WorkspaceLock::take_to_read(&folder)?;
+    let lock = WorkspaceLock::acquire_for_copy(&folder)?;
     let mut disk = SqliteDisk::copy_in_memory(&folder)?;
     drop(lock);
-    let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
-    Driver::start_to_read(Box::new(disk), folder, program, started, why.to_string()).map_err(OpenError::Other)
+    let started = loader::load_workspace_start(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
+    Driver::start_read_only(Box::new(disk), folder, program, started, why.to_string()).map_err(OpenError::Other)
 }
 
 impl Driver {
@@ -257,15 +257,15 @@ impl Driver {
     ///
     /// # Errors
     /// A sentence: the socket could not be made. The workspace works without.
-    pub fn serve(&self, serve: socket::RequestHandler) -> Result<socket::GuestRequests, String> {
-        let Some(owned) = self.owned() else { return Err("the workspace is not owned".to_owned()) };
+    pub fn serve_requests(&self, serve: socket::RequestHandler) -> Result<socket::GuestRequests, String> {
+        let Some(owned) = self.workspace_lock() else { return Err("the workspace is not owned".to_owned()) };
         let (name, guests) = socket::listen(owned.folder(), self.handle(), serve)?;
-        owned.tell(Some(&name)).map_err(|error| error.to_string())?;
+        owned.publish_socket(Some(&name)).map_err(|error| error.to_string())?;
         Ok(guests)
     }
 }
 
 /// Milliseconds since 1970, for what stands outside a session (fsck, backup).
-pub fn clock() -> i64 {
-    now().0
+pub fn unix_millis_now() -> i64 {
+    unix_now().0
 }

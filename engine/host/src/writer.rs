@@ -3,7 +3,7 @@
 use crate::driver::Mailbox;
 use crate::search::SearchService;
 use crate::sync::SyncService;
-use crate::worker::{DiskJob, DiskWorkers};
+use crate::workers::{DiskJob, DiskWorkers};
 use engine::{BatchNumber, Event};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -17,9 +17,9 @@ pub(crate) enum WriterTask {
     /// Commit this after all before it.
     Append { batch: BatchNumber, writes: Vec<RowWrite> },
     /// Give this job to the workers once everything before it is on disk.
-    Then(Box<DiskJob>),
+    RunAfter(Box<DiskJob>),
     /// Commits these writes too; nobody waits for them, and failures are ignored.
-    Keep { writes: Vec<RowWrite> },
+    AppendBestEffort { writes: Vec<RowWrite> },
     /// Stores a blob and answers with its hash.
     Blob { bytes: Vec<u8>, answer: Sender<Result<BlobHash, String>> },
     /// Commit what waits, trying `patience` long, then end.
@@ -33,7 +33,7 @@ pub(crate) struct StoreWriter {
 }
 
 /// Writes of a group are committed together up to this many bytes of content.
-const GROUP: usize = 16 << 20;
+const MAX_GROUP_BYTES: usize = 16 << 20;
 /// Pause after a refusal before the next try.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Housekeeping starts after this much idle time.
@@ -58,7 +58,7 @@ impl StoreWriter {
     }
 
     /// Stores a blob and waits for it.
-    pub(crate) fn blob(&self, bytes: Vec<u8>) -> Result<BlobHash, String> {
+    pub(crate) fn store_blob(&self, bytes: Vec<u8>) -> Result<BlobHash, String> {
         let (answer, wait) = channel();
         self.send(WriterTask::Blob { bytes, answer });
         wait.recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
@@ -77,7 +77,7 @@ struct WriterThread<'a> {
     /// What has come and is not done, in its order.
     waiting: VecDeque<WriterTask>,
     /// How long to keep retrying once the program is ending.
-    patience: Option<Duration>,
+    close_timeout: Option<Duration>,
 }
 
 fn run(
@@ -87,13 +87,14 @@ fn run(
     workers: &DiskWorkers,
     (search, sync): (Option<SearchService>, Option<SyncService>),
 ) -> Result<(), String> {
-    let mut desk = WriterThread { disk, workers, queue, inbox, search, sync, waiting: VecDeque::new(), patience: None };
+    let mut writer =
+        WriterThread { disk, workers, queue, inbox, search, sync, waiting: VecDeque::new(), close_timeout: None };
     let mut rested = false;
     loop {
-        queue.try_iter().for_each(|work| desk.take(work));
-        let Some(work) = desk.waiting.pop_front() else {
-            if desk.patience.is_some() {
-                desk.disk.run_idle_tasks();
+        queue.try_iter().for_each(|work| writer.enqueue(work));
+        let Some(work) = writer.waiting.pop_front() else {
+            if writer.close_timeout.is_some() {
+                writer.disk.run_idle_tasks();
                 return Ok(());
             }
             let next = if rested {
@@ -102,9 +103,9 @@ fn run(
                 queue.recv_timeout(HOUSEKEEPING_IDLE_DELAY)
             };
             match next {
-                Ok(work) => desk.take(work),
+                Ok(work) => writer.enqueue(work),
                 Err(RecvTimeoutError::Timeout) => {
-                    desk.disk.run_idle_tasks();
+                    writer.disk.run_idle_tasks();
                     rested = true;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -114,48 +115,53 @@ fn run(
         match work {
             WriterTask::Append { batch, writes } => {
                 rested = false;
-                for job in desk.append(batch, writes)? {
+                for job in writer.commit_group(batch, writes)? {
                     workers.send(job);
                 }
             }
-            WriterTask::Then(job) => workers.send(*job),
-            WriterTask::Keep { writes } => _ = desk.disk.commit(&writes),
+            WriterTask::RunAfter(job) => workers.send(*job),
+            WriterTask::AppendBestEffort { writes } => _ = writer.disk.commit(&writes),
             WriterTask::Blob { bytes, answer } => {
-                let _ = answer.send(desk.disk.put_blob(&bytes).map_err(|error| error.to_string()));
+                let _ = answer.send(writer.disk.put_blob(&bytes).map_err(|error| error.to_string()));
             }
-            WriterTask::Close { patience } => desk.patience = Some(patience), // `take` keeps none of these back
+            // `enqueue` keeps none of these back.
+            WriterTask::Close { patience } => writer.close_timeout = Some(patience),
         }
     }
 }
 
 impl WriterThread<'_> {
     /// Queues a task. A request to end takes effect at once: it sets how long to keep retrying.
-    fn take(&mut self, work: WriterTask) {
+    fn enqueue(&mut self, work: WriterTask) {
         match work {
-            WriterTask::Close { patience } => self.patience = Some(patience),
-            WriterTask::Append { .. } | WriterTask::Then(_) | WriterTask::Keep { .. } | WriterTask::Blob { .. } => {
-                self.waiting.push_back(work)
-            }
+            WriterTask::Close { patience } => self.close_timeout = Some(patience),
+            WriterTask::Append { .. }
+            | WriterTask::RunAfter(_)
+            | WriterTask::AppendBestEffort { .. }
+            | WriterTask::Blob { .. } => self.waiting.push_back(work),
         }
     }
 
     /// Commits a batch and the batches queued right after it as one group, and retries until it's done. Nothing is
     /// dropped, unless the program is ending and the time is up. Returns the tasks between them: everything before each
     /// is on disk now, and so is what followed it, which might as well have happened before a worker gets to it.
-    fn append(&mut self, batch: BatchNumber, writes: Vec<RowWrite>) -> Result<Vec<DiskJob>, String> {
+    fn commit_group(&mut self, batch: BatchNumber, writes: Vec<RowWrite>) -> Result<Vec<DiskJob>, String> {
         let mut ends = vec![(batch, writes.len())];
         let mut group = writes;
         let mut jobs = Vec::new();
-        let mut size = weight(&group);
-        while size < GROUP && matches!(self.waiting.front(), Some(WriterTask::Append { .. } | WriterTask::Then(_))) {
+        let mut size = content_bytes(&group);
+        while size < MAX_GROUP_BYTES
+            && matches!(self.waiting.front(), Some(WriterTask::Append { .. } | WriterTask::RunAfter(_)))
+        {
             match self.waiting.pop_front() {
                 Some(WriterTask::Append { batch, writes }) => {
-                    size += weight(&writes);
+                    size += content_bytes(&writes);
                     group.extend(writes);
                     ends.push((batch, group.len()));
                 }
-                Some(WriterTask::Then(job)) => jobs.push(*job),
-                Some(WriterTask::Keep { .. } | WriterTask::Blob { .. } | WriterTask::Close { .. }) | None => {}
+                Some(WriterTask::RunAfter(job)) => jobs.push(*job),
+                Some(WriterTask::AppendBestEffort { .. } | WriterTask::Blob { .. } | WriterTask::Close { .. })
+                | None => {}
             }
         }
         let mut told: Option<String> = None;
@@ -167,15 +173,15 @@ impl WriterThread<'_> {
                     break;
                 }
                 // Reading waits for nothing but what concerns it.
-                Err(_) if self.send_unconcerned(&group, &mut jobs) => {}
+                Err(_) if self.send_unrelated_jobs(&group, &mut jobs) => {}
                 Err(error @ DiskError::Refused { .. }) => {
-                    self.piecemeal(&group, &ends, &error);
+                    self.commit_one_by_one(&group, &ends, &error);
                     break;
                 }
                 Err(error) => {
                     let why = error.to_string();
                     if told.as_ref() != Some(&why) {
-                        self.inbox.event(Event::DiskTrouble { why: why.clone() });
+                        self.inbox.send_event(Event::DiskTrouble { why: why.clone() });
                         told = Some(why.clone());
                     }
                     let pause = if matches!(error, DiskError::Full { .. }) {
@@ -183,27 +189,27 @@ impl WriterThread<'_> {
                     } else {
                         WRITE_RETRY_INTERVAL * 2
                     };
-                    self.rest(pause, &why)?;
+                    self.wait_before_retry(pause, &why)?;
                 }
             }
         }
         if let Some((last, _)) = ends.last() {
-            self.inbox.event(Event::Durable { batch: *last });
+            self.inbox.send_event(Event::Durable { batch: *last });
         }
         if let Some(search) = &self.search {
-            search.written(&group);
+            search.note_writes(&group);
         }
         if let Some(sync) = &self.sync {
-            sync.written(&group, &numbers);
+            sync.note_writes(&group, &numbers);
         }
         Ok(jobs)
     }
 
     /// Has jobs done that read what no waiting write is about, while the disk refuses. Gives whether there was one.
-    fn send_unconcerned(&mut self, group: &[RowWrite], jobs: &mut Vec<DiskJob>) -> bool {
-        let mut concerned: BTreeSet<DocId> = group.iter().filter_map(about).collect();
+    fn send_unrelated_jobs(&mut self, group: &[RowWrite], jobs: &mut Vec<DiskJob>) -> bool {
+        let mut concerned: BTreeSet<DocId> = group.iter().filter_map(written_document).collect();
         let before = jobs.len() + self.waiting.len();
-        let send = |job: DiskJob, concerned: &BTreeSet<DocId>| match reads(&job) {
+        let send = |job: DiskJob, concerned: &BTreeSet<DocId>| match documents_read_by(&job) {
             Some(docs) if docs.iter().all(|doc| !concerned.contains(doc)) => {
                 self.workers.send(job);
                 None
@@ -212,20 +218,22 @@ impl WriterThread<'_> {
         };
         *jobs = std::mem::take(jobs).into_iter().filter_map(|job| send(job, &concerned)).collect();
         let waiting = std::mem::take(&mut self.waiting).into_iter().filter_map(|work| match work {
-            WriterTask::Then(job) => send(*job, &concerned).map(|job| WriterTask::Then(Box::new(job))),
+            WriterTask::RunAfter(job) => send(*job, &concerned).map(|job| WriterTask::RunAfter(Box::new(job))),
             WriterTask::Append { batch, writes } => {
-                concerned.extend(writes.iter().filter_map(about));
+                concerned.extend(writes.iter().filter_map(written_document));
                 Some(WriterTask::Append { batch, writes })
             }
-            work @ (WriterTask::Keep { .. } | WriterTask::Blob { .. } | WriterTask::Close { .. }) => Some(work),
+            work @ (WriterTask::AppendBestEffort { .. } | WriterTask::Blob { .. } | WriterTask::Close { .. }) => {
+                Some(work)
+            }
         });
         self.waiting = waiting.collect();
         jobs.len() + self.waiting.len() < before
     }
 
     /// Waits before the next attempt. Meanwhile only blobs and the end of the program are handled.
-    fn rest(&mut self, pause: Duration, why: &str) -> Result<(), String> {
-        match &mut self.patience {
+    fn wait_before_retry(&mut self, pause: Duration, why: &str) -> Result<(), String> {
+        match &mut self.close_timeout {
             Some(left) if *left < pause => return Err(why.to_owned()),
             Some(left) => *left -= pause,
             None => {}
@@ -234,17 +242,17 @@ impl WriterThread<'_> {
             Ok(WriterTask::Blob { answer, .. }) => {
                 let _ = answer.send(Err(why.to_owned()));
             }
-            Ok(work) => self.take(work),
+            Ok(work) => self.enqueue(work),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                self.patience.get_or_insert(Duration::ZERO);
+                self.close_timeout.get_or_insert(Duration::ZERO);
             }
         }
         Ok(())
     }
 
     /// A rule was broken, and will be at every further try: all else of the group is written, and it is said.
-    fn piecemeal(&mut self, group: &[RowWrite], ends: &[(BatchNumber, usize)], error: &DiskError) {
+    fn commit_one_by_one(&mut self, group: &[RowWrite], ends: &[(BatchNumber, usize)], error: &DiskError) {
         let mut start = 0;
         let mut refused = 0;
         for (_, end) in ends {
@@ -255,12 +263,12 @@ impl WriterThread<'_> {
             start = *end;
         }
         let why = format!("{error}; {refused} rows were not written; run `tracebook fsck`");
-        self.inbox.event(Event::DiskTrouble { why });
+        self.inbox.send_event(Event::DiskTrouble { why });
     }
 }
 
 /// The document that a write is about.
-fn about(write: &RowWrite) -> Option<DocId> {
+fn written_document(write: &RowWrite) -> Option<DocId> {
     match write {
         RowWrite::Journal { note, .. }
         | RowWrite::JournalDone { note, .. }
@@ -280,7 +288,7 @@ fn about(write: &RowWrite) -> Option<DocId> {
 }
 
 /// The documents that a job reads, where it reads no more.
-fn reads(job: &DiskJob) -> Option<Vec<DocId>> {
+fn documents_read_by(job: &DiskJob) -> Option<Vec<DocId>> {
     match job {
         DiskJob::ReadNote { note, .. } => Some(vec![*note]),
         DiskJob::LoadNote { note } => Some(vec![*note, note.outputs_id()]),
@@ -300,7 +308,7 @@ fn reads(job: &DiskJob) -> Option<Vec<DocId>> {
     }
 }
 
-fn weight(writes: &[RowWrite]) -> usize {
+fn content_bytes(writes: &[RowWrite]) -> usize {
     let one = |write: &RowWrite| match write {
         RowWrite::Journal { record, .. } => record.len(),
         RowWrite::Chunk { bytes, .. } | RowWrite::Snapshot { bytes, .. } => bytes.len(),
@@ -343,7 +351,7 @@ mod tests {
 
     fn scene() -> Scene {
         let disk = MemoryDisk::new();
-        let (inbox, posts) = Mailbox::letter_box();
+        let (inbox, posts) = Mailbox::mailbox_channel();
         let readers = vec![disk.open_reader().expect("a reader")];
         let workers = DiskWorkers::start(readers, inbox.clone(), [0; 16]);
         let (writer, thread) = StoreWriter::start(Box::new(disk.clone()), inbox, workers, None, None);
@@ -413,7 +421,7 @@ mod tests {
         let (disk, commits) = (MemoryDisk::new(), Arc::new(AtomicUsize::new(0)));
         let (open, gate) = channel();
         let slow = Slow { disk: disk.clone(), gate: Some(gate), commits: commits.clone() };
-        let (inbox, _posts) = Mailbox::letter_box();
+        let (inbox, _posts) = Mailbox::mailbox_channel();
         let readers = (0..2).map(|_| disk.open_reader().expect("a reader")).collect();
         let workers = DiskWorkers::start(readers, inbox.clone(), [0; 16]);
         let (writer, thread) = StoreWriter::start(Box::new(slow), inbox, workers, None, None);
@@ -422,7 +430,7 @@ mod tests {
                 let actor = RowWrite::Actor { actor: vec![number; 16], at: 1 };
                 writer.send(WriterTask::Append { batch: u64::from(number), writes: vec![actor] });
                 let (answer, wait) = channel();
-                writer.send(WriterTask::Then(Box::new(DiskJob::Actors { answer })));
+                writer.send(WriterTask::RunAfter(Box::new(DiskJob::Actors { answer })));
                 wait
             })
             .collect();
@@ -443,7 +451,7 @@ mod tests {
         scene.disk.fail_next_commits(1, CommitFault::Full);
         scene.disk.set_size_limit(Some(10));
         let other = DocId([2; 16]);
-        let note = |note| WriterTask::Then(Box::new(DiskJob::LoadSession { session: note }));
+        let note = |note| WriterTask::RunAfter(Box::new(DiskJob::LoadSession { session: note }));
         scene.writer.send(append(1));
         scene.writer.send(note(NOTE));
         std::thread::park_timeout(Duration::from_millis(100));

@@ -8,13 +8,13 @@
 //! It knows nothing of notes, agents or the protocol.
 
 #[cfg(target_os = "linux")]
-mod calls;
+mod landlock_rules;
 #[cfg(target_os = "linux")]
-mod files;
-#[cfg(target_os = "linux")]
-mod memory;
+mod raw_syscalls;
 #[cfg(target_os = "linux")]
 mod supervisor;
+#[cfg(target_os = "linux")]
+mod syscall_filter;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ impl GuardedRefusals {
     const MAX_REFUSALS: usize = 20;
 
     #[cfg(target_os = "linux")]
-    fn add(&self, path: &str, why: &str) {
+    fn add_path(&self, path: &str, why: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let words = format!("{} ({why})", path.escape_debug());
         if all.len() < GuardedRefusals::MAX_REFUSALS && !all.contains(&words) {
@@ -64,7 +64,7 @@ impl GuardedRefusals {
     }
 
     /// All of it so far.
-    pub fn all(&self) -> Vec<String> {
+    pub fn refused_paths(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -93,7 +93,7 @@ pub fn guarded_patterns(programs: bool) -> Vec<String> {
     };
     let git = ["config", "hooks", "info", "modules", "worktrees", "commondir", "rebase-merge", "rebase-apply"];
     let mut patterns = Vec::new();
-    for name in guarded::names() {
+    for name in guarded::guarded_names() {
         let pattern = any_case(name);
         patterns.push(format!("/{pattern}$"));
         match programs && name == ".git" {
@@ -107,7 +107,7 @@ pub fn guarded_patterns(programs: bool) -> Vec<String> {
 /// Closes inherited descriptors except standard input, output and error. Call it before anything is opened.
 pub fn close_inherited() {
     #[cfg(target_os = "linux")]
-    memory::close_from(3);
+    raw_syscalls::close_from(3);
 }
 
 /// Confines the calling thread and all that it starts from here on, for good, as far as this machine can. A thread of
@@ -116,12 +116,12 @@ pub fn close_inherited() {
 pub fn enter(policy: &SandboxPolicy) -> SandboxWalls {
     let refused = GuardedRefusals::default();
     // The supervisor may write no more than the processes it serves, whatever they request.
-    let supervisor = files::restrict_writing(policy).and_then(|()| supervisor::start(policy, refused.clone()));
-    let (files, newest) = match files::restrict(policy) {
+    let supervisor = landlock_rules::restrict_writing(policy).and_then(|()| supervisor::start(policy, refused.clone()));
+    let (files, newest) = match landlock_rules::restrict_files(policy) {
         Ok(newest) => (Ok(()), newest),
         Err(why) => (Err(why), false),
     };
-    let (supervised, calls) = match calls::restrict(policy, newest, supervisor) {
+    let (supervised, calls) = match syscall_filter::restrict_syscalls(policy, newest, supervisor) {
         Ok(supervised) => (supervised, Ok(())),
         Err(why) => (Ok(()), Err(format!("seccomp failed ({why})"))),
     };

@@ -5,8 +5,8 @@
 //! result by its descriptor, and performs the call relative to it: nothing that the caller changes meanwhile leads
 //! elsewhere. Landlock limits its writes like the caller's.
 
-use crate::files::{NULL, root_of};
-use crate::{GuardedRefusals, SandboxPolicy, calls, memory};
+use crate::landlock_rules::{NULL_DEVICE, containing_root};
+use crate::{GuardedRefusals, SandboxPolicy, raw_syscalls, syscall_filter};
 use libc::{EACCES, EINVAL, ELOOP, ENOENT, EOPNOTSUPP, EPERM};
 use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, XattrFlags};
 use rustix::fs::{Gid, Uid, ftruncate, statat, symlinkat, unlinkat, utimensat};
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Links that a path may lead over.
-const LINKS: usize = 40;
+const MAX_FOLLOWED_LINKS: usize = 40;
 /// The longest value of an extended attribute.
-const ATTRIBUTE: usize = 64 << 10;
+const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 /// Bits by which a file runs with its owner's rights.
-const SET_ID: u32 = 0o6000;
+const SET_ID_BITS: u32 = 0o6000;
 /// Entries of a folder that is renamed to where some names are guarded. One with more is not.
 const MAX_RENAMED_ENTRIES: usize = 1_000;
 
@@ -75,8 +75,8 @@ pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<
     let supervise = move || {
         let Ok(listener) = given.recv() else { return };
         let words = |error: i32| std::io::Error::from_raw_os_error(error).to_string();
-        let owned = memory::stand_apart(listener).map_err(words);
-        let owned = owned.and_then(|owned| calls::restrict_supervisor().map(|()| owned));
+        let owned = raw_syscalls::unshare_files(listener).map_err(words);
+        let owned = owned.and_then(|owned| syscall_filter::restrict_supervisor_syscalls().map(|()| owned));
         match owned {
             Ok(owned) => {
                 let _ = tell.send(Ok(()));
@@ -92,29 +92,33 @@ pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<
 
 fn serve(listener: &Arc<OwnedFd>, bounds: &Arc<SupervisorBounds>) {
     loop {
-        let call = match memory::receive(listener) {
+        let call = match raw_syscalls::receive_call(listener) {
             Ok(call) => call,
             Err(libc::EINTR) => continue,
             // The calling thread was killed, or no process is left.
-            Err(ENOENT) if memory::is_used(listener) => continue,
+            Err(ENOENT) if raw_syscalls::has_callers(listener) => continue,
             Err(_) => return,
         };
         let caller = CallingThread { pid: call.pid, bounds };
-        match caller.perform(i64::from(call.data.nr), &call.data.args, &|| memory::waits(listener, call.id)) {
-            Ok(SupervisorResult::Value(value)) => memory::answer(listener, call.id, Ok(value)),
-            Ok(SupervisorResult::File { file, cloexec }) => memory::answer_with_file(listener, call.id, &file, cloexec),
+        match caller.perform_call(i64::from(call.data.nr), &call.data.args, &|| {
+            raw_syscalls::is_call_waiting(listener, call.id)
+        }) {
+            Ok(SupervisorResult::Value(value)) => raw_syscalls::answer_call(listener, call.id, Ok(value)),
+            Ok(SupervisorResult::File { file, cloexec }) => {
+                raw_syscalls::answer_call_with_file(listener, call.id, &file, cloexec)
+            }
             Ok(SupervisorResult::Later(open)) => {
                 // A pipe is opened when its other end is: others must not wait for that.
                 let (listening, id) = (listener.clone(), call.id);
                 let later = move || match open() {
-                    Ok((file, cloexec)) => memory::answer_with_file(&listening, id, &file, cloexec),
-                    Err(error) => memory::answer(&listening, id, Err(error)),
+                    Ok((file, cloexec)) => raw_syscalls::answer_call_with_file(&listening, id, &file, cloexec),
+                    Err(error) => raw_syscalls::answer_call(&listening, id, Err(error)),
                 };
                 if std::thread::Builder::new().stack_size(64 << 10).spawn(later).is_err() {
-                    memory::answer(listener, call.id, Err(libc::EAGAIN));
+                    raw_syscalls::answer_call(listener, call.id, Err(libc::EAGAIN));
                 }
             }
-            Err(error) => memory::answer(listener, call.id, Err(error)),
+            Err(error) => raw_syscalls::answer_call(listener, call.id, Err(error)),
         }
     }
 }
@@ -128,7 +132,7 @@ enum SupervisorResult {
     Later(PendingOpen),
 }
 
-const NOTHING: SupervisorResult = SupervisorResult::Value(0);
+const ZERO_RESULT: SupervisorResult = SupervisorResult::Value(0);
 
 /// Where a path leads: a name in a folder that is held open.
 struct ResolvedPath {
@@ -145,91 +149,103 @@ struct CallingThread<'a> {
     bounds: &'a SupervisorBounds,
 }
 
-fn failed(error: rustix::io::Errno) -> i32 {
+fn errno_number(error: rustix::io::Errno) -> i32 {
     error.raw_os_error()
 }
 
 /// An argument that is a number of 32 bits.
-fn int(argument: u64) -> i32 {
+fn as_i32(argument: u64) -> i32 {
     (argument & 0xffff_ffff) as u32 as i32
 }
 
-fn mode(argument: u64, most: u32) -> Mode {
+fn as_mode(argument: u64, most: u32) -> Mode {
     Mode::from_bits_retain((argument as u32) & most)
 }
 
 /// What is behind a descriptor that was opened by its path alone.
-fn real(file: &OwnedFd) -> Result<PathBuf, i32> {
-    let link = readlinkat(CWD, held(file), Vec::new()).map_err(failed)?;
+fn real_path(file: &OwnedFd) -> Result<PathBuf, i32> {
+    let link = readlinkat(CWD, descriptor_path(file), Vec::new()).map_err(errno_number)?;
     Ok(PathBuf::from(OsStr::from_bytes(link.as_bytes())))
 }
 
 /// The path by which a descriptor of this thread is reached.
-fn held(file: &OwnedFd) -> String {
+fn descriptor_path(file: &OwnedFd) -> String {
     format!("/proc/thread-self/fd/{}", file.as_raw_fd())
 }
 
 impl CallingThread<'_> {
-    fn perform(&self, call: i64, args: &[u64; 6], waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
+    fn perform_call(&self, call: i64, args: &[u64; 6], waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
         let [a, b, c, d, e, _] = *args;
-        const HERE: i32 = libc::AT_FDCWD;
+        const CURRENT_FOLDER: i32 = libc::AT_FDCWD;
         match call {
-            libc::SYS_openat => self.open(int(a), b, int(c), d, waits),
-            libc::SYS_mkdirat => self.make_folder(int(a), b, c, waits),
-            libc::SYS_mknodat => self.make_node(int(a), b, c, waits),
-            libc::SYS_unlinkat => self.unlink(int(a), b, int(c), waits),
-            libc::SYS_symlinkat => self.symlink(a, int(b), c, waits),
-            libc::SYS_linkat => self.link((int(a), b), (int(c), d), int(e), waits),
-            libc::SYS_renameat => self.rename((int(a), b), (int(c), d), 0, waits),
-            libc::SYS_renameat2 => self.rename((int(a), b), (int(c), d), e as u32, waits),
+            libc::SYS_openat => self.open(as_i32(a), b, as_i32(c), d, waits),
+            libc::SYS_mkdirat => self.make_folder(as_i32(a), b, c, waits),
+            libc::SYS_mknodat => self.make_node(as_i32(a), b, c, waits),
+            libc::SYS_unlinkat => self.unlink(as_i32(a), b, as_i32(c), waits),
+            libc::SYS_symlinkat => self.symlink(a, as_i32(b), c, waits),
+            libc::SYS_linkat => self.link((as_i32(a), b), (as_i32(c), d), as_i32(e), waits),
+            libc::SYS_renameat => self.rename((as_i32(a), b), (as_i32(c), d), 0, waits),
+            libc::SYS_renameat2 => self.rename((as_i32(a), b), (as_i32(c), d), e as u32, waits),
             libc::SYS_truncate => self.truncate(a, b, waits),
-            libc::SYS_fchmod => self.chmod(&self.open_file(int(a))?, b, waits),
-            libc::SYS_fchmodat => self.chmod(&self.target(int(a), b, true)?, c, waits),
-            libc::SYS_fchmodat2 => self.chmod(&self.at(int(a), b, int(d))?, c, waits),
-            libc::SYS_fchown => self.chown(&self.open_file(int(a))?, b, c, waits),
-            libc::SYS_fchownat => self.chown(&self.at(int(a), b, int(e))?, c, d, waits),
+            libc::SYS_fchmod => self.chmod(&self.open_file(as_i32(a))?, b, waits),
+            libc::SYS_fchmodat => self.chmod(&self.open_target(as_i32(a), b, true)?, c, waits),
+            libc::SYS_fchmodat2 => self.chmod(&self.open_target_with_flags(as_i32(a), b, as_i32(d))?, c, waits),
+            libc::SYS_fchown => self.chown(&self.open_file(as_i32(a))?, b, c, waits),
+            libc::SYS_fchownat => self.chown(&self.open_target_with_flags(as_i32(a), b, as_i32(e))?, c, d, waits),
             libc::SYS_utimensat => {
-                let file = if b == 0 { self.open_file(int(a))? } else { self.at(int(a), b, int(d))? };
-                self.set_times(&file, self.times(c, 1)?, waits)
+                let file = if b == 0 {
+                    self.open_file(as_i32(a))?
+                } else {
+                    self.open_target_with_flags(as_i32(a), b, as_i32(d))?
+                };
+                self.set_times(&file, self.read_times(c, 1)?, waits)
             }
-            libc::SYS_setxattr => self.set_attribute(&self.target(HERE, a, true)?, b, (c, d), int(e), waits),
-            libc::SYS_lsetxattr => self.set_attribute(&self.target(HERE, a, false)?, b, (c, d), int(e), waits),
-            libc::SYS_fsetxattr => self.set_attribute(&self.open_file(int(a))?, b, (c, d), int(e), waits),
-            libc::SYS_removexattr => self.remove_attribute(&self.target(HERE, a, true)?, b, waits),
-            libc::SYS_lremovexattr => self.remove_attribute(&self.target(HERE, a, false)?, b, waits),
-            libc::SYS_fremovexattr => self.remove_attribute(&self.open_file(int(a))?, b, waits),
+            libc::SYS_setxattr => {
+                self.set_attribute(&self.open_target(CURRENT_FOLDER, a, true)?, b, (c, d), as_i32(e), waits)
+            }
+            libc::SYS_lsetxattr => {
+                self.set_attribute(&self.open_target(CURRENT_FOLDER, a, false)?, b, (c, d), as_i32(e), waits)
+            }
+            libc::SYS_fsetxattr => self.set_attribute(&self.open_file(as_i32(a))?, b, (c, d), as_i32(e), waits),
+            libc::SYS_removexattr => self.remove_attribute(&self.open_target(CURRENT_FOLDER, a, true)?, b, waits),
+            libc::SYS_lremovexattr => self.remove_attribute(&self.open_target(CURRENT_FOLDER, a, false)?, b, waits),
+            libc::SYS_fremovexattr => self.remove_attribute(&self.open_file(as_i32(a))?, b, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_open => self.open(HERE, a, int(b), c, waits),
+            libc::SYS_open => self.open(CURRENT_FOLDER, a, as_i32(b), c, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_creat => self.open(HERE, a, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, b, waits),
+            libc::SYS_creat => self.open(CURRENT_FOLDER, a, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, b, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_mkdir => self.make_folder(HERE, a, b, waits),
+            libc::SYS_mkdir => self.make_folder(CURRENT_FOLDER, a, b, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_mknod => self.make_node(HERE, a, b, waits),
+            libc::SYS_mknod => self.make_node(CURRENT_FOLDER, a, b, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_unlink => self.unlink(HERE, a, 0, waits),
+            libc::SYS_unlink => self.unlink(CURRENT_FOLDER, a, 0, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_rmdir => self.unlink(HERE, a, libc::AT_REMOVEDIR, waits),
+            libc::SYS_rmdir => self.unlink(CURRENT_FOLDER, a, libc::AT_REMOVEDIR, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_symlink => self.symlink(a, HERE, b, waits),
+            libc::SYS_symlink => self.symlink(a, CURRENT_FOLDER, b, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_link => self.link((HERE, a), (HERE, b), 0, waits),
+            libc::SYS_link => self.link((CURRENT_FOLDER, a), (CURRENT_FOLDER, b), 0, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_rename => self.rename((HERE, a), (HERE, b), 0, waits),
+            libc::SYS_rename => self.rename((CURRENT_FOLDER, a), (CURRENT_FOLDER, b), 0, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_chmod => self.chmod(&self.target(HERE, a, true)?, b, waits),
+            libc::SYS_chmod => self.chmod(&self.open_target(CURRENT_FOLDER, a, true)?, b, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_chown => self.chown(&self.target(HERE, a, true)?, b, c, waits),
+            libc::SYS_chown => self.chown(&self.open_target(CURRENT_FOLDER, a, true)?, b, c, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_lchown => self.chown(&self.target(HERE, a, false)?, b, c, waits),
+            libc::SYS_lchown => self.chown(&self.open_target(CURRENT_FOLDER, a, false)?, b, c, waits),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_utime => self.set_times(&self.target(HERE, a, true)?, self.old_times(b)?, waits),
+            libc::SYS_utime => {
+                self.set_times(&self.open_target(CURRENT_FOLDER, a, true)?, self.read_times_in_seconds(b)?, waits)
+            }
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_utimes => self.set_times(&self.target(HERE, a, true)?, self.times(b, 1_000)?, waits),
+            libc::SYS_utimes => {
+                self.set_times(&self.open_target(CURRENT_FOLDER, a, true)?, self.read_times(b, 1_000)?, waits)
+            }
             #[cfg(target_arch = "x86_64")]
             libc::SYS_futimesat => {
-                let file = if b == 0 { self.open_file(int(a))? } else { self.target(int(a), b, true)? };
-                self.set_times(&file, self.times(c, 1_000)?, waits)
+                let file = if b == 0 { self.open_file(as_i32(a))? } else { self.open_target(as_i32(a), b, true)? };
+                self.set_times(&file, self.read_times(c, 1_000)?, waits)
             }
             _ => Err(EPERM),
         }
@@ -239,14 +255,14 @@ impl CallingThread<'_> {
 /// Resolution of paths.
 impl CallingThread<'_> {
     /// Whether the kernel permits the caller to change this path.
-    fn allows(&self, real: &Path) -> Result<(), i32> {
-        if root_of(real, &self.bounds.private).is_some() {
+    fn check_allowed(&self, real: &Path) -> Result<(), i32> {
+        if containing_root(real, &self.bounds.private).is_some() {
             return Ok(());
         }
-        let (root, below) = self.counted(real).ok_or(EACCES)?;
-        match self.guarded(root, &below).or_else(|| bare_repository(root, Path::new(&below))) {
+        let (root, below) = self.counted_path(real).ok_or(EACCES)?;
+        match self.guarded_reason(root, &below).or_else(|| bare_repository_reason(root, Path::new(&below))) {
             Some(why) => {
-                self.bounds.refused.add(&below, why);
+                self.bounds.refused.add_path(&below, why);
                 Err(EACCES)
             }
             None => Ok(()),
@@ -254,23 +270,23 @@ impl CallingThread<'_> {
     }
 
     /// Returns a writable path relative to its counted root.
-    fn counted(&self, real: &Path) -> Option<(&Path, String)> {
-        let root = root_of(real, &self.bounds.write)?;
-        let root = root_of(real, &self.bounds.counted_from).unwrap_or(root);
+    fn counted_path(&self, real: &Path) -> Option<(&Path, String)> {
+        let root = containing_root(real, &self.bounds.write)?;
+        let root = containing_root(real, &self.bounds.counted_from).unwrap_or(root);
         Some((root, real.strip_prefix(root).ok()?.to_string_lossy().into_owned()))
     }
 
-    fn guarded(&self, root: &Path, below: &str) -> Option<&'static str> {
+    fn guarded_reason(&self, root: &Path, below: &str) -> Option<&'static str> {
         let guarded = |path: &str| match self.bounds.programs {
-            true => guarded::is_guarded_for_programs(path),
-            false => guarded::is_guarded(path),
+            true => guarded::guarded_reason_for_programs(path),
+            false => guarded::guarded_reason(path),
         };
         // Some names are guarded by where they lie, which the root itself may say.
-        guarded(below).or_else(|| guarded(&format!("{}{below}", self.context(root))))
+        guarded(below).or_else(|| guarded(&format!("{}{below}", self.guarded_context(root))))
     }
 
     /// Returns the prefix that a root adds for names guarded by location.
-    fn context(&self, root: &Path) -> String {
+    fn guarded_context(&self, root: &Path) -> String {
         let name = |path: Option<&Path>| {
             path.and_then(Path::file_name).map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
         };
@@ -285,13 +301,13 @@ impl CallingThread<'_> {
     }
 
     /// The folder from which a path is resolved.
-    fn base(&self, folder: i32, path: &[u8]) -> Result<OwnedFd, i32> {
+    fn base_folder(&self, folder: i32, path: &[u8]) -> Result<OwnedFd, i32> {
         let from = match folder {
             _ if path.starts_with(b"/") => "/".to_owned(),
             libc::AT_FDCWD => format!("/proc/{}/cwd", self.pid),
             number => format!("/proc/{}/fd/{number}", self.pid),
         };
-        openat(CWD, from, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|error| match failed(error) {
+        openat(CWD, from, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|error| match errno_number(error) {
             ENOENT => libc::EBADF,
             error => error,
         })
@@ -299,11 +315,11 @@ impl CallingThread<'_> {
 
     /// An open file of the caller.
     fn open_file(&self, number: i32) -> Result<OwnedFd, i32> {
-        self.base(number, b"")
+        self.base_folder(number, b"")
     }
 
     /// An open file of the caller, if the path means one.
-    fn own(path: &[u8]) -> Option<i32> {
+    fn own_descriptor(path: &[u8]) -> Option<i32> {
         match path {
             b"/dev/stdin" => return Some(0),
             b"/dev/stdout" => return Some(1),
@@ -315,14 +331,14 @@ impl CallingThread<'_> {
         std::str::from_utf8(number).ok()?.parse().ok()
     }
 
-    fn text(&self, address: u64) -> Result<Vec<u8>, i32> {
-        memory::text(self.pid, address)
+    fn read_text(&self, address: u64) -> Result<Vec<u8>, i32> {
+        raw_syscalls::read_c_string(self.pid, address)
     }
 
-    fn place(&self, folder: i32, path: &[u8], follow: bool) -> Result<ResolvedPath, i32> {
-        let mut base = self.base(folder, path)?;
+    fn resolve_path(&self, folder: i32, path: &[u8], follow: bool) -> Result<ResolvedPath, i32> {
+        let mut base = self.base_folder(folder, path)?;
         let mut path = path.to_vec();
-        for _ in 0..LINKS {
+        for _ in 0..MAX_FOLLOWED_LINKS {
             if path.is_empty() {
                 return Err(ENOENT);
             }
@@ -332,10 +348,10 @@ impl CallingThread<'_> {
             let cut = whole.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
             let (way, name) = whole.split_at(cut);
             let inside = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let open = |from: &OwnedFd, way: &[u8]| openat(from, way, inside, Mode::empty()).map_err(failed);
+            let open = |from: &OwnedFd, way: &[u8]| openat(from, way, inside, Mode::empty()).map_err(errno_number);
             if matches!(name, b"" | b"." | b"..") {
                 let folder = open(&base, if path.is_empty() { b"/" } else { &path })?;
-                let real = real(&folder)?;
+                let real = real_path(&folder)?;
                 return Ok(ResolvedPath { folder, name: c".".to_owned(), real, slash: true });
             }
             let folder = open(&base, if way.is_empty() { b"." } else { way })?;
@@ -347,58 +363,64 @@ impl CallingThread<'_> {
                         if slash {
                             target.push(b'/');
                         }
-                        base = if target.starts_with(b"/") { self.base(libc::AT_FDCWD, b"/")? } else { folder };
+                        base = if target.starts_with(b"/") { self.base_folder(libc::AT_FDCWD, b"/")? } else { folder };
                         path = target;
                         continue;
                     }
-                    Err(error) if matches!(failed(error), EINVAL | ENOENT) => {}
-                    Err(error) => return Err(failed(error)),
+                    Err(error) if matches!(errno_number(error), EINVAL | ENOENT) => {}
+                    Err(error) => return Err(errno_number(error)),
                 }
             }
-            let real = real(&folder)?.join(OsStr::from_bytes(name.as_bytes()));
+            let real = real_path(&folder)?.join(OsStr::from_bytes(name.as_bytes()));
             return Ok(ResolvedPath { folder, name, real, slash });
         }
         Err(ELOOP)
     }
 
     /// The same where the caller may change it.
-    fn own_place(&self, folder: i32, path: &[u8], follow: bool, waits: &dyn Fn() -> bool) -> Result<ResolvedPath, i32> {
-        let place = self.place(folder, path, follow)?;
-        self.allows(&place.real)?;
+    fn resolve_allowed_path(
+        &self,
+        folder: i32,
+        path: &[u8],
+        follow: bool,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<ResolvedPath, i32> {
+        let place = self.resolve_path(folder, path, follow)?;
+        self.check_allowed(&place.real)?;
         // The result belongs to the caller only if the caller still exists.
         if waits() { Ok(place) } else { Err(ENOENT) }
     }
 
     /// The file or folder itself.
-    fn target(&self, folder: i32, address: u64, follow: bool) -> Result<OwnedFd, i32> {
-        let path = self.text(address)?;
+    fn open_target(&self, folder: i32, address: u64, follow: bool) -> Result<OwnedFd, i32> {
+        let path = self.read_text(address)?;
         if path.is_empty() {
             return Err(ENOENT);
         }
-        if let Some(number) = CallingThread::own(&path).filter(|_| follow) {
+        if let Some(number) = CallingThread::own_descriptor(&path).filter(|_| follow) {
             return self.open_file(number);
         }
         let flags = OFlags::PATH | OFlags::CLOEXEC | if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
-        openat(self.base(folder, &path)?, path, flags, Mode::empty()).map_err(failed)
+        openat(self.base_folder(folder, &path)?, path, flags, Mode::empty()).map_err(errno_number)
     }
 
     /// The same with the flags that such calls have.
-    fn at(&self, folder: i32, address: u64, flags: i32) -> Result<OwnedFd, i32> {
-        if flags & libc::AT_EMPTY_PATH != 0 && (address == 0 || self.text(address)?.is_empty()) {
+    fn open_target_with_flags(&self, folder: i32, address: u64, flags: i32) -> Result<OwnedFd, i32> {
+        if flags & libc::AT_EMPTY_PATH != 0 && (address == 0 || self.read_text(address)?.is_empty()) {
             return self.open_file(folder);
         }
-        self.target(folder, address, flags & libc::AT_SYMLINK_NOFOLLOW == 0)
+        self.open_target(folder, address, flags & libc::AT_SYMLINK_NOFOLLOW == 0)
     }
 
     /// The file, if its metadata may be changed.
-    fn changed<'f>(&self, file: &'f OwnedFd, waits: &dyn Fn() -> bool) -> Result<(&'f OwnedFd, Stat), i32> {
-        self.allows(&real(file)?)?;
-        let about = statat(file, c"", AtFlags::EMPTY_PATH).map_err(failed)?;
+    fn open_changeable<'f>(&self, file: &'f OwnedFd, waits: &dyn Fn() -> bool) -> Result<(&'f OwnedFd, Stat), i32> {
+        self.check_allowed(&real_path(file)?)?;
+        let about = statat(file, c"", AtFlags::EMPTY_PATH).map_err(errno_number)?;
         if waits() { Ok((file, about)) } else { Err(ENOENT) }
     }
 
     /// New files have the caller's mask.
-    fn take_mask(&self) -> Result<(), i32> {
+    fn apply_umask(&self) -> Result<(), i32> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).map_err(|_| libc::ESRCH)?;
         let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
         let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).ok_or(libc::ESRCH)?;
@@ -408,7 +430,7 @@ impl CallingThread<'_> {
 }
 
 /// Returns why a path in a bare Git repository is guarded.
-fn bare_repository(root: &Path, below: &Path) -> Option<&'static str> {
+fn bare_repository_reason(root: &Path, below: &Path) -> Option<&'static str> {
     let is_settings = |name: &OsStr| {
         let name = name.to_string_lossy().to_ascii_lowercase();
         matches!(&*name, "hooks" | "config" | "config.lock" | "config.worktree" | "commondir")
@@ -431,25 +453,25 @@ impl CallingThread<'_> {
         bits: u64,
         waits: &dyn Fn() -> bool,
     ) -> Result<SupervisorResult, i32> {
-        let path = self.text(address)?;
+        let path = self.read_text(address)?;
         let cloexec = flags & libc::O_CLOEXEC != 0;
         let asked = OFlags::from_bits_retain(flags.cast_unsigned());
         let flags = asked | OFlags::CLOEXEC | OFlags::NOCTTY;
-        if let Some(number) = CallingThread::own(&path) {
-            return self.open_again(number, flags, cloexec, waits);
+        if let Some(number) = CallingThread::own_descriptor(&path) {
+            return self.reopen(number, flags, cloexec, waits);
         }
-        let mode = mode(bits, 0o777);
+        let mode = as_mode(bits, 0o777);
         if asked.contains(OFlags::TMPFILE) {
-            let place = self.own_place(folder, &[&path[..], b"/."].concat(), true, waits)?;
-            self.take_mask()?;
-            let file = openat(&place.folder, c".", flags, mode).map_err(failed)?;
+            let place = self.resolve_allowed_path(folder, &[&path[..], b"/."].concat(), true, waits)?;
+            self.apply_umask()?;
+            let file = openat(&place.folder, c".", flags, mode).map_err(errno_number)?;
             return Ok(SupervisorResult::File { file, cloexec });
         }
         let follow = !asked.contains(OFlags::NOFOLLOW) && !asked.contains(OFlags::CREATE | OFlags::EXCL);
-        let place = self.place(folder, &path, follow)?;
-        let null = place.real == Path::new(NULL);
+        let place = self.resolve_path(folder, &path, follow)?;
+        let null = place.real == Path::new(NULL_DEVICE);
         if !null {
-            self.allows(&place.real)?;
+            self.check_allowed(&place.real)?;
         }
         if place.slash && asked.contains(OFlags::CREATE) {
             return Err(libc::EISDIR);
@@ -463,25 +485,25 @@ impl CallingThread<'_> {
         match kind {
             Ok(FileType::Fifo) if !asked.contains(OFlags::NONBLOCK) => {
                 Ok(SupervisorResult::Later(Box::new(move || {
-                    let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(failed)?;
+                    let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(errno_number)?;
                     Ok((file, cloexec))
                 })))
             }
             Ok(FileType::RegularFile | FileType::Directory | FileType::Symlink | FileType::Fifo) | Err(_) => {
                 if asked.contains(OFlags::CREATE) {
-                    self.take_mask()?;
+                    self.apply_umask()?;
                 }
                 // What has become a pipe meanwhile must not hold others up.
                 let patient = openat(&place.folder, place.name.as_c_str(), flags | OFlags::NONBLOCK, mode);
-                let file = patient.map_err(failed)?;
+                let file = patient.map_err(errno_number)?;
                 if !asked.contains(OFlags::NONBLOCK) {
-                    let now = rustix::fs::fcntl_getfl(&file).map_err(failed)?;
-                    rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK).map_err(failed)?;
+                    let now = rustix::fs::fcntl_getfl(&file).map_err(errno_number)?;
+                    rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK).map_err(errno_number)?;
                 }
                 Ok(SupervisorResult::File { file, cloexec })
             }
             Ok(_) if null => {
-                let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(failed)?;
+                let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(errno_number)?;
                 Ok(SupervisorResult::File { file, cloexec })
             }
             // A device, or a socket.
@@ -490,7 +512,7 @@ impl CallingThread<'_> {
     }
 
     /// Opens what the caller has open once more.
-    fn open_again(
+    fn reopen(
         &self,
         number: i32,
         flags: OFlags,
@@ -498,17 +520,17 @@ impl CallingThread<'_> {
         waits: &dyn Fn() -> bool,
     ) -> Result<SupervisorResult, i32> {
         let file = self.open_file(number)?;
-        let place = real(&file)?;
+        let place = real_path(&file)?;
         let piped = place.as_os_str().as_bytes().starts_with(b"pipe:");
-        if !piped && place != Path::new(NULL) {
-            self.allows(&place)?;
+        if !piped && place != Path::new(NULL_DEVICE) {
+            self.check_allowed(&place)?;
         }
         if !waits() {
             return Err(ENOENT);
         }
         let flags = flags - OFlags::CREATE - OFlags::EXCL - OFlags::NOFOLLOW;
         let open = move || {
-            let file = openat(CWD, held(&file), flags, Mode::empty()).map_err(failed)?;
+            let file = openat(CWD, descriptor_path(&file), flags, Mode::empty()).map_err(errno_number)?;
             Ok((file, cloexec))
         };
         if piped {
@@ -526,10 +548,10 @@ impl CallingThread<'_> {
         bits: u64,
         waits: &dyn Fn() -> bool,
     ) -> Result<SupervisorResult, i32> {
-        let place = self.own_place(folder, &self.text(address)?, false, waits)?;
-        self.take_mask()?;
-        mkdirat(&place.folder, place.name.as_c_str(), mode(bits, 0o1777)).map_err(failed)?;
-        Ok(NOTHING)
+        let place = self.resolve_allowed_path(folder, &self.read_text(address)?, false, waits)?;
+        self.apply_umask()?;
+        mkdirat(&place.folder, place.name.as_c_str(), as_mode(bits, 0o1777)).map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     fn make_node(
@@ -545,18 +567,18 @@ impl CallingThread<'_> {
             // A device reads the disk behind all walls, and a socket is made by `bind`.
             _ => return Err(EPERM),
         };
-        let place = self.own_place(folder, &self.text(address)?, false, waits)?;
-        self.take_mask()?;
+        let place = self.resolve_allowed_path(folder, &self.read_text(address)?, false, waits)?;
+        self.apply_umask()?;
         let device: Dev = 0;
-        mknodat(&place.folder, place.name.as_c_str(), kind, mode(bits, 0o777), device).map_err(failed)?;
-        Ok(NOTHING)
+        mknodat(&place.folder, place.name.as_c_str(), kind, as_mode(bits, 0o777), device).map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     fn unlink(&self, folder: i32, address: u64, flags: i32, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
-        let place = self.own_place(folder, &self.text(address)?, false, waits)?;
+        let place = self.resolve_allowed_path(folder, &self.read_text(address)?, false, waits)?;
         let flags = AtFlags::from_bits_retain((flags & libc::AT_REMOVEDIR).cast_unsigned());
-        unlinkat(&place.folder, place.name.as_c_str(), flags).map_err(failed)?;
-        Ok(NOTHING)
+        unlinkat(&place.folder, place.name.as_c_str(), flags).map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     fn symlink(
@@ -566,10 +588,10 @@ impl CallingThread<'_> {
         address: u64,
         waits: &dyn Fn() -> bool,
     ) -> Result<SupervisorResult, i32> {
-        let target = CString::new(self.text(target)?).map_err(|_| EINVAL)?;
-        let place = self.own_place(folder, &self.text(address)?, false, waits)?;
-        symlinkat(target.as_c_str(), &place.folder, place.name.as_c_str()).map_err(failed)?;
-        Ok(NOTHING)
+        let target = CString::new(self.read_text(target)?).map_err(|_| EINVAL)?;
+        let place = self.resolve_allowed_path(folder, &self.read_text(address)?, false, waits)?;
+        symlinkat(target.as_c_str(), &place.folder, place.name.as_c_str()).map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     fn link(
@@ -579,25 +601,25 @@ impl CallingThread<'_> {
         flags: i32,
         waits: &dyn Fn() -> bool,
     ) -> Result<SupervisorResult, i32> {
-        let old = self.text(old)?;
+        let old = self.read_text(old)?;
         let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
-        let new = self.own_place(to, &self.text(new)?, false, waits)?;
-        let open = match CallingThread::own(&old).filter(|_| follow) {
+        let new = self.resolve_allowed_path(to, &self.read_text(new)?, false, waits)?;
+        let open = match CallingThread::own_descriptor(&old).filter(|_| follow) {
             Some(number) => Some(self.open_file(number)?),
             None if old.is_empty() && flags & libc::AT_EMPTY_PATH != 0 => Some(self.open_file(from)?),
             None => None,
         };
         let done = match open {
             Some(file) => {
-                self.allows(&real(&file)?)?;
-                linkat(CWD, held(&file), &new.folder, new.name.as_c_str(), AtFlags::SYMLINK_FOLLOW)
+                self.check_allowed(&real_path(&file)?)?;
+                linkat(CWD, descriptor_path(&file), &new.folder, new.name.as_c_str(), AtFlags::SYMLINK_FOLLOW)
             }
             None => {
-                let old = self.own_place(from, &old, follow, waits)?;
+                let old = self.resolve_allowed_path(from, &old, follow, waits)?;
                 linkat(&old.folder, old.name.as_c_str(), &new.folder, new.name.as_c_str(), AtFlags::empty())
             }
         };
-        done.map(|()| NOTHING).map_err(failed)
+        done.map(|()| ZERO_RESULT).map_err(errno_number)
     }
 
     fn rename(
@@ -611,20 +633,21 @@ impl CallingThread<'_> {
         if !(flags - RenameFlags::NOREPLACE - RenameFlags::EXCHANGE).is_empty() {
             return Err(EINVAL);
         }
-        let old = self.own_place(from, &self.text(old)?, false, waits)?;
-        let new = self.own_place(to, &self.text(new)?, false, waits)?;
-        self.stays_unguarded(&old, &new.real)?;
+        let old = self.resolve_allowed_path(from, &self.read_text(old)?, false, waits)?;
+        let new = self.resolve_allowed_path(to, &self.read_text(new)?, false, waits)?;
+        self.check_stays_unguarded(&old, &new.real)?;
         if flags.contains(RenameFlags::EXCHANGE) {
-            self.stays_unguarded(&new, &old.real)?;
+            self.check_stays_unguarded(&new, &old.real)?;
         }
-        renameat_with(&old.folder, old.name.as_c_str(), &new.folder, new.name.as_c_str(), flags).map_err(failed)?;
-        Ok(NOTHING)
+        renameat_with(&old.folder, old.name.as_c_str(), &new.folder, new.name.as_c_str(), flags)
+            .map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     /// Some names are guarded only in some places: a folder that holds them may not be renamed to such a place.
-    fn stays_unguarded(&self, old: &ResolvedPath, new: &Path) -> Result<(), i32> {
-        let Some((root, below)) = self.counted(new) else { return Ok(()) };
-        let with_root = format!("{}{below}", self.context(root));
+    fn check_stays_unguarded(&self, old: &ResolvedPath, new: &Path) -> Result<(), i32> {
+        let Some((root, below)) = self.counted_path(new) else { return Ok(()) };
+        let with_root = format!("{}{below}", self.guarded_context(root));
         let names = [&below, &with_root].into_iter().flat_map(|path| guarded::names_that_become_guarded(path));
         let holds = |folder: &OwnedFd, way: &Path, name: &str| {
             let entries = openat(folder, way, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
@@ -638,7 +661,7 @@ impl CallingThread<'_> {
         let way = PathBuf::from(OsStr::from_bytes(old.name.as_bytes()));
         for name in names {
             if holds(&old.folder, &way, name) {
-                self.bounds.refused.add(&below, "agents would be loaded from there");
+                self.bounds.refused.add_path(&below, "agents would be loaded from there");
                 return Err(EACCES);
             }
         }
@@ -646,40 +669,40 @@ impl CallingThread<'_> {
     }
 
     fn truncate(&self, address: u64, length: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
-        let place = self.own_place(libc::AT_FDCWD, &self.text(address)?, true, waits)?;
+        let place = self.resolve_allowed_path(libc::AT_FDCWD, &self.read_text(address)?, true, waits)?;
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&place.folder, place.name.as_c_str(), flags, Mode::empty()).map_err(failed)?;
-        ftruncate(&file, length).map_err(failed)?;
-        Ok(NOTHING)
+        let file = openat(&place.folder, place.name.as_c_str(), flags, Mode::empty()).map_err(errno_number)?;
+        ftruncate(&file, length).map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     fn chmod(&self, file: &OwnedFd, bits: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
-        let (file, about) = self.changed(file, waits)?;
+        let (file, about) = self.open_changeable(file, waits)?;
         match FileType::from_raw_mode(about.st_mode) {
             FileType::Symlink => return Err(EOPNOTSUPP),
             FileType::Directory => {}
             // Executing it would give the user's rights.
-            _ if bits as u32 & SET_ID != 0 => return Err(EPERM),
+            _ if bits as u32 & SET_ID_BITS != 0 => return Err(EPERM),
             _ => {}
         }
-        chmod(held(file), mode(bits, 0o7777)).map_err(failed)?;
-        Ok(NOTHING)
+        chmod(descriptor_path(file), as_mode(bits, 0o7777)).map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     fn chown(&self, file: &OwnedFd, user: u64, group: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
-        let (file, _) = self.changed(file, waits)?;
+        let (file, _) = self.open_changeable(file, waits)?;
         let given = |id: u64| Some(id as u32).filter(|id| *id != u32::MAX);
         let (user, group) = (given(user).map(Uid::from_raw), given(group).map(Gid::from_raw));
-        chownat(file, c"", user, group, AtFlags::EMPTY_PATH).map_err(failed)?;
-        Ok(NOTHING)
+        chownat(file, c"", user, group, AtFlags::EMPTY_PATH).map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     /// Two times, whose second part counts nanoseconds once it is multiplied by `factor`. None: now.
-    fn times(&self, address: u64, factor: i64) -> Result<Option<Timestamps>, i32> {
+    fn read_times(&self, address: u64, factor: i64) -> Result<Option<Timestamps>, i32> {
         if address == 0 {
             return Ok(None);
         }
-        let bytes = memory::bytes(self.pid, address, 32)?;
+        let bytes = raw_syscalls::read_bytes(self.pid, address, 32)?;
         let numbers: Vec<i64> = bytes.as_chunks::<8>().0.iter().map(|number| i64::from_ne_bytes(*number)).collect();
         let [a, b, c, d] = numbers[..] else { return Err(EINVAL) };
         let time = |seconds, rest: i64| Timespec { tv_sec: seconds, tv_nsec: rest.saturating_mul(factor) };
@@ -688,11 +711,11 @@ impl CallingThread<'_> {
 
     /// Two times in seconds.
     #[cfg(target_arch = "x86_64")]
-    fn old_times(&self, address: u64) -> Result<Option<Timestamps>, i32> {
+    fn read_times_in_seconds(&self, address: u64) -> Result<Option<Timestamps>, i32> {
         if address == 0 {
             return Ok(None);
         }
-        let bytes = memory::bytes(self.pid, address, 16)?;
+        let bytes = raw_syscalls::read_bytes(self.pid, address, 16)?;
         let numbers: Vec<i64> = bytes.as_chunks::<8>().0.iter().map(|number| i64::from_ne_bytes(*number)).collect();
         let [a, b] = numbers[..] else { return Err(EINVAL) };
         let time = |seconds| Timespec { tv_sec: seconds, tv_nsec: 0 };
@@ -705,7 +728,7 @@ impl CallingThread<'_> {
         times: Option<Timestamps>,
         waits: &dyn Fn() -> bool,
     ) -> Result<SupervisorResult, i32> {
-        let (file, about) = self.changed(file, waits)?;
+        let (file, about) = self.open_changeable(file, waits)?;
         let now = || {
             let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
             Timestamps { last_access: now, last_modification: now }
@@ -713,14 +736,14 @@ impl CallingThread<'_> {
         let times = times.unwrap_or_else(now);
         let done = match FileType::from_raw_mode(about.st_mode) {
             FileType::Symlink => utimensat(file, c"", &times, AtFlags::EMPTY_PATH),
-            _ => utimensat(CWD, held(file), &times, AtFlags::empty()),
+            _ => utimensat(CWD, descriptor_path(file), &times, AtFlags::empty()),
         };
-        done.map(|()| NOTHING).map_err(failed)
+        done.map(|()| ZERO_RESULT).map_err(errno_number)
     }
 
     /// The name of an attribute that is the user's to give.
-    fn attribute(&self, address: u64) -> Result<CString, i32> {
-        let name = self.text(address)?;
+    fn read_attribute_name(&self, address: u64) -> Result<CString, i32> {
+        let name = self.read_text(address)?;
         if !name.starts_with(b"user.") {
             return Err(EOPNOTSUPP);
         }
@@ -735,23 +758,24 @@ impl CallingThread<'_> {
         flags: i32,
         waits: &dyn Fn() -> bool,
     ) -> Result<SupervisorResult, i32> {
-        let (file, about) = self.changed(file, waits)?;
+        let (file, about) = self.open_changeable(file, waits)?;
         if FileType::from_raw_mode(about.st_mode) == FileType::Symlink {
             return Err(EOPNOTSUPP);
         }
-        let size = usize::try_from(size).ok().filter(|size| *size <= ATTRIBUTE).ok_or(libc::E2BIG)?;
-        let value = if size == 0 { Vec::new() } else { memory::bytes(self.pid, value, size)? };
+        let size = usize::try_from(size).ok().filter(|size| *size <= MAX_ATTRIBUTE_BYTES).ok_or(libc::E2BIG)?;
+        let value = if size == 0 { Vec::new() } else { raw_syscalls::read_bytes(self.pid, value, size)? };
         let flags = XattrFlags::from_bits_retain(flags.cast_unsigned());
-        setxattr(held(file), self.attribute(name)?.as_c_str(), &value, flags).map_err(failed)?;
-        Ok(NOTHING)
+        setxattr(descriptor_path(file), self.read_attribute_name(name)?.as_c_str(), &value, flags)
+            .map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 
     fn remove_attribute(&self, file: &OwnedFd, name: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
-        let (file, about) = self.changed(file, waits)?;
+        let (file, about) = self.open_changeable(file, waits)?;
         if FileType::from_raw_mode(about.st_mode) == FileType::Symlink {
             return Err(EOPNOTSUPP);
         }
-        removexattr(held(file), self.attribute(name)?.as_c_str()).map_err(failed)?;
-        Ok(NOTHING)
+        removexattr(descriptor_path(file), self.read_attribute_name(name)?.as_c_str()).map_err(errno_number)?;
+        Ok(ZERO_RESULT)
     }
 }

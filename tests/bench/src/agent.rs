@@ -119,7 +119,7 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
         scratch.write("notes/a.md", b"# A\n")?;
         let folder = scratch.folder().join("notes");
         let mut driver = open_workspace(&scratch)?;
-        driver.command(Command::OpenFolder { folder, name: None }).map_err(|reject| reject.0)?;
+        driver.run_command(Command::OpenFolder { folder, name: None }).map_err(|reject| reject.0)?;
         let volume = driver.session().volumes().next().ok_or("the volume is not there")?.id;
         let messages = (1..=SESSION_MESSAGES).map(|number| {
             let branch = SESSION_MESSAGES / SESSION_BRANCHES;
@@ -140,7 +140,7 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
         let messages = messages.collect();
         let title = "long".to_owned();
         driver
-            .command(Command::ImportSession { session, volume, title, messages, imported: None })
+            .run_command(Command::ImportSession { session, volume, title, messages, imported: None })
             .map_err(|reject| reject.0)?;
         let about = RunAbout {
             session,
@@ -164,19 +164,19 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
         };
         let steps = (0..RUN_STEPS).map(make_step).collect();
         let import = Command::ImportRun { run, about: Box::new(about), todos: Vec::new(), steps };
-        driver.command(import).map_err(|reject| reject.0)?;
+        driver.run_command(import).map_err(|reject| reject.0)?;
         driver.close()?;
     }
     let (mut runs, mut sessions) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         let mut driver = open_workspace(&scratch)?;
         let begun = Instant::now();
-        driver.command(Command::OpenRun { run }).map_err(|reject| reject.0)?;
+        driver.run_command(Command::OpenRun { run }).map_err(|reject| reject.0)?;
         drive_until(&mut driver, "the run is read", |session| session.agents().run(run).is_some())?;
         runs.push(to_ms(begun.elapsed()));
         let steps = driver.session().agents().run(run).map_or(0, |run| run.steps.len());
         let begun = Instant::now();
-        driver.command(Command::OpenSession { session }).map_err(|reject| reject.0)?;
+        driver.run_command(Command::OpenSession { session }).map_err(|reject| reject.0)?;
         drive_until(&mut driver, "the session is read", |state| state.agents().session(session).is_some())?;
         sessions.push(to_ms(begun.elapsed()));
         let tree = driver.session().agents().session(session).map(engine::AgentSession::tree);

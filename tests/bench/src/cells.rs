@@ -52,7 +52,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     for (path, text) in &notes {
         scratch.write(&format!("N/{path}"), text.as_bytes())?;
     }
-    scratch.settle();
+    scratch.sync_to_disk();
     let mut driver = open_workspace(&scratch)?;
     let volume = open_volume(&mut driver, &scratch.folder().join("N"))?;
 
@@ -140,7 +140,7 @@ fn measure_kernel_start(report: &mut BenchReport) -> Result<(), String> {
         times.push(to_ms(begun.elapsed()));
         if start + 1 == KERNEL_STARTS {
             std::thread::park_timeout(Duration::from_millis(200));
-            if let Some(footprint) = measure::footprint(child.id()) {
+            if let Some(footprint) = measure::process_footprint(child.id()) {
                 report.add_figure("memory of a kernel", footprint.resident as f64 / 1e6, "MB", FigureGoal::None);
             }
         }
@@ -163,7 +163,7 @@ impl CellBench<'_> {
         let row = self.driver.session().volume(self.volume).and_then(|volume| volume.files.get(path));
         let note = row.map(|row| row.id).ok_or_else(|| format!("{path} is not there"))?;
         let command = if shown { Command::OpenNote { note } } else { Command::HoldNote { note } };
-        self.driver.command(command).map_err(|reject| reject.0)?;
+        self.driver.run_command(command).map_err(|reject| reject.0)?;
         drive_until(self.driver, "the note can be run", |session| session.note(note).is_some_and(Note::is_settled))?;
         Ok(note)
     }
@@ -190,7 +190,7 @@ impl CellBench<'_> {
         let cell = self.cell_at(note, index)?;
         let before = self.execution(note, cell).map(|run| run.id);
         let begun = Instant::now();
-        self.driver.command(Command::RunCells { note, cells: vec![cell] }).map_err(|reject| reject.0)?;
+        self.driver.run_command(Command::RunCells { note, cells: vec![cell] }).map_err(|reject| reject.0)?;
         let ended = |session: &Session| {
             let run = session.note(note).and_then(|note| note.latest_execution(cell));
             run.is_some_and(|run| Some(run.id) != before && run.status.is_final())
@@ -215,7 +215,7 @@ impl CellBench<'_> {
 
     fn run_all(&mut self, note: DocId) -> Result<f64, String> {
         let begun = Instant::now();
-        self.driver.command(Command::RunAll { note }).map_err(|reject| reject.0)?;
+        self.driver.run_command(Command::RunAll { note }).map_err(|reject| reject.0)?;
         let ended = |session: &Session| session.note(note).is_some_and(|note| note.pending_cells().is_empty());
         drive_until(self.driver, "all cells have run", ended)?;
         Ok(to_ms(begun.elapsed()))
@@ -224,7 +224,7 @@ impl CellBench<'_> {
     /// Milliseconds from the wish to stop to the end.
     fn interrupt_cell(&mut self, note: DocId, index: usize) -> Result<f64, String> {
         let cell = self.cell_at(note, index)?;
-        self.driver.command(Command::RunCells { note, cells: vec![cell] }).map_err(|reject| reject.0)?;
+        self.driver.run_command(Command::RunCells { note, cells: vec![cell] }).map_err(|reject| reject.0)?;
         let runs = |session: &Session| {
             let run = session.note(note).and_then(|note| note.latest_execution(cell));
             run.is_some_and(|run| run.status == ExecutionStatus::Running)
@@ -232,7 +232,7 @@ impl CellBench<'_> {
         drive_until(self.driver, "the cell runs", runs)?;
         self.idle_for(Duration::from_millis(300));
         let begun = Instant::now();
-        self.driver.command(Command::Interrupt { note }).map_err(|reject| reject.0)?;
+        self.driver.run_command(Command::Interrupt { note }).map_err(|reject| reject.0)?;
         let ended = |session: &Session| {
             let run = session.note(note).and_then(|note| note.latest_execution(cell));
             run.is_some_and(|run| run.status.is_final())

@@ -56,7 +56,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
         scratch.write(&format!("N/{}", text_fixtures::linked_note_path(number)), note_text(number).as_bytes())?;
     }
     scratch.write("N/All.base", COLLECTION_SOURCE.as_bytes())?;
-    scratch.settle();
+    scratch.sync_to_disk();
     let mut stage = open_headless_window(&scratch)?;
     let find = |session: &Session| session.volumes().find_map(|volume| volume.files.get("All.base")).map(|row| row.id);
     let file = find(stage.session()).ok_or("the collection is not there")?;

@@ -6,7 +6,7 @@ use super::{BENCH_TIMEOUT, drive_until, open_volume, open_workspace};
 use agent::memory::experience::{EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience};
 use agent::memory::{self, ProjectMemory};
 use engine::Session;
-use host::agents::experience::{folders, nearest, read};
+use host::agents::project_memory::{memory_folders, nearest_experiences, read_project_memory};
 use host::measure::{self, ScratchFolder};
 use host::search::SearchMode;
 use serde_json::Value;
@@ -183,9 +183,9 @@ fn measure_questions(
     open_volume(&mut driver, &root)?;
     drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.settle(BENCH_TIMEOUT)?;
-    search.meanings(BENCH_TIMEOUT)?;
-    let known: ProjectMemory = read(&root, &folders(&root));
+    search.wait_until_indexed(BENCH_TIMEOUT)?;
+    search.wait_until_embedded(BENCH_TIMEOUT)?;
+    let known: ProjectMemory = read_project_memory(&root, &memory_folders(&root));
     let kept = known.entries.len();
     if kept != conversation.turns.len() {
         let (name, turns) = (&conversation.name, conversation.turns.len());
@@ -194,7 +194,7 @@ fn measure_questions(
     for question in &conversation.questions {
         for (way, mode) in SEARCH_MODES {
             let begun = Instant::now();
-            let found = nearest(&search, &known, &question.words, mode);
+            let found = nearest_experiences(&search, &known, &question.words, mode);
             let time = super::to_ms(begun.elapsed());
             let share = RECALL_CUTOFFS.map(|among| {
                 let first: BTreeSet<&str> = found.iter().take(among).map(|near| near.id.as_str()).collect();

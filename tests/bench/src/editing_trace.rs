@@ -101,7 +101,7 @@ fn type_trace(
     let volume = open_volume(&mut driver, &scratch.folder().join("N"))?;
     let text = trace.start_content.clone();
     let new = Command::NewNote { volume, path: "paper.md".to_owned(), text };
-    driver.command(new).map_err(|reject| reject.0)?;
+    driver.run_command(new).map_err(|reject| reject.0)?;
     let made = |session: &Session| session.volume(volume)?.files.get("paper.md").map(|row| row.id);
     let note = made(driver.session()).ok_or("the new note is not there")?;
     let settled = |session: &Session| session.is_saved() && session.note(note).is_some_and(|n| n.document().is_some());
@@ -112,14 +112,14 @@ fn type_trace(
     let (begun, cpu, own) = (Instant::now(), measure::process_cpu(), measure::thread_cpu());
     let mut before = own;
     for (at, delete, insert) in edits {
-        driver.command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)?;
+        driver.run_command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)?;
         driver.pump(Duration::from_millis(1));
         let now = measure::thread_cpu();
         each.push(to_ms(now.saturating_sub(before)) * 1e3);
         before = now;
     }
     let typed = begun.elapsed();
-    driver.command(Command::Save).map_err(|reject| reject.0)?;
+    driver.run_command(Command::Save).map_err(|reject| reject.0)?;
     drive_until(&mut driver, "the trace is saved", Session::is_saved)?;
     let (wall, own) = (begun.elapsed(), measure::thread_cpu().saturating_sub(own));
     let cpu = measure::process_cpu().saturating_sub(cpu);
@@ -140,7 +140,7 @@ fn measure_sizes(report: &mut BenchReport, scratch: &ScratchFolder, note: DocId)
     let reader = SqliteReader::open(&scratch.folder().join("W")).map_err(|error| error.to_string())?;
     let chunks = reader.chunks(note).map_err(|error| error.to_string())?;
     let history: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
-    let disk = measure::size(&scratch.folder().join("W")) as f64;
+    let disk = measure::folder_bytes(&scratch.folder().join("W")) as f64;
     report.add_figure("trace workspace on disk", disk / 1e3, "kB", FigureGoal::None);
     report.add_figure("trace history in the workspace", history as f64 / 1e3, "kB", FigureGoal::None);
     report.add_figure("trace history chunks", chunks.len() as f64, "", FigureGoal::None);
@@ -157,7 +157,7 @@ fn measure_reopening(report: &mut BenchReport, scratch: &ScratchFolder, note: Do
         drive_until(&mut driver, "the volume is known", |session| session.locate_file(note).is_some())?;
         opened.push(to_ms(begun.elapsed()));
         let (begun, before) = (Instant::now(), measure::process_cpu());
-        driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+        driver.run_command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
         let ready = |session: &Session| session.note(note).is_some_and(|note| note.phase == NotePhase::Ready);
         drive_until(&mut driver, "the note is readable", ready)?;
         readable.push(to_ms(begun.elapsed()));
@@ -167,8 +167,8 @@ fn measure_reopening(report: &mut BenchReport, scratch: &ScratchFolder, note: Do
         cpu.push(to_ms(measure::process_cpu().saturating_sub(before)));
         compare_text(report, &driver, note, end);
         let begun = Instant::now();
-        let history = driver.history(note);
-        let HistoryAnswer::Past(Some(story)) = next_history_answer(&mut driver, &history) else {
+        let history = driver.open_history(note);
+        let HistoryAnswer::History(Some(story)) = next_history_answer(&mut driver, &history) else {
             return Err("there is no history".to_owned());
         };
         listed.push(to_ms(begun.elapsed()));
@@ -176,7 +176,7 @@ fn measure_reopening(report: &mut BenchReport, scratch: &ScratchFolder, note: Do
         let begun = Instant::now();
         history.ask(HistoryQuestion::Compare {
             then: story.past.moments.len() / 2,
-            with: ComparisonSide::Now(end.into()),
+            with: ComparisonSide::Current(end.into()),
         });
         let HistoryAnswer::Compared(_) = next_history_answer(&mut driver, &history) else {
             return Err("nothing was compared".to_owned());
@@ -202,7 +202,7 @@ fn measure_reopening(report: &mut BenchReport, scratch: &ScratchFolder, note: Do
 fn next_history_answer(driver: &mut Driver, history: &HistoryThread) -> HistoryAnswer {
     loop {
         driver.wait(Duration::from_millis(5));
-        if let Some(told) = history.told() {
+        if let Some(told) = history.try_answer() {
             return told;
         }
     }

@@ -56,7 +56,7 @@ pub(super) fn measure(report: &mut BenchReport, blocks: usize) -> Result<(), Str
 fn measure_note(report: &mut BenchReport, name: &str, text: &str, goals: &FrameGoals, run: bool) -> Result<(), String> {
     let scratch = ScratchFolder::new("frames")?;
     scratch.write("N/note.md", text.as_bytes())?;
-    scratch.settle();
+    scratch.sync_to_disk();
     let (mut stage, note) = open_note_window(&scratch)?;
     if run {
         stage.send_command(Command::RunAll { note });

@@ -109,9 +109,9 @@ impl HeadlessWindow {
             ..RawInput::default()
         };
         let (HeadlessWindow { context, window, frame, canvas, .. }, mut drawn) = (&mut *self, FrameTimings::default());
-        let (waited, gave_way) = (measure::thread_waited(), measure::thread_gave_way());
+        let (waited, gave_way) = (measure::thread_run_queue_wait(), measure::thread_voluntary_switches());
         // Looking is reading, too: what that adds is known from looking twice.
-        let (looked, transfers) = (measure::thread_transfers(), measure::thread_transfers());
+        let (looked, transfers) = (measure::thread_io_count(), measure::thread_io_count());
         let (begun, cpu) = (Instant::now(), measure::thread_cpu());
         let mut output = context.run_ui(input, |ui| {
             let (begun, cpu) = (Instant::now(), measure::thread_cpu());
@@ -124,17 +124,17 @@ impl HeadlessWindow {
         let triangles = context.tessellate(output.shapes, output.pixels_per_point);
         drawn.wall = begun.elapsed();
         drawn.cpu = measure::thread_cpu().saturating_sub(cpu);
-        if let (Some(looked), Some(before), Some(after)) = (looked, transfers, measure::thread_transfers()) {
+        if let (Some(looked), Some(before), Some(after)) = (looked, transfers, measure::thread_io_count()) {
             drawn.transfers = after.saturating_sub(before).saturating_sub(before - looked);
         }
-        if let (Some(before), Some(after)) = (gave_way, measure::thread_gave_way()) {
+        if let (Some(before), Some(after)) = (gave_way, measure::thread_voluntary_switches()) {
             drawn.gave_way = after.saturating_sub(before);
         }
         if let Some(canvas) = canvas {
             canvas.update_textures(&output.textures_delta);
         }
         output.textures_delta.clear();
-        if let (Some(before), Some(after)) = (waited, measure::thread_waited()) {
+        if let (Some(before), Some(after)) = (waited, measure::thread_run_queue_wait()) {
             drawn.waited = after.saturating_sub(before);
         }
         self.triangles = std::hint::black_box(triangles);

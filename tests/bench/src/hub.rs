@@ -2,7 +2,7 @@
 //! `automerge-repo-sync-server` doing the same beside it.
 
 use super::report::{BenchReport, FigureGoal, percentile};
-use host::hub::measure::{ClientLoad, free_port, listens, load};
+use host::hub::measure::{ClientLoad, free_port, is_listening, run_client_load};
 use host::measure::{self, ScratchFolder};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl Drop for HubProcess {
 
 /// All figures of the hub, with so many clients at once.
 pub(super) fn measure(report: &mut BenchReport, clients: usize) -> Result<(), String> {
-    host::limits::many_files();
+    host::rlimits::raise_open_file_limit();
     let scratch = ScratchFolder::new("hub")?;
     scratch.write("N/nothing", b"")?;
     let own = || start_tracebook_hub(&scratch.folder().join("hub"));
@@ -78,7 +78,7 @@ fn measure_server(
     {
         let server = start()?;
         let alone = ClientLoad { pairs: 1, keys: PAIR_KEYSTROKES, every: Duration::from_millis(25) };
-        let mut seen = load(&server.at, "/", alone, || ())?;
+        let mut seen = run_client_load(&server.at, "/", alone, || ())?;
         let goal = if name == "our hub" { FigureGoal::Under(20.0) } else { FigureGoal::None };
         report.add_percentiles(&format!("{name}: a key seen on the other device"), &mut seen.milliseconds, "ms", goal);
         if seen.lost > 0 {
@@ -86,11 +86,11 @@ fn measure_server(
         }
     }
     let server = start()?;
-    let before = measure::footprint(server.child.id()).unwrap_or_default();
+    let before = measure::process_footprint(server.child.id()).unwrap_or_default();
     let many = ClientLoad { pairs: clients / 2, keys: KEYSTROKES_PER_CLIENT, every: Duration::from_secs(2) };
     let mut idle = measure::ProcessFootprint::default();
-    let mut seen = match load(&server.at, "/", many, || {
-        idle = measure::footprint(server.child.id()).unwrap_or_default();
+    let mut seen = match run_client_load(&server.at, "/", many, || {
+        idle = measure::process_footprint(server.child.id()).unwrap_or_default();
     }) {
         Ok(seen) => seen,
         Err(why) => {
@@ -98,7 +98,7 @@ fn measure_server(
             return Ok(());
         }
     };
-    let after = measure::footprint(server.child.id()).unwrap_or_default();
+    let after = measure::process_footprint(server.child.id()).unwrap_or_default();
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let seconds = seen.took.as_secs_f64();
     let keys = seen.milliseconds.len() as f64;
@@ -164,7 +164,7 @@ fn start_npm_hub(modules: &Path, folder: &Path) -> Result<HubProcess, String> {
     let child = command.spawn().map_err(|error| format!("node: {error}"))?;
     let server = HubProcess { child, at: format!("ws://127.0.0.1:{port}") };
     let until = Instant::now() + HUB_START_TIMEOUT;
-    while !listens(port) {
+    while !is_listening(port) {
         if Instant::now() > until {
             return Err("npm's server does not listen".to_owned());
         }

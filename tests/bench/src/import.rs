@@ -24,7 +24,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
         bytes += text.len();
         scratch.write(&format!("N/{}", text_fixtures::linked_note_path(number)), text.as_bytes())?;
     }
-    scratch.settle();
+    scratch.sync_to_disk();
     let folder = scratch.folder().join("N");
     let mut stage = HeadlessWindow::new(open_workspace(&scratch)?);
     // What is laid out once (fonts, panels) is not the import's.
@@ -32,7 +32,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
 
     report.add_figure("notes", count as f64, "", FigureGoal::None);
     report.add_figure("text", bytes as f64 / 1e6, "MB", FigureGoal::None);
-    let before = measure::footprint(std::process::id());
+    let before = measure::process_footprint(std::process::id());
     let stalls = scan_folder(&mut stage, &folder, 0)?;
     let known = stage.session().volumes().map(|volume| volume.counts().0).sum::<u64>();
     if known != count as u64 {
@@ -42,7 +42,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     report.add_figure("import until all is on disk", stalls.saved.as_secs_f64(), "s", FigureGoal::None);
     report.add_figure("import, notes a second", count as f64 / stalls.took.as_secs_f64(), "", FigureGoal::None);
     report.add_figure("import, CPU of all threads", stalls.cpu.as_secs_f64(), "s", FigureGoal::None);
-    if let (Some(before), Some(after)) = (before, measure::footprint(std::process::id())) {
+    if let (Some(before), Some(after)) = (before, measure::process_footprint(std::process::id())) {
         report.add_figure("import, memory at its peak", after.peak as f64 / 1e6, "MB", FigureGoal::None);
         let more = after.peak.saturating_sub(before.peak);
         report.add_figure("import, memory at its peak, above before", more as f64 / 1e6, "MB", FigureGoal::None);

@@ -120,7 +120,7 @@ fn open_workspace(scratch: &ScratchFolder) -> Result<Driver, String> {
     let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
     let folder = scratch.folder().join("W");
     let mut driver =
-        host::open(&folder, WorkspaceOptions { program, create: true }).map_err(|error| error.to_string())?;
+        host::open_workspace(&folder, WorkspaceOptions { program, create: true }).map_err(|error| error.to_string())?;
     drive_until(&mut driver, "the workspace is open", Session::is_open)?;
     Ok(driver)
 }
@@ -128,7 +128,7 @@ fn open_workspace(scratch: &ScratchFolder) -> Result<Driver, String> {
 /// Makes a volume of a folder and waits until all of it is known.
 fn open_volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
     let folder = folder.to_owned();
-    driver.command(Command::OpenFolder { folder: folder.clone(), name: None }).map_err(|reject| reject.0)?;
+    driver.run_command(Command::OpenFolder { folder: folder.clone(), name: None }).map_err(|reject| reject.0)?;
     let find = move |session: &Session| {
         let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&folder))?;
         (volume.scans > 0).then_some(volume.id)
@@ -159,7 +159,7 @@ fn open_note_window_in(mut driver: Driver, scratch: &ScratchFolder) -> Result<(H
     let volume = open_volume(&mut driver, &scratch.folder().join("N"))?;
     let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
     let note = row.map(|row| row.id).ok_or("the note is not there")?;
-    driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+    driver.run_command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
     let mut headless_window = HeadlessWindow::new(driver);
     headless_window
         .draw_until("the note is readable", |session| session.note(note).is_some_and(engine::Note::is_settled))?;

@@ -8,7 +8,7 @@ use agent::memory;
 use agent::memory::ProjectMemory;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience, RunOutcome};
 use engine::Session;
-use host::agents::experience::{folders, nearest, read};
+use host::agents::project_memory::{memory_folders, nearest_experiences, read_project_memory};
 use host::measure::{self, ScratchFolder};
 use host::search::SearchMode;
 use serde_json::Value;
@@ -212,10 +212,10 @@ fn measure_recall(report: &mut BenchReport, data: &Path) -> Result<(), String> {
     open_volume(&mut driver, &root)?;
     drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.settle(BENCH_TIMEOUT)?;
-    search.meanings(BENCH_TIMEOUT)?;
+    search.wait_until_indexed(BENCH_TIMEOUT)?;
+    search.wait_until_embedded(BENCH_TIMEOUT)?;
     // All five conversations at once: what another person said is in the way.
-    let known: ProjectMemory = read(&root, &folders(&root));
+    let known: ProjectMemory = read_project_memory(&root, &memory_folders(&root));
     let (mut asked, mut took) = (0_u32, Vec::new());
     let mut sums: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
     for question in &questions {
@@ -231,7 +231,7 @@ fn measure_recall(report: &mut BenchReport, data: &Path) -> Result<(), String> {
         let modes = [("words", SearchMode::Words), ("meaning", SearchMode::Meaning), ("both", SearchMode::Both)];
         for (name, mode) in modes {
             let begun = Instant::now();
-            let found = nearest(&search, &known, &text, mode);
+            let found = nearest_experiences(&search, &known, &text, mode);
             if mode == SearchMode::Both {
                 took.push(super::to_ms(begun.elapsed()));
             }

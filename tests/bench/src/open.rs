@@ -71,20 +71,20 @@ fn prepare_workspace(scratch: &ScratchFolder, count: usize) -> Result<(), String
     let first = driver.session().volume(volume).and_then(|volume| volume.files.values().next()).map(|row| row.id);
     if let Some(note) = first {
         // The window opens again what was open last.
-        driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+        driver.run_command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
         let ready = |session: &Session| session.note(note).is_some_and(engine::Note::is_settled);
         drive_until(&mut driver, "the first note is readable", ready)?;
     }
     drive_until(&mut driver, "everything is saved", Session::is_saved)?;
     driver.close()?;
-    scratch.settle();
+    scratch.sync_to_disk();
     Ok(())
 }
 
 /// Memory and CPU time once nothing happens any more: all that a first start does in the background is done.
 fn measure_at_rest(report: &mut BenchReport, started: &RunningProgram) -> Result<(), String> {
     let gone = || "the window closed while it was measured".to_owned();
-    let look = || measure::footprint(started.child.id()).ok_or_else(gone);
+    let look = || measure::process_footprint(started.child.id()).ok_or_else(gone);
     let begun = Instant::now();
     let first = look()?;
     let (mut before, mut changed, mut most) = (first, Instant::now(), 0);

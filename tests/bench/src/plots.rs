@@ -24,7 +24,7 @@ pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
         let head = "```python timeout=0\nimport matplotlib.pyplot as plt, numpy as np";
         let text = format!("{head}\nrng = np.random.default_rng(1)\n{draws}\n```\n");
         scratch.write("N/note.md", text.as_bytes())?;
-        scratch.settle();
+        scratch.sync_to_disk();
         let (mut stage, note) = open_note_window(&scratch)?;
         stage.draw_for(Duration::from_secs(2));
         let begun = Instant::now();

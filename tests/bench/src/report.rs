@@ -47,10 +47,10 @@ pub(super) struct BenchReport {
 impl BenchReport {
     /// Begins with what every figure must name: command, machine, build, date.
     pub(super) fn new(what: &str, json: bool) -> BenchReport {
-        let (cores, model) = measure::processor();
+        let (cores, model) = measure::processor_info();
         let folder = std::env::temp_dir();
-        let disk = measure::file_system(&folder).unwrap_or_else(|| "unknown".to_owned());
-        let load = measure::load().map_or_else(String::new, |load| format!(", load {load:.2}"));
+        let disk = measure::file_system_kind(&folder).unwrap_or_else(|| "unknown".to_owned());
+        let load = measure::load_average().map_or_else(String::new, |load| format!(", load {load:.2}"));
         let build = if cfg!(debug_assertions) { "debug" } else { "release" };
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
         let machine = format!("{cores} cores, {model}{load}, {disk} at {}", folder.display());

@@ -79,8 +79,8 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     open_volume(&mut driver, &scratch.folder().join("N"))?;
     drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.settle(CORPUS_EMBEDDING_TIMEOUT)?;
-    search.meanings(CORPUS_EMBEDDING_TIMEOUT)?;
+    search.wait_until_indexed(CORPUS_EMBEDDING_TIMEOUT)?;
+    search.wait_until_embedded(CORPUS_EMBEDDING_TIMEOUT)?;
     let mut sums: BTreeMap<&str, [RetrievalScores; 2]> = BTreeMap::new();
     let asked = queries.iter().filter_map(|query| Some((query, wanted.get(&query.id)?)));
     let (mut count, mut answered) = (0, [0, 0]);
@@ -110,7 +110,7 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
                 tuning,
                 ..SearchRequest::default()
             };
-            search.find(ask).map(|answer| answer.hits.into_iter().map(|hit| hit.note).collect::<Vec<_>>())
+            search.search_blocking(ask).map(|answer| answer.hits.into_iter().map(|hit| hit.note).collect::<Vec<_>>())
         };
         let (all, found) = (ten(RankingWeights { exact_limit: usize::MAX, ..sieve })?, ten(sieve)?);
         nearest += all.len();
@@ -187,7 +187,7 @@ fn run_query(
     mode: SearchMode,
     names: &HashMap<String, String>,
 ) -> Result<(Vec<String>, bool), String> {
-    let answer = search.find(SearchRequest {
+    let answer = search.search_blocking(SearchRequest {
         text: plain_query(text),
         limit: NOTES_PER_QUERY,
         mode,

@@ -154,7 +154,7 @@ const SHEET_BACKGROUND: Color32 = Color32::from_gray(0x80);
 
 pub(crate) fn take_screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let here = std::env::current_dir().unwrap_or_default();
-    let folder = copy::absolute(&here, parse::required_arg(args, "DIR")?);
+    let folder = copy::absolute_path(&here, parse::required_arg(args, "DIR")?);
     let scale = parse::number_option(args, "scale")?.unwrap_or(2);
     if !(1..=3).contains(&scale) {
         return Err(CliError::usage(format!("a point can be 1, 2 or 3 pixels wide, not {scale}")));
@@ -206,7 +206,7 @@ fn run_scenes(
     mut keep: impl FnMut(&str, ColorImage) -> Result<(), String>,
 ) -> Result<(), String> {
     let scratch = ScratchFolder::new(&format!("pictures-{theme}"))?;
-    for (path, bytes) in system::SAMPLE {
+    for (path, bytes) in system::SAMPLE_FILES {
         scratch.write(&format!("Sample/{path}"), bytes)?;
     }
     let today = jiff::Zoned::now().date();
@@ -223,7 +223,7 @@ fn run_scenes(
     }
     let options = WorkspaceOptions { program: program_path().map_err(|refusal| refusal.why)?, create: true };
     let workspace = scratch.folder().join("workspace");
-    let driver = host::open(&workspace, options).map_err(|error| error.to_string())?;
+    let driver = host::open_workspace(&workspace, options).map_err(|error| error.to_string())?;
     let mut stage = HeadlessWindow::with_canvas(driver, scale);
     stage.draw_until("the workspace is open", Session::is_open)?;
     stage.run_command("view.theme");

@@ -32,7 +32,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     let scratch = ScratchFolder::new("search")?;
     let words = search::vocabulary_words();
     let notes = write_notes(&scratch, "N", count)?;
-    scratch.settle();
+    scratch.sync_to_disk();
     report.add_figure("notes", count as f64, "", FigureGoal::None);
     let bytes: usize = notes.iter().map(String::len).sum();
     report.add_figure("text", bytes as f64 / 1e6, "MB", FigureGoal::None);
@@ -45,7 +45,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     report.add_figure("import", begun.elapsed().as_secs_f64(), "s", FigureGoal::None);
     let (begun, cpu) = (Instant::now(), measure::process_cpu());
     let search = driver.search().clone();
-    search.settle(NOTES_EMBEDDING_TIMEOUT)?;
+    search.wait_until_indexed(NOTES_EMBEDDING_TIMEOUT)?;
     report.add_figure("index by words, after the import", begun.elapsed().as_secs_f64(), "s", FigureGoal::None);
     let cpu = measure::process_cpu().saturating_sub(cpu);
     report.add_figure("index by words, CPU of all threads", cpu.as_secs_f64(), "s", FigureGoal::None);
@@ -67,7 +67,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     if !stands_in {
         eprintln!("embedding: some 20 ms for each of {} passages", counts.meanings);
     }
-    search.meanings(NOTES_EMBEDDING_TIMEOUT)?;
+    search.wait_until_embedded(NOTES_EMBEDDING_TIMEOUT)?;
     let cpu = measure::process_cpu().saturating_sub(cpu).as_secs_f64();
     let counts = search.counts()?;
     report.add_figure("meanings, wall", begun.elapsed().as_secs_f64(), "s", FigureGoal::None);
@@ -78,7 +78,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     report.add_figure("index with meanings, on disk", counts.bytes as f64 / 1e6, "MB", FigureGoal::None);
     report_memory(report, "with meanings");
     let begun = Instant::now();
-    search.find(SearchRequest {
+    search.search_blocking(SearchRequest {
         text: questions.three[0].clone(),
         limit: HITS_PER_QUESTION,
         ..SearchRequest::default()
@@ -94,7 +94,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     driver.close()?;
     let begun = Instant::now();
     let driver = open_workspace(&scratch)?;
-    driver.search().find(SearchRequest {
+    driver.search().search_blocking(SearchRequest {
         text: questions.words[0].clone(),
         limit: HITS_PER_QUESTION,
         ..SearchRequest::default()
@@ -126,8 +126,8 @@ pub(super) fn use_stand_in_model(
         return Ok(false);
     }
     let mut settings = driver.session().settings().clone();
-    settings.embedder = measure::stand_in()?;
-    driver.command(Command::Set { settings: Box::new(settings) }).map_err(|reject| reject.0)?;
+    settings.embedder = measure::start_stub_embedder()?;
+    driver.run_command(Command::Set { settings: Box::new(settings) }).map_err(|reject| reject.0)?;
     report.leave_out(
         "the embedded model",
         format!("more than {MAX_NOTES_FOR_MODEL} notes: a stand-in makes their vectors"),
@@ -138,15 +138,15 @@ pub(super) fn use_stand_in_model(
 /// What the embedded model costs, where a stand-in made the vectors: questions it reads all the same. `took`: what
 /// each of the questions took without it.
 fn measure_model(report: &mut BenchReport, asked: &[String], notes: &[String], took: &mut [f64]) -> Result<(), String> {
-    let before = measure::footprint(std::process::id()).map_or(0, |now| now.anonymous);
+    let before = measure::process_footprint(std::process::id()).map_or(0, |now| now.anonymous);
     let begun = Instant::now();
-    let model = measure::EmbeddingProbe::load()?;
-    model.read(&asked[0])?;
+    let model = measure::EmbeddingProbe::load_model()?;
+    model.embed(&asked[0])?;
     report.add_figure("embedded model, loaded and first question read", to_ms(begun.elapsed()), "ms", FigureGoal::None);
     let mut read = Vec::with_capacity(asked.len());
     for (text, took) in asked.iter().zip(took.iter_mut()) {
         let begun = Instant::now();
-        model.read(text)?;
+        model.embed(text)?;
         read.push(to_ms(begun.elapsed()));
         *took += to_ms(begun.elapsed());
     }
@@ -155,12 +155,12 @@ fn measure_model(report: &mut BenchReport, asked: &[String], notes: &[String], t
     report.add_figure("hybrid, read by the embedded model, p95", percentile(took, 95), "ms", FigureGoal::Under(20.0));
     let cpu = measure::process_cpu();
     for text in notes.iter().take(MODEL_PASSAGES) {
-        model.read(&text[..text.floor_char_boundary(1_000)])?;
+        model.embed(&text[..text.floor_char_boundary(1_000)])?;
     }
     let cpu = measure::process_cpu().saturating_sub(cpu).as_secs_f64();
     let rate = MODEL_PASSAGES.min(notes.len()) as f64 / cpu.max(1e-9);
     report.add_figure("embedded model, passages of 1,000 bytes a second of one core", rate, "", FigureGoal::None);
-    if let Some(now) = measure::footprint(std::process::id()) {
+    if let Some(now) = measure::process_footprint(std::process::id()) {
         let more = now.anonymous.saturating_sub(before) as f64 / 1e6;
         report.add_figure("embedded model, memory, anonymous", more, "MB", FigureGoal::None);
     }
@@ -179,7 +179,7 @@ fn measure_sieve(report: &mut BenchReport, search: &SearchService, asked: &[Stri
             ..SearchRequest::default()
         };
         let begun = Instant::now();
-        let answer = search.find(ask)?;
+        let answer = search.search_blocking(ask)?;
         took.push(to_ms(begun.elapsed()));
         Ok(answer.hits.iter().map(|hit| hit.note).collect())
     };
@@ -206,7 +206,7 @@ fn fraction(part: usize, all: usize) -> f64 {
 }
 
 fn report_memory(report: &mut BenchReport, when: &str) {
-    if let Some(now) = measure::footprint(std::process::id()) {
+    if let Some(now) = measure::process_footprint(std::process::id()) {
         report.add_figure(format!("memory {when}, anonymous"), now.anonymous as f64 / 1e6, "MB", FigureGoal::None);
     }
 }
@@ -225,7 +225,7 @@ fn time_questions(
     let mut found = 0;
     for text in asked {
         let begun = Instant::now();
-        let answer = search.find(SearchRequest {
+        let answer = search.search_blocking(SearchRequest {
             text: text.clone(),
             limit: HITS_PER_QUESTION,
             mode,
@@ -249,14 +249,14 @@ fn time_questions(
 fn measure_edit(report: &mut BenchReport, driver: &mut host::Driver, search: &SearchService) -> Result<(), String> {
     let note = driver.session().volumes().find_map(|volume| volume.files.values().next()).map(|row| row.id);
     let Some(note) = note else { return Err("there is no note".to_owned()) };
-    driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+    driver.run_command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
     drive_until(driver, "the note is readable", |session| session.note(note).is_some_and(engine::Note::is_settled))?;
     let begun = Instant::now();
     let insert = "Zyzzogeton ".to_owned();
-    driver.command(Command::Edit { note, at: 0, delete: 0, insert }).map_err(|reject| reject.0)?;
+    driver.run_command(Command::Edit { note, at: 0, delete: 0, insert }).map_err(|reject| reject.0)?;
     let ask =
         SearchRequest { text: "zyzzogeton".to_owned(), limit: 1, mode: SearchMode::Words, ..SearchRequest::default() };
-    while search.find(ask.clone())?.hits.is_empty() {
+    while search.search_blocking(ask.clone())?.hits.is_empty() {
         if begun.elapsed() > Duration::from_secs(60) {
             report.add_error("an edit is not found after a minute");
             return Ok(());

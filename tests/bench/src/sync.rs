@@ -29,8 +29,8 @@ impl SyncDevice {
         let scratch = ScratchFolder::new(name)?;
         let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
         let folder = scratch.folder().join("W");
-        let mut driver =
-            host::open(&folder, WorkspaceOptions { program, create: true }).map_err(|error| error.to_string())?;
+        let mut driver = host::open_workspace(&folder, WorkspaceOptions { program, create: true })
+            .map_err(|error| error.to_string())?;
         drive_until(&mut driver, "the workspace is open", Session::is_open)?;
         let waiter = std::thread::current();
         driver.on_wake(move || waiter.unpark());
@@ -38,7 +38,7 @@ impl SyncDevice {
     }
 
     fn send_command(&mut self, command: Command) -> Result<(), String> {
-        self.driver.command(command).map_err(|reject| reject.0)
+        self.driver.run_command(command).map_err(|reject| reject.0)
     }
 
     /// Bytes that went over the wire so far, both ways.
@@ -192,7 +192,7 @@ fn measure_many_notes(report: &mut BenchReport, count: usize) -> Result<(), Stri
         "%",
         FigureGoal::None,
     );
-    if let Some(footprint) = measure::footprint(std::process::id()) {
+    if let Some(footprint) = measure::process_footprint(std::process::id()) {
         report.add_figure("memory of both devices at its peak", footprint.peak as f64 / 1e6, "MB", FigureGoal::None);
     }
 

@@ -58,7 +58,7 @@ pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
 fn measure_commit_floor(count: usize) -> Result<Vec<f64>, String> {
     let scratch = ScratchFolder::new("floor")?;
     let floor = BaselineDatabase::open(scratch.folder()).map_err(|error| error.to_string())?;
-    scratch.settle();
+    scratch.sync_to_disk();
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
         let begun = Instant::now();
@@ -81,7 +81,7 @@ fn measure_note(report: &mut BenchReport, length: usize, name: &str) -> Result<T
     let scratch = ScratchFolder::new(name)?;
     let text = text_fixtures::note_of_length(length);
     scratch.write("N/long.md", text.as_bytes())?;
-    scratch.settle();
+    scratch.sync_to_disk();
     let (mut stage, note) = open_note_window(&scratch)?;
     stage.draw_for(Duration::from_millis(500));
     // About as high as the note is, half of it: where exactly the caret stands does not matter.

@@ -21,7 +21,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     let scratch = ScratchFolder::new("meanwhile")?;
     scratch.write("N/long.md", text_fixtures::note_of_length(100_000).as_bytes())?;
     search::write_notes(&scratch, "L", count)?;
-    scratch.settle();
+    scratch.sync_to_disk();
     report.add_figure("notes", count as f64, "", FigureGoal::None);
     let mut driver = open_workspace(&scratch)?;
     search::use_stand_in_model(report, &mut driver, count)?;
@@ -31,7 +31,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     stage.draw_for(Duration::from_millis(500));
     stage.draw_frame(key_events('x'));
     stage.draw_until("the first letter is saved", Session::is_saved)?;
-    search.settle(INDEXING_TIMEOUT)?;
+    search.wait_until_indexed(INDEXING_TIMEOUT)?;
     stage.send_command(Command::OpenFolder { folder: scratch.folder().join("L"), name: None });
     stage.draw_until("the notes are known", |session| session.volumes().all(|volume| volume.scans > 0))?;
     measure_typing(report, &mut stage, "while notes are indexed", || !search.freshness().complete)?;

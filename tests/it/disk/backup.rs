@@ -1,8 +1,10 @@
 //! Backup and restore.
 
 use super::{House, TEXT, VOLUME, house, text, tree};
-use host::maintenance::backup::{BackupError, BackupSummary, BackupTrust, MANIFEST, RestoreSummary, backup, restore};
-use host::maintenance::check::check;
+use host::maintenance::backup::{
+    BackupError, BackupSummary, BackupTrust, MANIFEST_FILE, RestoreSummary, create_backup, restore_backup,
+};
+use host::maintenance::check::check_workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +12,14 @@ use store::disk::{Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader};
 
 fn make(house: &House, dest: &Path) -> Result<BackupSummary, BackupError> {
     let mut last = None;
-    let made = backup(&house.workspace(), dest, 5, &mut |progress| last = Some(progress), &AtomicBool::new(false));
+    let made =
+        create_backup(&house.workspace(), dest, 5, &mut |progress| last = Some(progress), &AtomicBool::new(false));
     assert!(made.is_err() || last.is_some_and(|last| last.done == last.total && last.done > 0), "{last:?}");
     made
 }
 
 fn bring_back(from: &Path, to: &Path) -> Result<RestoreSummary, BackupError> {
-    restore(from, to, BackupTrust::Own, &mut |_| (), &AtomicBool::new(false))
+    restore_backup(from, to, BackupTrust::Own, &mut |_| (), &AtomicBool::new(false))
 }
 
 /// The files of a volume, by their path inside it.
@@ -37,7 +40,7 @@ fn there_and_back() {
     // While the program runs, and writes meanwhile.
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
     let mut writing = 0;
-    let made = backup(
+    let made = create_backup(
         &house.workspace(),
         &dest,
         5,
@@ -65,7 +68,7 @@ fn there_and_back() {
     assert_eq!(reader.meta("later 1").expect("read"), None);
     assert_eq!(reader.mounts(), restored.volumes);
     drop(reader);
-    let findings = check(&second, false, 1).findings;
+    let findings = check_workspace(&second, false, 1).findings;
     assert!(findings.iter().all(|found| found.what.contains("a symlink that leads out")), "{findings:?}");
     assert!(matches!(bring_back(&dest, &second), Err(BackupError::Refused(_))), "never over another");
     assert_eq!(inside(&house.volume()), original);
@@ -78,7 +81,7 @@ fn there_and_back() {
     assert_eq!((restored.volumes[0].id, &restored.volumes[0].path), (VOLUME, &house.volume()));
     assert_eq!(inside(&house.volume()), original);
     assert_eq!(house.text(), TEXT);
-    let findings = check(&house.workspace(), false, 1).findings;
+    let findings = check_workspace(&house.workspace(), false, 1).findings;
     assert!(findings.iter().all(|found| found.what.contains("a symlink that leads out")), "{findings:?}");
 }
 
@@ -89,7 +92,7 @@ fn an_unfinished_or_changed_backup_is_refused() {
     make(&house, &dest).expect("made");
     let (to, all) = (house.dir.path().join("to"), tree(&dest));
     for (path, bytes) in &all {
-        let manifest = path.ends_with(MANIFEST);
+        let manifest = path.ends_with(MANIFEST_FILE);
         for change in 0..3 {
             match change {
                 0 => fs::remove_file(path).expect("removed"),
@@ -116,11 +119,11 @@ fn a_manifest_that_leads_out_is_refused() {
     let house = house();
     let dest = house.dir.path().join("backup");
     make(&house, &dest).expect("made");
-    let manifest = fs::read_to_string(dest.join(MANIFEST)).expect("read");
+    let manifest = fs::read_to_string(dest.join(MANIFEST_FILE)).expect("read");
     for path in ["volumes/../../../x", "/etc/x", "../x"] {
         let changed = manifest.replacen(&format!("volumes/{VOLUME}/alpha.md"), path, 1);
         assert_ne!(changed, manifest);
-        fs::write(dest.join(MANIFEST), changed).expect("written");
+        fs::write(dest.join(MANIFEST_FILE), changed).expect("written");
         assert!(matches!(bring_back(&dest, &house.dir.path().join("to")), Err(BackupError::Refused(_))));
     }
 }
@@ -130,7 +133,7 @@ fn cancelled() {
     let house = house();
     let dest = house.dir.path().join("backup");
     let cancel = AtomicBool::new(false);
-    let made = backup(&house.workspace(), &dest, 5, &mut |_| cancel.store(true, Ordering::Relaxed), &cancel);
+    let made = create_backup(&house.workspace(), &dest, 5, &mut |_| cancel.store(true, Ordering::Relaxed), &cancel);
     assert!(matches!(made, Err(BackupError::Cancelled)));
     assert!(!dest.exists());
 }
@@ -150,7 +153,7 @@ fn taken_up_again() {
             calls += 1;
             cancel.store(calls > stop, Ordering::Relaxed);
         };
-        match restore(&dest, &house.workspace(), BackupTrust::Own, &mut progress, &cancel) {
+        match restore_backup(&dest, &house.workspace(), BackupTrust::Own, &mut progress, &cancel) {
             Err(BackupError::Cancelled) => assert!(!house.database().exists()),
             restored => {
                 assert_eq!(restored.expect("restored").volumes[0].path, house.volume());
@@ -160,7 +163,7 @@ fn taken_up_again() {
         }
     }
     assert_eq!(house.text(), TEXT);
-    assert_eq!(check(&house.workspace(), false, 1).findings, []);
+    assert_eq!(check_workspace(&house.workspace(), false, 1).findings, []);
 }
 
 #[test]

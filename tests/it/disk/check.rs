@@ -1,7 +1,7 @@
 //! `fsck`: finds each kind of damage, changes nothing without leave, mends without losing the rest.
 
 use super::{House, NOTE, TEXT, VOLUME, WORKSPACE, house, tree};
-use host::maintenance::check::{CheckReport, FindingSeverity, check};
+use host::maintenance::check::{CheckReport, FindingSeverity, check_workspace};
 use std::fs;
 use std::path::Path;
 use store::disk::{BlobStore, DATABASE_FILE, Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader, read_marker};
@@ -10,13 +10,13 @@ use store::{Block, BlockId, DocId};
 /// Looks, mends, and looks again. Gives what the mending reported.
 fn mend(house: &House) -> CheckReport {
     let before = without_shared_memory(&house.workspace());
-    let looked = check(&house.workspace(), false, 7000);
+    let looked = check_workspace(&house.workspace(), false, 7000);
     assert!(looked.findings.iter().any(|finding| finding.severity > FindingSeverity::Note), "nothing was found");
-    assert_eq!(looked.repaired(), 0);
+    assert_eq!(looked.repaired_count(), 0);
     assert!(before == without_shared_memory(&house.workspace()), "looking changes nothing");
-    let mended = check(&house.workspace(), true, 8000);
-    assert!(!mended.damaged(), "{mended:#?}");
-    let again = check(&house.workspace(), false, 9000);
+    let mended = check_workspace(&house.workspace(), true, 8000);
+    assert!(!mended.has_damage(), "{mended:#?}");
+    let again = check_workspace(&house.workspace(), false, 9000);
     assert_eq!(again.findings, [], "after {mended:#?}");
     mended
 }
@@ -39,7 +39,7 @@ fn a_sound_workspace() {
     let house = house();
     let before = without_shared_memory(&house.workspace());
     for repair in [false, true] {
-        let report = check(&house.workspace(), repair, 1);
+        let report = check_workspace(&house.workspace(), repair, 1);
         assert_eq!(report.findings, []);
         assert_eq!((report.documents, report.blobs), (4, 1));
     }
@@ -150,9 +150,9 @@ fn marker_volume_and_leftovers() {
     says(&mend(&house), "workspace.json");
     assert_eq!(read_marker(&house.workspace()).expect("read").expect("there")[0].path, house.volume());
     fs::rename(house.volume(), house.dir.path().join("elsewhere")).expect("moved");
-    let report = check(&house.workspace(), true, 1);
+    let report = check_workspace(&house.workspace(), true, 1);
     says(&report, "\u{201c}Notes\u{201d} is not there");
-    assert!(!report.damaged());
+    assert!(!report.has_damage());
 }
 
 #[test]
@@ -160,13 +160,13 @@ fn blobs() {
     let house = house();
     let path = BlobStore::new(&house.workspace()).blob_path(house.blob);
     fs::write(&path, "").expect("emptied");
-    let report = check(&house.workspace(), true, 1);
+    let report = check_workspace(&house.workspace(), true, 1);
     says(&report, "the stored output is damaged");
-    assert!(report.damaged(), "a check cannot make it again");
+    assert!(report.has_damage(), "a check cannot make it again");
     fs::remove_file(&path).expect("removed");
-    let report = check(&house.workspace(), true, 1);
+    let report = check_workspace(&house.workspace(), true, 1);
     says(&report, "is missing");
-    assert!(report.damaged());
+    assert!(report.has_damage());
 }
 
 #[test]
@@ -178,9 +178,9 @@ fn a_newer_document_is_left_alone() {
     disk.commit(&[RowWrite::Chunk { doc: id, bytes: newer.to_vec() }]).expect("committed");
     drop(disk);
     for repair in [false, true] {
-        let report = check(&house.workspace(), repair, 1);
+        let report = check_workspace(&house.workspace(), repair, 1);
         says(&report, "newer Tracebook");
-        assert!(!report.damaged());
+        assert!(!report.has_damage());
         let chunks = house.reader().chunks(id).expect("read");
         assert!(chunks.len() == 1 && chunks[0].bytes == newer);
     }
@@ -250,14 +250,14 @@ fn damaged_databases() {
             _ => bytes.truncate(60),
         }
         fs::write(house.database(), &bytes).expect("written");
-        let looked = check(&house.workspace(), false, 1);
-        assert!(looked.damaged(), "{damage}");
+        let looked = check_workspace(&house.workspace(), false, 1);
+        assert!(looked.has_damage(), "{damage}");
         assert!(fs::read(house.database()).expect("read") == bytes, "looking changes nothing");
-        let mended = check(&house.workspace(), true, 2);
+        let mended = check_workspace(&house.workspace(), true, 2);
         says(&mended, "the database is damaged");
         assert!(fs::read(house.workspace().join("damaged/1-tracebook.db")).expect("kept") == bytes);
-        let again = check(&house.workspace(), true, 3);
-        assert!(!again.damaged(), "{damage} {mended:#?} {again:#?}");
+        let again = check_workspace(&house.workspace(), true, 3);
+        assert!(!again.has_damage(), "{damage} {mended:#?} {again:#?}");
         assert_eq!(house.reader().mounts()[0].path, house.volume(), "{damage}");
         let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
         disk.commit(&[RowWrite::NoteAhead { note: NOTE, ahead: true }]).expect("goes on");
@@ -267,7 +267,7 @@ fn damaged_databases() {
 #[test]
 fn no_workspace_and_no_database() {
     let dir = tempfile::tempdir().expect("a folder");
-    let report = check(dir.path(), true, 1);
+    let report = check_workspace(dir.path(), true, 1);
     says(&report, "there is no workspace");
     assert!(tree(dir.path()).is_empty(), "a check makes none");
     let house = house();

@@ -2,9 +2,9 @@
 //! The first two need a small disk of their own, so root; `TRACEBOOK_CI=1` says that they must run.
 
 use super::{House, NOTE, TEXT, house, text, tree};
-use host::fs::replace::{ReplaceOutcome, replace_file};
-use host::maintenance::backup::{BackupError, backup};
-use host::maintenance::check::check;
+use host::fs::atomic_write::{ReplaceOutcome, replace_file};
+use host::maintenance::backup::{BackupError, create_backup};
+use host::maintenance::check::check_workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -104,7 +104,10 @@ fn a_full_disk() {
     disk.commit(&[RowWrite::JournalDone { note: NOTE, upto: last - 1 }]).expect("committed");
     assert_eq!(seqs(&dir), [last, last + 1]);
     drop(disk);
-    assert_eq!(check(&dir, false, 1).findings.iter().filter(|finding| !finding.what.contains("last edits")).count(), 0);
+    assert_eq!(
+        check_workspace(&dir, false, 1).findings.iter().filter(|finding| !finding.what.contains("last edits")).count(),
+        0
+    );
 }
 
 #[test]
@@ -130,7 +133,7 @@ fn a_full_disk_and_backup_and_salvage() {
     disk.put_blob(&vec![3; 4 << 20]).expect("stored");
     drop(disk);
     let dest = small.path().join("backup");
-    let made = backup(&house.workspace(), &dest, 1, &mut |_| (), &AtomicBool::new(false));
+    let made = create_backup(&house.workspace(), &dest, 1, &mut |_| (), &AtomicBool::new(false));
     assert!(matches!(made, Err(BackupError::Disk(DiskError::Full { .. }))), "{made:?}");
     assert!(!dest.exists(), "half a backup only takes room");
 
@@ -170,11 +173,11 @@ fn a_read_only_folder() {
     let there = fs::read(&path).expect("read");
     refused(replace_file(&path, Some(BlobHash::of(&there)), b"new"));
     refused(replace_file(&mounted.path().join("Notes/new.md"), None, b"new"));
-    assert!(!check(&dir, false, 1).damaged());
-    let report = check(&dir, true, 1);
-    assert!(report.damaged() && report.findings[0].what.contains("cannot be written to"), "{report:?}");
+    assert!(!check_workspace(&dir, false, 1).has_damage());
+    let report = check_workspace(&dir, true, 1);
+    assert!(report.has_damage() && report.findings[0].what.contains("cannot be written to"), "{report:?}");
     let dest = house.dir.path().join("backup");
-    backup(&dir, &dest, 1, &mut |_| (), &AtomicBool::new(false)).expect("a backup of it can be made");
+    create_backup(&dir, &dest, 1, &mut |_| (), &AtomicBool::new(false)).expect("a backup of it can be made");
 }
 
 /// Killed with the log full, then mounted read-only: what is in the log is read, too.

@@ -37,7 +37,7 @@ fn meeting(folder: tempfile::TempDir, set: impl FnOnce(&mut HubSettings)) -> Mee
     let lines = Arc::clone(&log);
     let hub = HubServer::start(settings, key, Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned())));
     let hub = hub.expect("a hub");
-    let at = hub.at().to_owned();
+    let at = hub.public_address().to_owned();
     Meeting { folder, hub: Some(hub), at, id, log }
 }
 

@@ -30,7 +30,7 @@ struct Attacked {
 
 impl Attacked {
     fn new(files: u32, more: &[&str]) -> Attacked {
-        host::limits::many_files();
+        host::rlimits::raise_open_file_limit();
         let house = House::new();
         let port = free_port().expect("a port");
         let listen = format!("127.0.0.1:{port}");

@@ -73,9 +73,9 @@ fn a_folder_that_is_copied_can_be_stopped() {
     let mut copied = host::fs::copy::CopyReport::default();
     let (from, to) = (house.path("notes"), house.path("out"));
     std::fs::create_dir(&to).expect("made");
-    let folder = |path| host::fs::confined::ConfinedFolder::chosen(path).expect("opened");
+    let folder = |path| host::fs::confined_dir::ConfinedFolder::open_chosen(path).expect("opened");
     let stopped = host::fs::copy::copy_tree(&folder(&from), &folder(&to), &mut copied, &mut |done| done < 2);
-    assert_eq!(stopped, Err(host::fs::copy::STOPPED.to_owned()));
+    assert_eq!(stopped, Err(host::fs::copy::COPY_STOPPED.to_owned()));
     assert_eq!(copied.files, ["a.md", "b.md"]);
     assert!(to.join("b.md").exists() && !to.join("c.md").exists());
 }

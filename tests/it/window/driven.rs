@@ -38,7 +38,7 @@ impl Bench {
     /// The window, of a workspace that something is done with first.
     pub(super) fn window_with(&self, prepare: impl FnOnce(&host::Driver)) -> Driven {
         let options = host::WorkspaceOptions { program: program(), create: true };
-        let driver = host::open(&self.folder.path().join("workspace"), options).expect("a workspace");
+        let driver = host::open_workspace(&self.folder.path().join("workspace"), options).expect("a workspace");
         prepare(&driver);
         let mut harness = Harness::builder()
             .with_size(egui::vec2(1280.0, 800.0))

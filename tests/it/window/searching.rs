@@ -117,7 +117,7 @@ fn runs_can_be_asked_for() {
     let kept = Kept::default();
     let steps = [(host::search::PassageKind::Run, "s1", "Count the herons at the weir.")];
     kept.0.lock().unwrap().push(document(1, "run-7", "Morning count", &steps));
-    let mut window = bench.window_with(|driver| driver.search().further(Box::new(kept)));
+    let mut window = bench.window_with(|driver| driver.search().add_source(Box::new(kept)));
     window.state_mut().send_command(engine::Command::OpenFolder { folder: bench.notes(), name: None });
     until(&mut window, "the first note is shown", |window| text(window).is_some());
     press(&mut window, CTRL_SHIFT, Key::F);

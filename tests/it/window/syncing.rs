@@ -27,13 +27,13 @@ impl House {
         let mut settings = HubSettings::new(self.folder.path().to_owned());
         (settings.listen, settings.open, settings.quota) = (listen, OpenAccess::Loopback, self.quota);
         let hub = HubServer::start(settings, self.key.clone(), std::sync::Arc::new(|_| ())).expect("a hub");
-        self.at = hub.at().to_owned();
+        self.at = hub.public_address().to_owned();
         self.hub = Some(hub);
     }
 
     fn stop(&mut self) -> std::net::SocketAddr {
         let hub = self.hub.take().expect("a hub");
-        let at = hub.address();
+        let at = hub.local_address();
         hub.stop();
         at
     }
@@ -212,7 +212,7 @@ fn a_picture_that_has_not_come_says_so_until_it_is_there() {
 #[test]
 fn others_at_a_note_are_seen_until_they_go() {
     let mut both = Two::new(&[("Plan.md", "# Plan\n\nBeans along the wall.\n\n```python\nwhile True: pass\n```\n")]);
-    let name = host::sync::devices::name();
+    let name = host::sync::devices::machine_name();
     let here = format!("{name} is here");
     both.two.state_mut().place_carets(&[(13, 8)]);
     both.two.run();
@@ -314,7 +314,7 @@ fn who_falls_silent_or_is_killed_is_gone_within_ten_seconds() {
     let both = Two::new(&[("Plan.md", "# Plan\n\n```python\nimport time\ntime.sleep(600)\n```\n")]);
     let Two { house: _house, benches, mut one, two } = both;
     two.into_state().close().expect("all is saved");
-    let runs = format!("{} runs cell 1", host::sync::devices::name());
+    let runs = format!("{} runs cell 1", host::sync::devices::machine_name());
     let is_seen = |window: &Driven| window.query_by_label(&runs).is_some();
     let here = |window: &Driven| session(window).sync().devices().iter().filter(|(_, here)| *here).count();
     until(&mut one, "the window is gone", |one| here(one) == 0);

@@ -97,7 +97,7 @@ impl RecallPreview {
         let (search, wake) = (driver.search().clone(), ctx.clone());
         std::thread::spawn(move || {
             // it may be sent by now
-            let _ = tell.send(host::agents::experience::recall(&search, &root, &folders, &text));
+            let _ = tell.send(host::agents::project_memory::recall_project_memory(&search, &root, &folders, &text));
             wake.request_repaint();
         });
         self.waits = Some(told);

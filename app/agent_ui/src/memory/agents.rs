@@ -28,7 +28,7 @@ impl VolumeContents for AgentRegistry {
     }
 
     fn read(root: &Path) -> AgentRegistry {
-        host::agents::experience::crew(root)
+        host::agents::project_memory::read_agent_registry(root)
     }
 }
 

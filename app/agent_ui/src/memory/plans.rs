@@ -52,7 +52,7 @@ impl VolumeContents for VolumePlans {
             let name = || path.rsplit('/').next().unwrap_or(&path).trim_end_matches(".md").to_owned();
             NotePlan { title: title.filter(|title| !title.is_empty()).unwrap_or_else(name), path, tasks, problems }
         };
-        let plans = host::agents::experience::plans(root).into_iter().map(plan);
+        let plans = host::agents::project_memory::read_plans(root).into_iter().map(plan);
         VolumePlans { plans: plans.filter(|plan| !plan.tasks.is_empty() || !plan.problems.is_empty()).collect() }
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
     let recall = super::super::memory::parse_recall_options(args)?;
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     let problems = scene.handle.read(|session| session.problems().len())?;
-    scene.handle.command(command)?;
+    scene.handle.run_command(command)?;
     let now = engine::UnixMillis(jiff::Timestamp::now().as_millisecond());
     let ready = |session: &Session| (!session.agents().is_reading()).then_some(());
     scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), ready)?;
@@ -351,7 +351,7 @@ fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &Ru
         };
         let comment = asks.then(|| word.to_owned());
         let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
-        scene.handle.command(Command::Decide { run, approval: approval.id.clone(), decision })?;
+        scene.handle.run_command(Command::Decide { run, approval: approval.id.clone(), decision })?;
         return Ok(true);
     }
 }

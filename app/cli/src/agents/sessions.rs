@@ -31,7 +31,7 @@ pub(crate) fn read_session<R: Send + 'static>(
     id: DocId,
     read: impl FnOnce(&Session, &AgentSession) -> R + Send + 'static,
 ) -> Result<R, CliError> {
-    scene.handle.command(Command::OpenSession { session: id })?;
+    scene.handle.run_command(Command::OpenSession { session: id })?;
     let there = move |session: &Session| {
         let agents = session.agents();
         if let Some(why) = agents.read_error(id) {
@@ -81,18 +81,18 @@ pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) ->
     let session = resolve_id_prefix(word, all.iter().map(|(id, _)| *id), "session")?;
     let value = |name: &str| args.get_one::<String>(name).cloned();
     if args.get_flag("delete") {
-        scene.handle.command(Command::DeleteSession { session })?;
+        scene.handle.run_command(Command::DeleteSession { session })?;
     } else if let Some(title) = value("title") {
         read_session(scene, session, |_, _| ())?;
-        scene.handle.command(Command::DescribeSession { session, title: Some(title), closed: None })?;
+        scene.handle.run_command(Command::DescribeSession { session, title: Some(title), closed: None })?;
     } else if let Some(word) = value("go") {
         let message = parse_message_id(&word)?;
         read_session(scene, session, |_, _| ())?;
-        scene.handle.command(Command::GoTo { session, message })?;
+        scene.handle.run_command(Command::GoTo { session, message })?;
     } else if let Some(word) = value("fork") {
         let (at, new) = (parse_message_id(&word)?, new_doc_id());
         read_session(scene, session, |_, _| ())?;
-        scene.handle.command(Command::ForkSession { session, at, new })?;
+        scene.handle.run_command(Command::ForkSession { session, at, new })?;
         writeln!(scene.out, "{new}")?;
     } else if let Some(from) = value("merge") {
         let from = parse_message_id(&from)?;
@@ -101,7 +101,7 @@ pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) ->
             Some(word) => parse_message_id(&word)?,
             None => head.ok_or_else(|| CliError::usage("nothing was said in the session yet"))?,
         };
-        scene.handle.command(Command::MergeBranch { session, from, into })?;
+        scene.handle.run_command(Command::MergeBranch { session, from, into })?;
     } else if let Some(other) = value("compare") {
         return compare_branches(scene, session, parse_message_id(&other)?);
     } else if let Some(form) = value("export") {
@@ -229,7 +229,7 @@ fn import_session(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliE
         session_files::parse_session_json(&text, rand::random).map_err(refuse)?;
     let first = messages.first().map_or_else(String::new, |message| message.content.clone());
     let (session, volume) = (new_doc_id(), import_volume(scene)?);
-    scene.handle.command(Command::ImportSession {
+    scene.handle.run_command(Command::ImportSession {
         session,
         volume,
         title: first,
@@ -272,7 +272,7 @@ pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str)
         imported: state.imported,
     };
     let (todos, steps) = (state.todos, state.steps);
-    scene.handle.command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
+    scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
     export::open_note::wait_until_saved(scene.handle)?;
     writeln!(scene.out, "{run}")?;
     Ok(EXIT_DONE)

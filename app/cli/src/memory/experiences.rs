@@ -197,11 +197,15 @@ fn list_experiences(
 fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &str) -> Result<u8, CliError> {
     super::super::agents::wait_for_setup(scene)?;
     // Items that aren't indexed yet are matched by words.
-    let _ = scene.handle.search().settle(super::DELETION_TIMEOUT);
+    let _ = scene.handle.search().wait_until_indexed(super::DELETION_TIMEOUT);
     let schemas = scene.handle.read(|session| session.tool_schemas("assistant"))?;
     for mut project in all {
-        project.memory.near =
-            host::agents::experience::nearest(scene.handle.search(), &project.memory, goal, SearchMode::Both);
+        project.memory.near = host::agents::project_memory::nearest_experiences(
+            scene.handle.search(),
+            &project.memory,
+            goal,
+            SearchMode::Both,
+        );
         for one in project.memory.relevant_items(goal, None, "assistant", &schemas, today()) {
             match scene.json {
                 true => writeln!(scene.out, "{}", serde_json::to_string(&one).unwrap_or_default())?,
@@ -290,7 +294,7 @@ fn remove_entries(scene: &CommandContext<'_>, volume: DocId, path: &str, ids: &[
 fn consolidate_memory(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     let before = scene.handle.read(|session| session.notices().last_number())?;
     for project in all {
-        scene.handle.command(Command::Upkeep { volume: project.id, what: MemoryMaintenance::Consolidate })?;
+        scene.handle.run_command(Command::Upkeep { volume: project.id, what: MemoryMaintenance::Consolidate })?;
     }
     let done = |session: &engine::Session| {
         (!session.is_maintaining_memory() && session.pending_note_jobs() == 0).then_some(())

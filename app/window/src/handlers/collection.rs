@@ -198,13 +198,13 @@ impl AppWindow {
         self.embedded.0.retain(|(note, open)| {
             let keep = wanted.contains(note);
             if *open && !keep {
-                let _ = driver.command(Command::ReleaseNote { note: *note }); // it may be closed by now
+                let _ = driver.run_command(Command::ReleaseNote { note: *note }); // it may be closed by now
             }
             keep
         });
         for note in wanted {
             if !self.embedded.0.iter().any(|(known, _)| *known == note) {
-                self.embedded.0.push((note, driver.command(Command::HoldNote { note }).is_ok()));
+                self.embedded.0.push((note, driver.run_command(Command::HoldNote { note }).is_ok()));
             }
         }
     }

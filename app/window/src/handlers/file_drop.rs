@@ -7,7 +7,7 @@ use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
 use engine::Command;
-use host::fs::confined::ConfinedPath;
+use host::fs::confined_dir::ConfinedPath;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::DocId;
@@ -63,7 +63,7 @@ impl AppWindow {
             return;
         };
         let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
-        host::fs::copy::bring(files, folder, move |results| {
+        host::fs::copy::import_files(files, folder, move |results| {
             let _ = bring.send((note, results));
             wake.request_repaint();
         });
@@ -99,10 +99,16 @@ impl AppWindow {
         };
         let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
         let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
-        host::fs::copy::keep(host::clock::timestamped_name("Pasted picture"), "png", folder, make, move |result| {
-            let _ = bring.send((note, vec![result]));
-            wake.request_repaint();
-        });
+        host::fs::copy::save_new_file(
+            host::clock::timestamped_name("Pasted picture"),
+            "png",
+            folder,
+            make,
+            move |result| {
+                let _ = bring.send((note, vec![result]));
+                wake.request_repaint();
+            },
+        );
     }
 
     /// Returns the open note, and the folder of its file.

@@ -55,7 +55,7 @@ impl AppWindow {
         let says = format!("The cells of this note reach {} from now on.", grant.describe());
         let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };
         let driver = self.driver.as_mut().ok_or("The workspace is not open.")?;
-        driver.command(Command::Grant { note, grant }).map_err(|reject| ui::text::sentence(&reject.0))?;
+        driver.run_command(Command::Grant { note, grant }).map_err(|reject| ui::text::sentence(&reject.0))?;
         self.toasts.show_message(says);
         Ok(())
     }

@@ -49,7 +49,7 @@ impl AppWindow {
         }
         if self.hover.held.is_none() {
             let Some(driver) = &mut self.driver else { return };
-            if driver.command(Command::HoldNote { note: target }).is_err() {
+            if driver.run_command(Command::HoldNote { note: target }).is_err() {
                 return; // an attachment
             }
             self.hover.held = Some(target);
@@ -69,7 +69,7 @@ impl AppWindow {
         if let Some(note) = self.hover.held.take()
             && let Some(driver) = &mut self.driver
         {
-            let _ = driver.command(Command::ReleaseNote { note }); // it may be closed by now
+            let _ = driver.run_command(Command::ReleaseNote { note }); // it may be closed by now
         }
     }
 }

@@ -84,7 +84,7 @@ impl AppWindow {
     pub(crate) fn rename(&mut self, file: DocId, path: &str) -> Result<(), String> {
         let Some(driver) = &mut self.driver else { return Ok(()) };
         let moves = vec![(file, path.trim_matches('/').to_owned())];
-        driver.command(Command::MoveFiles { moves }).map_err(|reject| ui::text::sentence(&reject.0))?;
+        driver.run_command(Command::MoveFiles { moves }).map_err(|reject| ui::text::sentence(&reject.0))?;
         let links = driver.session().pending_move().map_or(0, |moving| moving.relinks.len());
         if driver.session().pending_move().is_some() {
             let links = match links {

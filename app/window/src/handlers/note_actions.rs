@@ -71,7 +71,7 @@ impl AppWindow {
         let Some(driver) = &mut self.driver else { return Ok(()) };
         let files = driver.session().volume(volume).into_iter().flat_map(|volume| tree::files_below(volume, from));
         let moves = files.map(|(path, file)| (file, format!("{to}{}", &path[from.len()..]))).collect();
-        driver.command(Command::MoveFiles { moves }).map_err(|reject| ui::text::sentence(&reject.0))
+        driver.run_command(Command::MoveFiles { moves }).map_err(|reject| ui::text::sentence(&reject.0))
     }
 
     fn star(&mut self, note: DocId) {

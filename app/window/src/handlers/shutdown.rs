@@ -20,7 +20,7 @@ impl AppWindow {
         if wished && self.shutdown != ShutdownState::Yes {
             if self.shutdown == ShutdownState::No {
                 // What cannot be saved shows below; the command itself is only refused before the workspace is open.
-                let _ = driver.command(Command::Save);
+                let _ = driver.run_command(Command::Save);
                 driver.pump(Duration::from_millis(4));
             }
             if driver.session().is_saved() {

@@ -8,7 +8,7 @@ use crate::overlays::window_overlay::WindowOverlay;
 use editor::motion;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
-use host::spelling::{HunspellChecker, language};
+use host::spelling::{HunspellChecker, system_language};
 use std::ops::Range;
 
 impl AppWindow {
@@ -20,7 +20,7 @@ impl AppWindow {
             if on != spelling.speller.is_some() {
                 let wake = ctx.clone();
                 spelling.speller = on.then(|| {
-                    HunspellChecker::start(language(), move || {
+                    HunspellChecker::start(system_language(), move || {
                         with(&wake, SpellChecker::forget);
                         wake.request_repaint();
                     })
@@ -61,7 +61,7 @@ impl AppWindow {
             let Some(speller) = &spelling.speller else {
                 return Some("Spelling is not checked; turn it on first, from the palette.".to_owned());
             };
-            match speller.state() {
+            match speller.dictionary_state() {
                 None => Some("The dictionary is still being read; try again in a moment.".to_owned()),
                 Some(Err(why)) => Some(why.to_owned()),
                 Some(Ok(_)) if spelling.accepts(&word) => Some(format!("“{word}” is spelt as the dictionary has it.")),

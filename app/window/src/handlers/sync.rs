@@ -64,7 +64,7 @@ impl AppWindow {
     /// Shares a volume. Gives why not.
     pub(crate) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
         let Some(driver) = &mut self.driver else { return Ok(()) };
-        driver.command(Command::ShareVolume { volume, hub }).map_err(|reject| ui::text::sentence(&reject.0))?;
+        driver.run_command(Command::ShareVolume { volume, hub }).map_err(|reject| ui::text::sentence(&reject.0))?;
         self.run_sync(SyncCommand::Show(SyncTab::State));
         Ok(())
     }
@@ -77,10 +77,10 @@ impl AppWindow {
         std::thread::spawn(move || {
             let made = match host::fs::copy::is_empty(&folder) {
                 false => Err(format!("the folder is not empty: {}", folder.display())),
-                true => host::fs::copy::make_folder(&folder).map_err(|error| error.to_string()),
+                true => host::fs::copy::create_folder(&folder).map_err(|error| error.to_string()),
             };
             let asked = made.and_then(|()| {
-                handle.command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
+                handle.run_command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
             });
             let _ = tell.send(match asked {
                 Ok(()) => "Requested the volume. Its notes appear as they arrive.".to_owned(),

@@ -38,7 +38,7 @@ impl AppWindow {
         let since = *self.prefs.since.get_or_insert(now);
         if choice || now - since >= SETTINGS_DEBOUNCE_SECONDS {
             self.prefs.since = None;
-            if let Err(reject) = driver.command(Command::Set { settings: Box::new(wanted) }) {
+            if let Err(reject) = driver.run_command(Command::Set { settings: Box::new(wanted) }) {
                 self.toasts.show_message(reject.0);
             }
         } else {

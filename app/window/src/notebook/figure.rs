@@ -286,7 +286,7 @@ pub(crate) fn fetch_figures(ctx: &Context, driver: &host::Driver) {
         }) else {
             continue;
         };
-        let (bytes, ctx) = (driver.fetch(blob), ctx.clone());
+        let (bytes, ctx) = (driver.fetch_blob(blob), ctx.clone());
         std::thread::spawn(move || {
             let read = || {
                 let bytes = bytes.recv().map_err(|_| "the program is closing".to_owned())??;

@@ -97,7 +97,7 @@ impl SpellChecker {
         BUILT_IN_WORDS.contains(&small.as_str())
             || self.own.contains(&word)
             || self.own.contains(&small)
-            || self.speller.as_ref().and_then(|speller| speller.knows(&word)).unwrap_or(true)
+            || self.speller.as_ref().and_then(|speller| speller.check_word(&word)).unwrap_or(true)
     }
 
     fn misspelt(&mut self, galley: &Galley) -> Arc<[Range<usize>]> {

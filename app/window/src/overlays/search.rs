@@ -410,7 +410,7 @@ impl SearchOverlay {
 
 /// Describes the state of the index, and whether it's a problem.
 fn said(fresh: &IndexFreshness) -> (String, bool) {
-    if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
+    if let Some(why) = fresh.words_only_reason.as_ref().or(fresh.error.as_ref()) {
         return (why.clone(), true);
     }
     if !fresh.complete {
@@ -420,7 +420,7 @@ fn said(fresh: &IndexFreshness) -> (String, bool) {
     }
     let notes = if fresh.notes == 1 { "1 note".to_owned() } else { format!("{} notes", format_thousands(fresh.notes)) };
     match fresh.meanings {
-        (0, _) => match &fresh.mended {
+        (0, _) => match &fresh.repair_notice {
             Some(mended) => (format!("{notes}, up to date; {mended}"), false),
             None => (format!("{notes}, up to date"), false),
         },

@@ -84,7 +84,7 @@ impl HistoryPage {
         let seen = driver.session().note(note).map_or(0, engine::Note::revision);
         HistoryPage {
             note,
-            look: driver.history(note),
+            look: driver.open_history(note),
             story: None,
             trouble: None,
             list: VersionList::default(),
@@ -103,14 +103,14 @@ impl HistoryPage {
 
     /// Takes in answers, and asks for what is to be seen.
     pub(crate) fn step(&mut self, session: &Session, now: f64) -> Vec<HistoryAction> {
-        while let Some(told) = self.look.told() {
+        while let Some(told) = self.look.try_answer() {
             match told {
-                HistoryAnswer::Past(story) => self.take(story),
+                HistoryAnswer::History(story) => self.take(story),
                 HistoryAnswer::Compared(compared) => {
                     (self.waits, self.trouble) = (false, None);
                     self.sides.set_comparison(compared);
                 }
-                HistoryAnswer::Written(authored) => {
+                HistoryAnswer::Authorship(authored) => {
                     (self.waits, self.trouble) = (false, None);
                     let versions = self.versions();
                     self.writers.set_authors(authored, versions.as_deref());
@@ -121,7 +121,7 @@ impl HistoryPage {
         let Some(note) = session.note(self.note) else { return std::mem::take(&mut self.wishes) };
         if self.seen != note.revision() && note.is_committed() && self.story.is_some() {
             self.seen = note.revision();
-            self.look.ask(HistoryQuestion::Again);
+            self.look.ask(HistoryQuestion::Refresh);
         }
         let Some(story) = self.versions() else { return std::mem::take(&mut self.wishes) };
         let Some(version) = story.versions.get(self.chosen) else { return std::mem::take(&mut self.wishes) };
@@ -137,10 +137,11 @@ impl HistoryPage {
                 (self.waits, self.since) = (true, now);
             }
             self.look.ask(match &wanted {
-                HistoryRequest::Written(count) => HistoryQuestion::Written(*count),
-                HistoryRequest::Compare(changes, CompareBase::Now, _) => {
-                    HistoryQuestion::Compare { then: changes.end, with: ComparisonSide::Now(Arc::from(note.text())) }
-                }
+                HistoryRequest::Written(count) => HistoryQuestion::Authorship(*count),
+                HistoryRequest::Compare(changes, CompareBase::Now, _) => HistoryQuestion::Compare {
+                    then: changes.end,
+                    with: ComparisonSide::Current(Arc::from(note.text())),
+                },
                 HistoryRequest::Compare(changes, CompareBase::Before, _) => {
                     HistoryQuestion::Compare { then: changes.start, with: ComparisonSide::Version(changes.end) }
                 }

@@ -207,7 +207,7 @@ impl BacklinksPanel {
             },
         );
         if find {
-            self.search = Some((note, Some(driver.mentions(note))));
+            self.search = Some((note, Some(driver.find_unlinked_mentions(note))));
             self.made = None;
         }
         if let Some(mention) = linked.map(|index| self.mentions.remove(index)) {

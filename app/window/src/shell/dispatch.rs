@@ -29,7 +29,7 @@ impl AppWindow {
     /// Sends a command; what is refused is said.
     pub(crate) fn send(&mut self, command: Command) -> bool {
         let Some(driver) = &mut self.driver else { return false };
-        match driver.command(command) {
+        match driver.run_command(command) {
             Ok(()) => true,
             Err(reject) => {
                 self.toasts.show_message(ui::text::sentence(&reject.0));
@@ -470,7 +470,7 @@ impl AppWindow {
     fn make_note(&mut self, volume: DocId, path: &str) -> Result<(), String> {
         let Some(driver) = &mut self.driver else { return Ok(()) };
         let command = Command::NewNote { volume, path: path.to_owned(), text: String::new() };
-        driver.command(command).map_err(|reject| ui::text::sentence(&reject.0))?;
+        driver.run_command(command).map_err(|reject| ui::text::sentence(&reject.0))?;
         let known = driver.session().volume(volume).and_then(|volume| {
             let with_ending = format!("{}.md", path.trim_start_matches("./"));
             volume.files.get(path).or_else(|| volume.files.get(&with_ending)).map(|row| row.id)
@@ -523,7 +523,7 @@ impl AppWindow {
                 Some(folder) => {
                     let driver = self.driver.as_mut();
                     driver
-                        .and_then(|driver| driver.command(Command::OpenFolder { folder, name: None }).err())
+                        .and_then(|driver| driver.run_command(Command::OpenFolder { folder, name: None }).err())
                         .map(|reject| ui::text::sentence(&reject.0))
                 }
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),

@@ -69,7 +69,7 @@ fn the_embedded_file_is_good_and_names_what_the_program_does_without_it() {
         "url",
         "headers",
     ] {
-        assert!(system::CONFIG.contains(key), "{key} is not explained");
+        assert!(system::DEFAULT_CONFIG.contains(key), "{key} is not explained");
     }
 }
 
@@ -259,10 +259,11 @@ proptest! {
 
     /// A file of this program cut anywhere is read or refused.
     #[test]
-    fn a_file_cut_anywhere_is_read_or_refused(at in 0..system::CONFIG.len(), with in any::<char>()) {
-        let at = system::CONFIG.floor_char_boundary(at);
-        let cut = &system::CONFIG[..at];
+    fn a_file_cut_anywhere_is_read_or_refused(at in 0..system::DEFAULT_CONFIG.len(), with in any::<char>()) {
+        let at = system::DEFAULT_CONFIG.floor_char_boundary(at);
+        let cut = &system::DEFAULT_CONFIG[..at];
         let _ = ConfigLayer::parse("c", cut).map(|layer| merge(&[layer]));
-        let _ = ConfigLayer::parse("c", &format!("{cut}{with}{}", &system::CONFIG[at..])).map(|layer| merge(&[layer]));
+        let mended = format!("{cut}{with}{}", &system::DEFAULT_CONFIG[at..]);
+        let _ = ConfigLayer::parse("c", &mended).map(|layer| merge(&[layer]));
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! A blob is stored once per volume that it was sent for: naming a hash in another volume gives no access to it.
 
-use crate::core::{CoreInput, HubCore};
+use crate::hub_core::{CoreInput, HubCore};
 use crate::storage::HubFiles;
 use peers::DeviceId;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ use store::sync::{LinkId, PeerId, PeerMetadata};
 /// The folder, in the hub's.
 const HUB_VOLUMES_FOLDER: &str = "volumes";
 /// Incomplete files without new data for this long are removed.
-const OLD: Duration = Duration::from_secs(7 * 24 * 3_600);
+const STALE_PARTIAL_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// So often that is seen to.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 /// Pieces wait while more than this many bytes are queued for a connection; the queue is then checked this often.
@@ -33,7 +33,7 @@ const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval of checks while other transfers are active.
 const BLOB_TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Log line for attachments that can't be stored.
-const KEPT_NOT: &str = "what a device brings cannot be kept now";
+const NOT_KEPT_MESSAGE: &str = "what a device brings cannot be kept now";
 
 enum BlobWork {
     Look { item: VolumeBlob },
@@ -56,11 +56,11 @@ pub(crate) struct BlobKeeping {
     files: Arc<dyn HubFiles>,
     work: Sender<BlobWork>,
     thread: JoinHandle<()>,
-    began: Instant,
+    started_at: Instant,
     /// Whether something has happened since the last full check.
     stale: bool,
     wait: Option<Duration>,
-    said: BTreeSet<String>,
+    logged_lines: BTreeSet<String>,
 }
 
 /// A file each, below a folder for each volume.
@@ -72,40 +72,40 @@ impl BlobFolder {
         BlobFolder(folder.join(HUB_VOLUMES_FOLDER))
     }
 
-    fn of(&self, volume: DocId) -> PathBuf {
+    fn volume_folder(&self, volume: DocId) -> PathBuf {
         self.0.join(volume.to_string())
     }
 
-    fn kept(&self, item: VolumeBlob) -> Kept {
-        Kept::new(&self.of(item.volume))
+    fn stored_blobs(&self, item: VolumeBlob) -> Kept {
+        Kept::new(&self.volume_folder(item.volume))
     }
 
-    fn coming(&self, item: VolumeBlob) -> PartialBlobs {
-        PartialBlobs::new(self.of(item.volume).join("coming"))
+    fn partial_blobs(&self, item: VolumeBlob) -> PartialBlobs {
+        PartialBlobs::new(self.volume_folder(item.volume).join("coming"))
     }
 }
 
 impl HubFiles for BlobFolder {
-    fn look(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
-        let part = || BlobExtent::Part(self.coming(item).received_len(item.hash));
-        Ok(self.kept(item).blob_len(item.hash).map_or_else(part, BlobExtent::Whole))
+    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
+        let part = || BlobExtent::Part(self.partial_blobs(item).received_len(item.hash));
+        Ok(self.stored_blobs(item).blob_len(item.hash).map_or_else(part, BlobExtent::Whole))
     }
 
-    fn read(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
-        let kept = self.kept(item);
+    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+        let kept = self.stored_blobs(item);
         let piece = kept.has(item.hash).then(|| read_file_piece(&kept.blob_path(item.hash), offset, PIECE_BYTES));
         piece.transpose().map_err(|error| error.to_string())
     }
 
-    fn write(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
-        self.coming(item).write_at(item.hash, offset, &bytes).map_err(|error| error.to_string())
+    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
+        self.partial_blobs(item).write_at(item.hash, offset, &bytes).map_err(|error| error.to_string())
     }
 
-    fn finish(&self, item: VolumeBlob) -> Result<bool, String> {
-        self.coming(item).finish_blob(item.hash, &self.kept(item)).map_err(|error| error.to_string())
+    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, String> {
+        self.partial_blobs(item).finish_blob(item.hash, &self.stored_blobs(item)).map_err(|error| error.to_string())
     }
 
-    fn remove_old(&self, age: Duration) {
+    fn remove_stale_blobs(&self, age: Duration) {
         for volume in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
             PartialBlobs::new(volume.path().join("coming")).remove_stale(|file| {
                 let since = file.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
@@ -118,11 +118,11 @@ impl HubFiles for BlobFolder {
 }
 
 /// Performs requests, and removes old files at the interval `often`.
-fn work(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Sender<CoreInput>, often: Duration) {
+fn run_blob_thread(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Sender<CoreInput>, often: Duration) {
     let mut removed = None;
     loop {
         if removed.is_none_or(|at: Instant| at.elapsed() >= often) {
-            files.remove_old(OLD);
+            files.remove_stale_blobs(STALE_PARTIAL_AGE);
             removed = Some(Instant::now());
         }
         let work = match queue.recv_timeout(often) {
@@ -131,22 +131,22 @@ fn work(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Sender<CoreIn
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let told = match work {
-            BlobWork::Look { item } => Some(match files.look(item) {
+            BlobWork::Look { item } => Some(match files.blob_extent(item) {
                 Ok(found) => BlobResult::Looked { item, found },
                 Err(why) => BlobResult::Failed { item, why },
             }),
             BlobWork::Read { link, item, offset } => {
-                let (piece, why) = match files.read(item, offset) {
+                let (piece, why) = match files.read_piece(item, offset) {
                     Ok(piece) => (piece, None),
                     Err(why) => (None, Some(why)),
                 };
                 Some(BlobResult::Read { link, item, offset, piece, why })
             }
             BlobWork::Write { item, offset, bytes } => {
-                files.write(item, offset, bytes).err().map(|why| BlobResult::Failed { item, why })
+                files.write_piece(item, offset, bytes).err().map(|why| BlobResult::Failed { item, why })
             }
             BlobWork::Check { item } => {
-                let checked = match files.finish(item) {
+                let checked = match files.finish_blob(item) {
                     Ok(true) => CheckOutcome::Good,
                     Ok(false) => CheckOutcome::Bad,
                     Err(why) => CheckOutcome::Failed(why),
@@ -167,11 +167,20 @@ impl BlobKeeping {
         let thread = std::thread::Builder::new().name("hub-blobs".to_owned());
         let at = Arc::clone(&files);
         let thread = thread
-            .spawn(move || work(at.as_ref(), &queue, &inputs, CLEANUP_INTERVAL))
+            .spawn(move || run_blob_thread(at.as_ref(), &queue, &inputs, CLEANUP_INTERVAL))
             .map_err(|error| error.to_string())?;
         let protocol = BlobTransfers::new(true, BlobLimits::default());
         let (began, said) = (Instant::now(), BTreeSet::new());
-        Ok(BlobKeeping { protocol, files, work: send, thread, began, stale: false, wait: None, said })
+        Ok(BlobKeeping {
+            protocol,
+            files,
+            work: send,
+            thread,
+            started_at: began,
+            stale: false,
+            wait: None,
+            logged_lines: said,
+        })
     }
 
     /// Finishes pending requests as far as time permits.
@@ -181,63 +190,63 @@ impl BlobKeeping {
         let _ = self.thread.join();
     }
 
-    fn now(&self) -> i64 {
-        i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
+    fn elapsed_millis(&self) -> i64 {
+        i64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 }
 
 impl HubCore {
     /// Returns how long nothing is due; `None` until something arrives.
-    pub(crate) fn blobs_wait(&self) -> Option<Duration> {
+    pub(crate) fn blobs_timeout(&self) -> Option<Duration> {
         self.blobs.as_ref().and_then(|keeping| keeping.wait)
     }
 
     /// Who has greeted may know this.
-    pub(crate) fn blobs_welcome(&mut self, link: LinkId, peer: PeerId, metadata: &PeerMetadata) {
+    pub(crate) fn connect_blob_peer(&mut self, link: LinkId, peer: PeerId, metadata: &PeerMetadata) {
         if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION)
             && let Some(mut keeping) = self.blobs.take()
         {
-            keeping.protocol.connect(link, peer, false, &|link, volume| self.right_of(link, volume));
+            keeping.protocol.connect(link, peer, false, &|link, volume| self.client_access(link, volume));
             self.blobs = Some(keeping);
         }
     }
 
     /// A connection is gone.
-    pub(crate) fn blobs_gone(&mut self) {
+    pub(crate) fn mark_blobs_stale(&mut self) {
         if let Some(keeping) = &mut self.blobs {
             keeping.stale = true;
         }
     }
 
-    pub(crate) fn blobs_received(&mut self, link: LinkId, topic: &str, data: &[u8]) {
+    pub(crate) fn receive_blob_message(&mut self, link: LinkId, topic: &str, data: &[u8]) {
         let Some(mut keeping) = self.blobs.take_if(|_| topic == BLOBS_TOPIC) else { return };
         let by = self.device_of(link);
-        keeping.protocol.set_quota(link, self.room(by));
-        let now = keeping.now();
-        keeping.protocol.receive(link, data, now, &|link, volume| self.right_of(link, volume));
+        keeping.protocol.set_quota(link, self.remaining_quota(by));
+        let now = keeping.elapsed_millis();
+        keeping.protocol.receive(link, data, now, &|link, volume| self.client_access(link, volume));
         keeping.stale = true;
         self.blobs = Some(keeping);
     }
 
-    pub(crate) fn blobs_told(&mut self, told: BlobResult) {
+    pub(crate) fn handle_blob_result(&mut self, told: BlobResult) {
         let Some(mut keeping) = self.blobs.take() else { return };
-        let (now, may) = (keeping.now(), |link: LinkId, volume: DocId| self.right_of(link, volume));
+        let (now, may) = (keeping.elapsed_millis(), |link: LinkId, volume: DocId| self.client_access(link, volume));
         match told {
             BlobResult::Looked { item, found } => keeping.protocol.on_probed(item, found, &may),
             BlobResult::Read { link, item, offset, piece, why } => {
                 keeping.protocol.on_read(link, item, offset, piece);
                 if let Some(why) = why {
                     keeping.protocol.on_failed(item, now, &may);
-                    self.say_once(&mut keeping, &format!("what a device asks for cannot be read: {why}"));
+                    self.log_once(&mut keeping, &format!("what a device asks for cannot be read: {why}"));
                 }
             }
             BlobResult::Failed { item, why } => {
                 keeping.protocol.on_failed(item, now, &may);
-                self.say_once(&mut keeping, &format!("{KEPT_NOT}: {why}"));
+                self.log_once(&mut keeping, &format!("{NOT_KEPT_MESSAGE}: {why}"));
             }
             BlobResult::Checked { item, checked } => {
                 if let CheckOutcome::Failed(why) = &checked {
-                    self.say_once(&mut keeping, &format!("{KEPT_NOT}: {why}"));
+                    self.log_once(&mut keeping, &format!("{NOT_KEPT_MESSAGE}: {why}"));
                 }
                 keeping.protocol.on_checked(item, &checked, now, &may);
             }
@@ -247,48 +256,48 @@ impl HubCore {
     }
 
     /// Another replica has taken it.
-    pub(crate) fn blobs_brought(&mut self, item: VolumeBlob, size: u64) {
+    pub(crate) fn handle_blob_added(&mut self, item: VolumeBlob, size: u64) {
         let Some(mut keeping) = self.blobs.take() else { return };
-        keeping.protocol.on_stored_elsewhere(item, size, &|link, volume| self.right_of(link, volume));
+        keeping.protocol.on_stored_elsewhere(item, size, &|link, volume| self.client_access(link, volume));
         keeping.stale = true;
         self.blobs = Some(keeping);
     }
 
     /// The store has lost a blob: devices that have it are asked to send it again.
-    pub(crate) fn blobs_lost(&mut self, item: VolumeBlob) {
+    pub(crate) fn handle_blob_lost(&mut self, item: VolumeBlob) {
         let Some(mut keeping) = self.blobs.take() else { return };
-        keeping.protocol.announce_loss(item, &|link, volume| self.right_of(link, volume));
+        keeping.protocol.announce_loss(item, &|link, volume| self.client_access(link, volume));
         keeping.stale = true;
         self.blobs = Some(keeping);
     }
 
-    fn say_once(&self, keeping: &mut BlobKeeping, line: &str) {
-        if keeping.said.len() < 1_000 && keeping.said.insert(line.to_owned()) {
-            self.say(line);
+    fn log_once(&self, keeping: &mut BlobKeeping, line: &str) {
+        if keeping.logged_lines.len() < 1_000 && keeping.logged_lines.insert(line.to_owned()) {
+            self.log_line(line);
         }
     }
 
     /// Asks and answers, if anything has happened or it is time.
-    pub(crate) fn blobs_step(&mut self, timed: bool) {
+    pub(crate) fn step_blobs(&mut self, timed: bool) {
         let Some(mut keeping) = self.blobs.take_if(|keeping| timed || keeping.stale) else { return };
         keeping.stale = false;
         for link in keeping.protocol.links() {
-            if !self.is_here(link) {
-                keeping.protocol.disconnect(link, &|link, volume| self.right_of(link, volume));
+            if !self.is_connected(link) {
+                keeping.protocol.disconnect(link, &|link, volume| self.client_access(link, volume));
             }
         }
         let mut written: Vec<(Option<DeviceId>, u64)> = Vec::new();
         loop {
-            let now = keeping.now();
-            let may = |link: LinkId, volume: DocId| self.right_of(link, volume);
-            keeping.protocol.advance(now, &may, &|link| self.waiting(link) < MAX_QUEUED_PIECE_BYTES);
+            let now = keeping.elapsed_millis();
+            let may = |link: LinkId, volume: DocId| self.client_access(link, volume);
+            keeping.protocol.advance(now, &may, &|link| self.waiting_bytes(link) < MAX_QUEUED_PIECE_BYTES);
             let deeds = keeping.protocol.take_commands();
             if deeds.is_empty() {
                 break;
             }
             for deed in deeds {
                 match deed {
-                    BlobCommand::Send { link, data } => self.extend(link, BLOBS_TOPIC, data),
+                    BlobCommand::Send { link, data } => self.send_extension(link, BLOBS_TOPIC, data),
                     BlobCommand::Probe { item } => _ = keeping.work.send(BlobWork::Look { item }),
                     BlobCommand::Read { link, item, offset } => {
                         _ = keeping.work.send(BlobWork::Read { link, item, offset })
@@ -299,7 +308,9 @@ impl HubCore {
                     }
                     BlobCommand::Check { item } => _ = keeping.work.send(BlobWork::Check { item }),
                     BlobCommand::Arrived { .. } => {}
-                    BlobCommand::Log { link, words } | BlobCommand::Refused { link, words } => self.refuse(link, words),
+                    BlobCommand::Log { link, words } | BlobCommand::Refused { link, words } => {
+                        self.log_refusal(link, words)
+                    }
                 }
             }
         }
@@ -323,23 +334,23 @@ mod tests {
     struct Counts(Mutex<Vec<Duration>>);
 
     impl HubFiles for Counts {
-        fn look(&self, _: VolumeBlob) -> Result<BlobExtent, String> {
+        fn blob_extent(&self, _: VolumeBlob) -> Result<BlobExtent, String> {
             Ok(BlobExtent::Part(0))
         }
 
-        fn read(&self, _: VolumeBlob, _: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+        fn read_piece(&self, _: VolumeBlob, _: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
             Ok(None)
         }
 
-        fn write(&self, _: VolumeBlob, _: u64, _: Vec<u8>) -> Result<(), String> {
+        fn write_piece(&self, _: VolumeBlob, _: u64, _: Vec<u8>) -> Result<(), String> {
             Ok(())
         }
 
-        fn finish(&self, _: VolumeBlob) -> Result<bool, String> {
+        fn finish_blob(&self, _: VolumeBlob) -> Result<bool, String> {
             Ok(true)
         }
 
-        fn remove_old(&self, age: Duration) {
+        fn remove_stale_blobs(&self, age: Duration) {
             self.0.lock().expect("lock").push(age);
         }
 
@@ -351,7 +362,7 @@ mod tests {
         let files = Arc::new(Counts::default());
         let ((send, queue), (inputs, told)) = (channel(), channel());
         let (at, often) = (Arc::clone(&files), Duration::from_millis(50));
-        let thread = std::thread::spawn(move || work(at.as_ref(), &queue, &inputs, often));
+        let thread = std::thread::spawn(move || run_blob_thread(at.as_ref(), &queue, &inputs, often));
         let count = || files.0.lock().expect("lock").len();
         let until = Instant::now() + Duration::from_secs(20);
         let item = VolumeBlob { volume: DocId([1; 16]), hash: store::BlobHash([1; 32]) };
@@ -365,7 +376,7 @@ mod tests {
             send.send(BlobWork::Look { item }).expect("it goes on");
             assert!(matches!(told.recv(), Ok(CoreInput::Blob(BlobResult::Looked { .. }))));
         }
-        assert!(files.0.lock().expect("lock").iter().all(|age| *age == OLD));
+        assert!(files.0.lock().expect("lock").iter().all(|age| *age == STALE_PARTIAL_AGE));
         drop(send);
         thread.join().expect("it ends with the queue");
     }

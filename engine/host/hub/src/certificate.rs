@@ -16,11 +16,11 @@ pub(crate) struct HubCertificate {
 }
 
 /// The certificate that the settings ask for; `None`: plain.
-pub(crate) fn certificate(settings: &HubSettings) -> Result<Option<HubCertificate>, String> {
+pub(crate) fn load_certificate(settings: &HubSettings) -> Result<Option<HubCertificate>, String> {
     let (certificate, key) = match &settings.tls {
         TlsMode::Plain => return Ok(None),
         TlsMode::Files { certificate, key } => (certificate.clone(), key.clone()),
-        TlsMode::Own => own(settings)?,
+        TlsMode::Own => load_or_create_self_signed(settings)?,
     };
     let fail = |path: &Path, error: &dyn std::fmt::Display| format!("{error}: {}", path.display());
     let chain: Result<Vec<_>, _> =
@@ -40,7 +40,7 @@ pub(crate) fn certificate(settings: &HubSettings) -> Result<Option<HubCertificat
 }
 
 /// The one that the hub signs itself, made at its first start.
-fn own(settings: &HubSettings) -> Result<(PathBuf, PathBuf), String> {
+fn load_or_create_self_signed(settings: &HubSettings) -> Result<(PathBuf, PathBuf), String> {
     let (certificate, key) = (settings.folder.join("certificate.pem"), settings.folder.join("certificate.key"));
     if !certificate.exists() || !key.exists() {
         let ip = settings.listen.ip();
@@ -49,18 +49,18 @@ fn own(settings: &HubSettings) -> Result<(PathBuf, PathBuf), String> {
             names.push(ip.to_string());
         }
         let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
-        private(&key, made.signing_key.serialize_pem().as_bytes())?;
-        private(&certificate, made.cert.pem().as_bytes())?;
+        write_private_file(&key, made.signing_key.serialize_pem().as_bytes())?;
+        write_private_file(&certificate, made.cert.pem().as_bytes())?;
     }
     Ok((certificate, key))
 }
 
 /// The file with the token for `/metrics`, in the hub's folder.
-const METRICS_TOKEN: &str = "metrics-token";
+const METRICS_TOKEN_FILE: &str = "metrics-token";
 
 /// The token for `/metrics`: made at the first start, and kept.
-pub(crate) fn token(folder: &Path) -> Result<String, String> {
-    let path = folder.join(METRICS_TOKEN);
+pub(crate) fn load_or_create_metrics_token(folder: &Path) -> Result<String, String> {
+    let path = folder.join(METRICS_TOKEN_FILE);
     match std::fs::read_to_string(&path) {
         Ok(token) if token.trim().len() >= 16 => return Ok(token.trim().to_owned()),
         Ok(_) => {}
@@ -69,12 +69,12 @@ pub(crate) fn token(folder: &Path) -> Result<String, String> {
     }
     let chance: [u8; 16] = peers::key::random_bytes()?;
     let token: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
-    private(&path, token.as_bytes())?;
+    write_private_file(&path, token.as_bytes())?;
     Ok(token)
 }
 
 /// Writes a file for the user's eyes only.
-pub(crate) fn private(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]

@@ -25,7 +25,7 @@ const WRITE_DEADLINE: Duration = Duration::from_secs(60);
 /// Bytes of unfinished messages, of all connections together.
 const MAX_UNFINISHED_BYTES: usize = 256 << 20;
 /// Connections of one device at the same time.
-const MAX_CONNECTIONS_OF_A_DEVICE: usize = 32;
+const MAX_DEVICE_CONNECTIONS: usize = 32;
 /// Files that the hub itself keeps open: its store, its certificate, blobs.
 const RESERVED_FILES: usize = 100;
 
@@ -84,15 +84,15 @@ impl HubPeer {
     }
 
     /// Bytes that came so far.
-    pub(crate) fn received(&self) -> u64 {
+    pub(crate) fn received_bytes(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    fn age(&self) -> u64 {
+    fn age_millis(&self) -> u64 {
         u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
     }
 
-    fn refused(&self) -> Option<io::Error> {
+    fn closed_error(&self) -> Option<io::Error> {
         self.closed.load(Ordering::SeqCst).then(|| io::Error::from(io::ErrorKind::ConnectionAborted))
     }
 }
@@ -145,16 +145,16 @@ impl OpenConnections {
         });
         let mut of_address: HashMap<IpAddr, usize> = HashMap::new();
         for one in table.unproven.values() {
-            *of_address.entry(network(one.from.ip())).or_default() += 1;
+            *of_address.entry(address_network(one.from.ip())).or_default() += 1;
         }
-        let own = network(from.ip());
+        let own = address_network(from.ip());
         // All that comes by a proxy on this machine has its address.
         let crowded = !own.is_loopback() && of_address.get(&own).is_some_and(|count| *count >= self.limits.per_address);
         let full = table.unproven.len() >= self.limits.unproven;
         let brimful = table.unproven.len() >= self.limits.most_unproven;
         let most = of_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address);
         if let Some(address) = if crowded && !brimful { Some(own) } else { most.filter(|_| full) } {
-            let oldest = table.unproven.values().find(|one| network(one.from.ip()) == address).cloned();
+            let oldest = table.unproven.values().find(|one| address_network(one.from.ip()) == address).cloned();
             if let Some(oldest) = oldest.filter(|one| brimful || one.opened.elapsed() >= self.limits.grace) {
                 table.unproven.remove(&oldest.number);
                 table.closed += 1;
@@ -172,7 +172,7 @@ impl OpenConnections {
     }
 
     /// The connection from this address, which is its alone while it lasts.
-    pub(crate) fn of(&self, from: SocketAddr) -> Option<Arc<HubPeer>> {
+    pub(crate) fn find_peer(&self, from: SocketAddr) -> Option<Arc<HubPeer>> {
         self.table().by_address.get(&from).cloned()
     }
 
@@ -180,7 +180,7 @@ impl OpenConnections {
     ///
     /// # Errors
     /// There are too many connections.
-    pub(crate) fn proven(&self, connection: &Arc<HubPeer>, device: Option<DeviceId>) -> Result<(), &'static str> {
+    pub(crate) fn mark_proven(&self, connection: &Arc<HubPeer>, device: Option<DeviceId>) -> Result<(), &'static str> {
         let mut table = self.table();
         if table.unproven.remove(&connection.number).is_none() {
             return Err("it took too long");
@@ -189,7 +189,7 @@ impl OpenConnections {
             return Err("the hub has too many connections; try again later");
         }
         let same = |of: &Option<DeviceId>| device.is_some() && *of == device;
-        if table.proven.values().filter(|(_, of)| same(of)).count() >= MAX_CONNECTIONS_OF_A_DEVICE
+        if table.proven.values().filter(|(_, of)| same(of)).count() >= MAX_DEVICE_CONNECTIONS
             && let Some((oldest, _)) = table.proven.values().find(|(_, of)| same(of)).cloned()
         {
             // It closes a moment later. It's removed now, so that the next one closes another connection.
@@ -207,7 +207,7 @@ impl OpenConnections {
     }
 
     /// A message of the connection has come, whole.
-    pub(crate) fn finished(&self, connection: &HubPeer) {
+    pub(crate) fn finish_message(&self, connection: &HubPeer) {
         connection.begun.store(0, Ordering::Relaxed);
         self.unfinished.fetch_sub(connection.unfinished.swap(0, Ordering::SeqCst), Ordering::SeqCst);
     }
@@ -225,7 +225,7 @@ impl OpenConnections {
         let most = u64::try_from(WRITE_DEADLINE.as_millis()).unwrap_or(u64::MAX);
         for (one, _) in table.proven.values() {
             let since = one.blocked.load(Ordering::Relaxed);
-            if since > 0 && one.age().saturating_sub(since) > most {
+            if since > 0 && one.age_millis().saturating_sub(since) > most {
                 one.close();
             }
         }
@@ -234,8 +234,8 @@ impl OpenConnections {
 
     /// Bytes of a message have come. Where unfinished messages take too much memory, the one that began first is given
     /// up.
-    fn coming(&self, connection: &HubPeer, count: usize) {
-        let age = connection.age();
+    fn count_incoming_bytes(&self, connection: &HubPeer, count: usize) {
+        let age = connection.age_millis();
         let _ = connection.begun.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
         connection.unfinished.fetch_add(count, Ordering::SeqCst);
         if self.unfinished.fetch_add(count, Ordering::SeqCst) + count <= MAX_UNFINISHED_BYTES {
@@ -247,7 +247,7 @@ impl OpenConnections {
         let first = table.proven.values().map(|(one, _)| one).filter(large).min_by_key(|one| since(one));
         if let Some(first) = first {
             first.close();
-            self.finished(first);
+            self.finish_message(first);
         }
     }
 
@@ -259,12 +259,12 @@ impl OpenConnections {
             table.by_address.remove(&connection.from);
         }
         drop(table);
-        self.finished(connection);
+        self.finish_message(connection);
     }
 }
 
 /// Returns what counts as one address: for IPv6, the first 64 bits.
-pub(crate) fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn address_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
@@ -304,7 +304,7 @@ impl AsyncRead for CountedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.connection.reader.register(cx.waker());
-        if let Some(refused) = this.connection.refused() {
+        if let Some(refused) = this.connection.closed_error() {
             return Poll::Ready(Err(refused));
         }
         let before = buf.filled().len();
@@ -313,7 +313,7 @@ impl AsyncRead for CountedStream {
         if count > 0 {
             let received = this.connection.received.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
             if this.connection.proven.load(Ordering::SeqCst) {
-                this.connections.coming(&this.connection, count);
+                this.connections.count_incoming_bytes(&this.connection, count);
             } else if received > MAX_UNPROVEN_BYTES as u64 {
                 this.connection.close();
                 return Poll::Ready(Err(io::Error::from(io::ErrorKind::ConnectionAborted)));
@@ -324,10 +324,10 @@ impl AsyncRead for CountedStream {
 }
 
 impl CountedStream {
-    fn wrote<T>(&self, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn record_write<T>(&self, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &wrote {
             Poll::Pending => {
-                let age = self.connection.age();
+                let age = self.connection.age_millis();
                 let _ = self.connection.blocked.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
             }
             Poll::Ready(_) => self.connection.blocked.store(0, Ordering::Relaxed),
@@ -335,18 +335,18 @@ impl CountedStream {
         wrote
     }
 
-    fn may_write(&self, cx: &Context<'_>) -> io::Result<()> {
+    fn check_open_for_writing(&self, cx: &Context<'_>) -> io::Result<()> {
         self.connection.writer.register(cx.waker());
-        self.connection.refused().map_or(Ok(()), Err)
+        self.connection.closed_error().map_or(Ok(()), Err)
     }
 }
 
 impl AsyncWrite for CountedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.may_write(cx)?;
+        this.check_open_for_writing(cx)?;
         let wrote = Pin::new(&mut this.stream).poll_write(cx, bytes);
-        this.wrote(wrote)
+        this.record_write(wrote)
     }
 
     fn poll_write_vectored(
@@ -355,9 +355,9 @@ impl AsyncWrite for CountedStream {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.may_write(cx)?;
+        this.check_open_for_writing(cx)?;
         let wrote = Pin::new(&mut this.stream).poll_write_vectored(cx, bytes);
-        this.wrote(wrote)
+        this.record_write(wrote)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     fn is_closed(one: &(CountedStream, TcpStream)) -> bool {
-        one.0.connection.refused().is_some()
+        one.0.connection.closed_error().is_some()
     }
 
     #[tokio::test]
@@ -409,8 +409,8 @@ mod tests {
         }
         assert!(!is_closed(&other) && !many.iter().any(is_closed));
         assert_eq!(connections.close_overdue(), 8);
-        connections.proven(&other.0.connection, None).expect("room");
-        assert!(connections.proven(&crowd[0].0.connection, None).is_err(), "it was closed before");
+        connections.mark_proven(&other.0.connection, None).expect("room");
+        assert!(connections.mark_proven(&crowd[0].0.connection, None).is_err(), "it was closed before");
         drop(crowd);
         drop(many);
         assert_eq!(connections.table().unproven.len(), 0);
@@ -427,16 +427,16 @@ mod tests {
         let mut bytes = vec![0; MAX_UNPROVEN_BYTES * 2];
         assert!(here.read_exact(&mut bytes).await.is_err(), "more than the words of a proof");
         let (mut here, mut there) = pair(&connections, [10, 0, 0, 1]).await;
-        connections.proven(&here.connection, None).expect("room");
+        connections.mark_proven(&here.connection, None).expect("room");
         there.write_all(&vec![1; 100_000]).await.expect("sent");
         here.read_exact(&mut bytes[..100_000]).await.expect("read");
         assert_eq!(connections.unfinished.load(Ordering::SeqCst), 100_000);
         let (later, _there) = pair(&connections, [10, 0, 0, 1]).await;
-        connections.proven(&later.connection, None).expect("room");
-        connections.coming(&later.connection, MAX_UNFINISHED_BYTES);
-        assert!(here.connection.refused().is_some(), "it began first");
-        assert!(later.connection.refused().is_none());
-        connections.finished(&later.connection);
+        connections.mark_proven(&later.connection, None).expect("room");
+        connections.count_incoming_bytes(&later.connection, MAX_UNFINISHED_BYTES);
+        assert!(here.connection.closed_error().is_some(), "it began first");
+        assert!(later.connection.closed_error().is_none());
+        connections.finish_message(&later.connection);
         assert_eq!(connections.unfinished.load(Ordering::SeqCst), 0);
     }
 
@@ -446,16 +446,16 @@ mod tests {
         let [device, other] = [(); 2].map(|()| peers::DeviceKey::generate().expect("a key").id());
         let mut own = Vec::new();
         let (friend, _there) = pair(&connections, [10, 0, 0, 2]).await;
-        connections.proven(&friend.connection, Some(other)).expect("room");
+        connections.mark_proven(&friend.connection, Some(other)).expect("room");
         // All at once: none of those that are closed has ended when the next one comes.
-        for _ in 0..MAX_CONNECTIONS_OF_A_DEVICE + 20 {
+        for _ in 0..MAX_DEVICE_CONNECTIONS + 20 {
             let one = pair(&connections, [10, 0, 0, 1]).await;
-            connections.proven(&one.0.connection, Some(device)).expect("room");
+            connections.mark_proven(&one.0.connection, Some(device)).expect("room");
             own.push(one);
         }
         let closed: Vec<bool> = own.iter().map(is_closed).collect();
-        assert_eq!(closed, [[true; 20].as_slice(), &[false; MAX_CONNECTIONS_OF_A_DEVICE]].concat());
-        assert!(friend.connection.refused().is_none(), "another device keeps its own");
+        assert_eq!(closed, [[true; 20].as_slice(), &[false; MAX_DEVICE_CONNECTIONS]].concat());
+        assert!(friend.connection.closed_error().is_none(), "another device keeps its own");
         drop(own);
         assert_eq!(connections.table().proven.len(), 1);
     }
@@ -468,7 +468,13 @@ mod tests {
             assert!(limits.unproven > 0 && limits.proven > 0 && limits.per_address > 0, "{limits:?}");
             assert!(files < 128 || limits.all + RESERVED_FILES <= files, "{limits:?}");
         }
-        assert_eq!(network("2001:db8::1".parse().expect("v6")), network("2001:db8::2".parse().expect("v6")));
-        assert_eq!(network("::ffff:10.0.0.1".parse().expect("v6")), network("10.0.0.1".parse().expect("v4")));
+        assert_eq!(
+            address_network("2001:db8::1".parse().expect("v6")),
+            address_network("2001:db8::2".parse().expect("v6"))
+        );
+        assert_eq!(
+            address_network("::ffff:10.0.0.1".parse().expect("v6")),
+            address_network("10.0.0.1".parse().expect("v4"))
+        );
     }
 }

@@ -12,7 +12,7 @@ use store::{ActorId, DocId, PlainText};
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// A client with this many unacknowledged keys waits: keys are acknowledged when both sides have the same changes,
 /// which may never happen on a busy machine while typing continues.
-const AHEAD: usize = 200;
+const MAX_UNACKNOWLEDGED_KEYS: usize = 200;
 /// Delay before reconnecting.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -55,7 +55,8 @@ impl TypingClients {
             let (at, stop, all) = (at.to_vec(), Arc::clone(&stop), Arc::clone(&acknowledged));
             std::thread::spawn(move || {
                 let doc = DocId([number.wrapping_add(100); 16]);
-                let typed = runtime().map(|runtime| runtime.block_on(type_on(&at, number, doc, &stop, &all)));
+                let typed =
+                    runtime().map(|runtime| runtime.block_on(type_until_stopped(&at, number, doc, &stop, &all)));
                 (doc, typed.unwrap_or_default())
             })
         });
@@ -76,7 +77,7 @@ impl TypingClients {
     }
 }
 
-async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: &AtomicU64) -> TypedText {
+async fn type_until_stopped(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: &AtomicU64) -> TypedText {
     let mut typed = TypedText::default();
     let Ok(mut text) = PlainText::new("", ActorId::from([number.wrapping_add(1); 16])) else { return typed };
     let (mut keys, mut calls, mut last) = (0, usize::from(number), Instant::now());
@@ -98,15 +99,15 @@ async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: 
                 typed.longest = typed.longest.max(last.elapsed());
                 last = Instant::now();
             }
-            let waits = keys - typed.acknowledged >= AHEAD;
-            if Instant::now() >= next && !waits && !probe.heads_empty(doc) {
+            let waits = keys - typed.acknowledged >= MAX_UNACKNOWLEDGED_KEYS;
+            if Instant::now() >= next && !waits && !probe.is_document_empty(doc) {
                 if let Ok(change) = text.insert(keys, "k") {
                     keys += 1;
-                    probe.wrote(doc, change).await;
+                    probe.send_change(doc, change).await;
                 }
                 next = Instant::now() + Duration::from_millis(20);
             }
-            probe.take(Duration::from_millis(10)).await;
+            probe.receive_frame(Duration::from_millis(10)).await;
         }
         chunks = probe.chunks.remove(&doc).unwrap_or_default();
     }
@@ -117,7 +118,7 @@ async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: 
 ///
 /// # Errors
 /// What is missing, or that the hub does not give it.
-pub fn check(at: &str, endured: &EnduranceReport) -> Result<(), String> {
+pub fn check_acknowledged(at: &str, endured: &EnduranceReport) -> Result<(), String> {
     let runtime = runtime().ok_or("nothing can be waited for here")?;
     runtime.block_on(async {
         let mut probe = HubProbe::open(at, "/", "who checks").await?;
@@ -128,7 +129,7 @@ pub fn check(at: &str, endured: &EnduranceReport) -> Result<(), String> {
                 let text = PlainText::load(&chunks, ActorId::from([255; 16])).and_then(|text| text.text());
                 text.map_or(0, |text| text.len())
             };
-            if !probe.until(DOCUMENT_TIMEOUT, |probe| there(probe) >= *acknowledged).await {
+            if !probe.receive_until(DOCUMENT_TIMEOUT, |probe| there(probe) >= *acknowledged).await {
                 let there = there(&probe);
                 return Err(format!("of {acknowledged} acknowledged keys {there} are there: {doc} at {at}"));
             }
@@ -141,7 +142,7 @@ pub fn check(at: &str, endured: &EnduranceReport) -> Result<(), String> {
 ///
 /// # Errors
 /// Nothing is heard.
-pub fn hears(from: &str, to: &str, endured: &EnduranceReport) -> Result<(), String> {
+pub fn check_ephemeral_delivery(from: &str, to: &str, endured: &EnduranceReport) -> Result<(), String> {
     let runtime = runtime().ok_or("nothing can be waited for here")?;
     let doc = *endured.acknowledged.keys().next().ok_or("there is no document")?;
     runtime.block_on(async {
@@ -149,18 +150,21 @@ pub fn hears(from: &str, to: &str, endured: &EnduranceReport) -> Result<(), Stri
         let mut listener = HubProbe::open(to, "/", "who listens").await?;
         for probe in [&mut speaker, &mut listener] {
             probe.follow(doc).await;
-            if !probe.until(DOCUMENT_TIMEOUT, |probe| !probe.heads_empty(doc)).await {
+            if !probe.receive_until(DOCUMENT_TIMEOUT, |probe| !probe.is_document_empty(doc)).await {
                 return Err(format!("the document does not come: {doc}"));
             }
         }
         let word = [0x61, b'x'];
         let end = Instant::now() + DOCUMENT_TIMEOUT;
         while Instant::now() < end {
-            speaker.say(doc, &word).await;
-            if listener.until(Duration::from_millis(500), |listener| listener.heard.contains(&word.to_vec())).await {
+            speaker.send_ephemeral(doc, &word).await;
+            if listener
+                .receive_until(Duration::from_millis(500), |listener| listener.ephemeral.contains(&word.to_vec()))
+                .await
+            {
                 return Ok(());
             }
-            speaker.take(Duration::from_millis(1)).await;
+            speaker.receive_frame(Duration::from_millis(1)).await;
         }
         Err(format!("said at {from}, not heard at {to}"))
     })

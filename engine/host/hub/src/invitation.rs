@@ -11,20 +11,20 @@ use store::DeviceAccess;
 const INVITATION_FILE: &str = "invitation.json";
 
 /// The file in which a hub that runs says how it is reached.
-const ADDRESS: &str = "address";
+const ADDRESS_FILE: &str = "address";
 
 /// How the hub is reached that runs over this folder, without a code.
-pub fn reached(folder: &Path) -> Option<Invitation> {
-    std::fs::read_to_string(folder.join(ADDRESS)).ok()?.parse().ok()
+pub fn running_hub_invitation(folder: &Path) -> Option<Invitation> {
+    std::fs::read_to_string(folder.join(ADDRESS_FILE)).ok()?.parse().ok()
 }
 
 /// Records the hub's address; `None` if it no longer runs.
-pub(crate) fn say_reached(folder: &Path, at: Option<(&str, DeviceId)>) -> Result<(), String> {
-    let path = folder.join(ADDRESS);
+pub(crate) fn write_hub_address(folder: &Path, at: Option<(&str, DeviceId)>) -> Result<(), String> {
+    let path = folder.join(ADDRESS_FILE);
     match at {
         Some((at, key)) => {
             let invitation = Invitation { at: at.to_owned(), code: "-".to_owned(), key, rights: None };
-            crate::certificate::private(&path, invitation.to_string().as_bytes())
+            crate::certificate::write_private_file(&path, invitation.to_string().as_bytes())
         }
         None => std::fs::remove_file(&path).map_err(|error| format!("{error}: {}", path.display())),
     }
@@ -46,15 +46,15 @@ impl InvitationGrant {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn leave(&self, folder: &Path) -> Result<(), String> {
+    pub fn save_for_hub(&self, folder: &Path) -> Result<(), String> {
         let text = serde_json::to_vec(self).map_err(|error| error.to_string())?;
         let (path, temporary) = (folder.join(INVITATION_FILE), folder.join("invitation.tmp"));
-        crate::certificate::private(&temporary, &text)?;
+        crate::certificate::write_private_file(&temporary, &text)?;
         std::fs::rename(&temporary, &path).map_err(|error| format!("{error}: {}", path.display()))
     }
 
     /// Takes what was left.
-    pub(crate) fn take(folder: &Path) -> Option<InvitationGrant> {
+    pub(crate) fn take_saved(folder: &Path) -> Option<InvitationGrant> {
         let path = folder.join(INVITATION_FILE);
         let text = std::fs::read(&path).ok()?;
         let _ = std::fs::remove_file(&path);

@@ -9,9 +9,8 @@
 mod blobs;
 mod certificate;
 mod connections;
-mod core;
-mod embedded;
 pub mod endure;
+mod hub_core;
 mod invitation;
 pub mod measure;
 mod metrics;
@@ -20,11 +19,12 @@ mod policy;
 mod probe;
 mod server;
 mod settings;
+mod sqlite_storage;
 mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use invitation::{InvitationGrant, reached};
+pub use invitation::{InvitationGrant, running_hub_invitation};
 pub use policy::{HubPolicy, VolumePolicy};
 pub use server::{HubServer, RunningHub};
 pub use settings::{HubSettings, OpenAccess, TlsMode};

@@ -31,7 +31,7 @@ pub struct LoadReport {
 }
 
 /// All clients have connected and know their documents; `begin` is called then, and the first key is typed.
-const SETTLE: Duration = Duration::from_secs(120);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 /// A key that takes longer is lost.
 const LOST_KEY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -65,7 +65,7 @@ pub fn free_port() -> Result<u16, String> {
 }
 
 /// Whether a port of this machine is listening.
-pub fn listens(port: u16) -> bool {
+pub fn is_listening(port: u16) -> bool {
     std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
 
@@ -73,7 +73,7 @@ pub fn listens(port: u16) -> bool {
 ///
 /// # Errors
 /// The hub is not there, or does not serve them all.
-pub fn load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnce()) -> Result<LoadReport, String> {
+pub fn run_client_load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnce()) -> Result<LoadReport, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let common = Arc::new(SharedLoad::default());
@@ -94,8 +94,8 @@ pub fn load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnce()) -> Res
                 let name = format!("bench {doc}");
                 let writer = LoadWriter::new(&at, &path, &format!("{name} w"), doc).await?;
                 let reader = HubProbe::open(&at, &path, &format!("{name} r")).await?;
-                let reading = tokio::spawn(read(reader, doc, Arc::clone(&common)));
-                let wrote = writer.write(load, &common).await;
+                let reading = tokio::spawn(read_keys(reader, doc, Arc::clone(&common)));
+                let wrote = writer.type_keys(load, &common).await;
                 let read = reading.await.map_err(|error| error.to_string())?;
                 wrote.and(read)
             });
@@ -103,7 +103,7 @@ pub fn load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnce()) -> Res
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
-        let until = Instant::now() + SETTLE;
+        let until = Instant::now() + CONNECT_TIMEOUT;
         while common.ready.load(Ordering::Relaxed) < load.pairs * 2 {
             if Instant::now() > until {
                 let ready = common.ready.load(Ordering::Relaxed);
@@ -149,18 +149,18 @@ impl LoadWriter {
     async fn new(at: &str, path: &str, name: &str, doc: DocId) -> Result<LoadWriter, String> {
         let mut probe = HubProbe::open(at, path, name).await?;
         let text = PlainText::new("A note of some words.", ActorId::from(doc.0)).map_err(|error| error.to_string())?;
-        probe.wrote(doc, text.save()).await;
+        probe.send_change(doc, text.save()).await;
         probe.follow(doc).await;
-        match probe.until(SETTLE, |probe| probe.peers.is_in_sync(1, doc) == Some(true)).await {
+        match probe.receive_until(CONNECT_TIMEOUT, |probe| probe.peers.is_in_sync(1, doc) == Some(true)).await {
             true => Ok(LoadWriter { probe, doc, text }),
             false => Err(probe.ended.unwrap_or_else(|| "the hub does not take the document".to_owned())),
         }
     }
 
-    async fn write(mut self, load: ClientLoad, common: &SharedLoad) -> Result<(), String> {
+    async fn type_keys(mut self, load: ClientLoad, common: &SharedLoad) -> Result<(), String> {
         common.ready.fetch_add(1, Ordering::Relaxed);
         while !common.begun.load(Ordering::Relaxed) {
-            self.probe.take(Duration::from_millis(20)).await;
+            self.probe.receive_frame(Duration::from_millis(20)).await;
         }
         // Not all at the same moment.
         let share = f64::from(self.doc.0[0]) / 256.0;
@@ -173,14 +173,14 @@ impl LoadWriter {
                 if !waits {
                     let change = self.text.insert(typed % 20, "k").map_err(|error| error.to_string())?;
                     lock(&common.typed).insert(self.doc, Instant::now());
-                    self.probe.wrote(self.doc, change).await;
+                    self.probe.send_change(self.doc, change).await;
                     typed += 1;
                     common.keys.fetch_add(1, Ordering::Relaxed);
                 }
                 next += load.every;
             }
             let rest = next.saturating_duration_since(tokio::time::Instant::now()).min(Duration::from_millis(100));
-            self.probe.take(rest).await;
+            self.probe.receive_frame(rest).await;
             if let Some(why) = self.probe.ended.take() {
                 return Err(why);
             }
@@ -189,15 +189,15 @@ impl LoadWriter {
     }
 }
 
-async fn read(mut probe: HubProbe, doc: DocId, common: Arc<SharedLoad>) -> Result<(), String> {
+async fn read_keys(mut probe: HubProbe, doc: DocId, common: Arc<SharedLoad>) -> Result<(), String> {
     probe.follow(doc).await;
-    if !probe.until(SETTLE, |probe| probe.chunks.contains_key(&doc)).await {
+    if !probe.receive_until(CONNECT_TIMEOUT, |probe| probe.chunks.contains_key(&doc)).await {
         return Err(probe.ended.unwrap_or_else(|| "the hub does not give the document".to_owned()));
     }
     common.ready.fetch_add(1, Ordering::Relaxed);
     let mut had = probe.chunks.get(&doc).map_or(0, Vec::len);
     while !common.done.load(Ordering::Relaxed) {
-        probe.take(Duration::from_millis(100)).await;
+        probe.receive_frame(Duration::from_millis(100)).await;
         let has = probe.chunks.get(&doc).map_or(0, Vec::len);
         if std::mem::replace(&mut had, has) != has
             && let Some(typed) = lock(&common.typed).remove(&doc)

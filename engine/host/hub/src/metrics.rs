@@ -62,7 +62,7 @@ impl HubMetrics {
 }
 
 /// The page for Prometheus.
-pub(crate) fn page(registry: &Registry) -> String {
+pub(crate) fn render_page(registry: &Registry) -> String {
     let mut text = String::new();
     // Writing into a string does not fail.
     let _ = encode(&mut text, registry);

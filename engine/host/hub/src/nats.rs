@@ -29,21 +29,21 @@ use tokio::sync::watch;
 /// Name of the stream of documents.
 const DOCUMENTS_STREAM: &str = "TRACEBOOK";
 /// Subjects of documents, with the document's id behind.
-const DOC: &str = "tracebook.doc.";
+const DOCUMENT_SUBJECT_PREFIX: &str = "tracebook.doc.";
 /// The list of devices.
-const DEVICES: &str = "tracebook.devices";
+const DEVICES_SUBJECT: &str = "tracebook.devices";
 /// Subject for ephemeral messages; not part of the stream.
-const SAID: &str = "tracebook-said";
+const EPHEMERAL_SUBJECT: &str = "tracebook-said";
 /// Which replica wrote a message.
-const FROM: &str = "Tracebook-From";
+const FROM_HEADER: &str = "Tracebook-From";
 /// Header for parts of a chunk: number, total, chunk.
-const PART: &str = "Tracebook-Part";
+const PART_HEADER: &str = "Tracebook-Part";
 /// Larger chunks become several messages, in bytes: a server takes 1 MB by default.
-const LARGEST_PART: usize = 512 << 10;
+const MAX_PART_BYTES: usize = 512 << 10;
 /// What cannot be stored within this time is refused.
 const APPEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of one attempt.
-const TRY: Duration = Duration::from_secs(5);
+const NATS_TRY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Wait between two attempts.
 const NATS_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// A document of more messages than this is folded into one.
@@ -58,7 +58,7 @@ pub(crate) struct NatsReplicas {
     runtime: Handle,
     files: Arc<NatsFiles>,
     /// The sequence up to which all changes were heard.
-    reached: watch::Receiver<u64>,
+    heard_sequence: watch::Receiver<u64>,
 }
 
 struct NatsState {
@@ -67,7 +67,7 @@ struct NatsState {
     me: String,
     log: HubLog,
     /// The last list of devices.
-    told: Mutex<Vec<u8>>,
+    last_devices: Mutex<Vec<u8>>,
     /// Whether the last try to store something was in vain.
     refused: AtomicBool,
 }
@@ -80,8 +80,8 @@ struct ChunkAssembler {
 
 impl ChunkAssembler {
     /// A message's content; a whole chunk, if it is one by now.
-    fn take(&mut self, message: &Message) -> Option<Vec<u8>> {
-        let header = message.headers.as_ref().and_then(|headers| headers.get(PART)).map(|part| part.as_str());
+    fn add_part(&mut self, message: &Message) -> Option<Vec<u8>> {
+        let header = message.headers.as_ref().and_then(|headers| headers.get(PART_HEADER)).map(|part| part.as_str());
         let Some(header) = header else { return Some(message.payload.to_vec()) };
         let mut words = header.split(' ');
         let at: usize = words.next()?.parse().ok()?;
@@ -96,7 +96,7 @@ impl ChunkAssembler {
         }
         let whole = self.waiting.get_mut(name)?;
         // A part that was sent twice comes once: the servers know its name.
-        if whole.len() != at * LARGEST_PART {
+        if whole.len() != at * MAX_PART_BYTES {
             return None;
         }
         whole.extend_from_slice(&message.payload);
@@ -105,7 +105,7 @@ impl ChunkAssembler {
 }
 
 fn from(message: &Message) -> Option<&str> {
-    message.headers.as_ref()?.get(FROM).map(|name| name.as_str())
+    message.headers.as_ref()?.get(FROM_HEADER).map(|name| name.as_str())
 }
 
 impl NatsReplicas {
@@ -114,37 +114,45 @@ impl NatsReplicas {
         let fail = |error: &dyn std::fmt::Display| format!("NATS cannot be used: {error}: {servers}");
         let addresses: Result<Vec<ServerAddr>, _> = servers.split(',').map(|one| one.trim().parse()).collect();
         let addresses = addresses.map_err(|error| fail(&error))?;
-        let connecting = ConnectOptions::new().name("tracebook hub").request_timeout(Some(TRY)).connect(addresses);
-        let client = tokio::time::timeout(TRY * 3, connecting).await.map_err(|_| fail(&"no server answers"))?;
+        let connecting =
+            ConnectOptions::new().name("tracebook hub").request_timeout(Some(NATS_TRY_TIMEOUT)).connect(addresses);
+        let client =
+            tokio::time::timeout(NATS_TRY_TIMEOUT * 3, connecting).await.map_err(|_| fail(&"no server answers"))?;
         let client = client.map_err(|error| fail(&error))?;
         let context = jetstream::new(client.clone());
-        let subjects = vec![format!("{DOC}*"), DEVICES.to_owned()];
+        let subjects = vec![format!("{DOCUMENT_SUBJECT_PREFIX}*"), DEVICES_SUBJECT.to_owned()];
         let made = make_stream(&context, DOCUMENTS_STREAM, subjects, &log).await?;
         let chance: [u8; 8] = peers::key::random_bytes()?;
         let me: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
-        let inside =
-            NatsState { client, stream: context, me, log, told: Mutex::default(), refused: AtomicBool::new(false) };
+        let inside = NatsState {
+            client,
+            stream: context,
+            me,
+            log,
+            last_devices: Mutex::default(),
+            refused: AtomicBool::new(false),
+        };
         let inside = Arc::new(inside);
-        if let Ok(last) = made.get_last_raw_message_by_subject(DEVICES).await {
+        if let Ok(last) = made.get_last_raw_message_by_subject(DEVICES_SUBJECT).await {
             heard(ReplicaNews::Devices(Arc::new(last.payload.to_vec())));
         }
         let since = made.get_info().await.map_err(|error| fail(&error))?.state.last_sequence;
-        let said = inside.client.subscribe(SAID).await.map_err(|error| fail(&error))?;
-        tokio::spawn(hear_said(Arc::clone(&inside), said, Arc::clone(&heard)));
+        let said = inside.client.subscribe(EPHEMERAL_SUBJECT).await.map_err(|error| fail(&error))?;
+        tokio::spawn(forward_ephemeral(Arc::clone(&inside), said, Arc::clone(&heard)));
         let files = NatsFiles::open(Arc::clone(&inside), Arc::clone(&heard)).await?;
         let changes = StreamEvent { stream: DOCUMENTS_STREAM, filter: String::new(), headers_only: false };
         let (reach, reached) = watch::channel(since);
-        let mut changed = changed(heard);
+        let mut changed = change_handler(heard);
         let take = move |inside: &NatsState, message: &Message, sequence| {
             changed(inside, message);
             reach.send_replace(sequence);
         };
-        tokio::spawn(hear(Arc::clone(&inside), changes, since, take));
-        Ok(NatsReplicas { inside, runtime: Handle::current(), files: Arc::new(files), reached })
+        tokio::spawn(follow_stream(Arc::clone(&inside), changes, since, take));
+        Ok(NatsReplicas { inside, runtime: Handle::current(), files: Arc::new(files), heard_sequence: reached })
     }
 
     /// Returns the store of blobs.
-    pub(crate) fn files(&self) -> Arc<dyn HubFiles> {
+    pub(crate) fn hub_files(&self) -> Arc<dyn HubFiles> {
         Arc::clone(&self.files) as Arc<dyn HubFiles>
     }
 }
@@ -196,10 +204,10 @@ async fn make_stream(
     Err(format!("NATS has no stream for the hub, and none can be made: {why}"))
 }
 
-async fn hear_said(inside: Arc<NatsState>, mut said: async_nats::Subscriber, heard: ReplicaListener) {
+async fn forward_ephemeral(inside: Arc<NatsState>, mut said: async_nats::Subscriber, heard: ReplicaListener) {
     while let Some(message) = said.next().await {
         if from(&message) != Some(&inside.me) {
-            heard(ReplicaNews::Said(Arc::new(message.payload.to_vec())));
+            heard(ReplicaNews::Ephemeral(Arc::new(message.payload.to_vec())));
         }
     }
 }
@@ -213,21 +221,21 @@ struct StreamEvent {
 }
 
 /// Hears everything that is written behind `since`, each once and in order, however often the line breaks.
-async fn hear(
+async fn follow_stream(
     inside: Arc<NatsState>,
     line: StreamEvent,
     mut since: u64,
     mut take: impl FnMut(&NatsState, &Message, u64),
 ) {
     loop {
-        if let Err(why) = hear_until_broken(&inside, &line, &mut since, &mut take).await {
+        if let Err(why) = follow_stream_until_broken(&inside, &line, &mut since, &mut take).await {
             (inside.log)(&format!("lost the connection to the other replicas; reconnecting: {why}"));
         }
         tokio::time::sleep(NATS_RETRY_INTERVAL).await;
     }
 }
 
-async fn hear_until_broken(
+async fn follow_stream_until_broken(
     inside: &NatsState,
     line: &StreamEvent,
     since: &mut u64,
@@ -264,14 +272,15 @@ async fn hear_until_broken(
 }
 
 /// What becomes of changes that are heard.
-fn changed(heard: ReplicaListener) -> impl FnMut(&NatsState, &Message) {
+fn change_handler(heard: ReplicaListener) -> impl FnMut(&NatsState, &Message) {
     let mut parts = ChunkAssembler::default();
     move |inside, message| {
         let own = from(message) == Some(&inside.me);
-        let Some(bytes) = parts.take(message).filter(|_| !own) else { return };
-        if message.subject.as_str() == DEVICES {
+        let Some(bytes) = parts.add_part(message).filter(|_| !own) else { return };
+        if message.subject.as_str() == DEVICES_SUBJECT {
             heard(ReplicaNews::Devices(Arc::new(bytes)));
-        } else if let Some(doc) = message.subject.strip_prefix(DOC).and_then(|doc| doc.parse().ok()) {
+        } else if let Some(doc) = message.subject.strip_prefix(DOCUMENT_SUBJECT_PREFIX).and_then(|doc| doc.parse().ok())
+        {
             heard(ReplicaNews::Changed { doc, bytes: Arc::new(bytes) });
         }
     }
@@ -282,13 +291,13 @@ impl NatsState {
     async fn publish(&self, subject: String, bytes: &[u8]) -> Result<(), StoreFailure> {
         let chance: [u8; 12] = peers::key::random_bytes().map_err(StoreFailure)?;
         let name: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
-        let count = bytes.len().div_ceil(LARGEST_PART).max(1);
+        let count = bytes.len().div_ceil(MAX_PART_BYTES).max(1);
         for at in 0..count {
-            let part = bytes.get(at * LARGEST_PART..((at + 1) * LARGEST_PART).min(bytes.len())).unwrap_or_default();
+            let part = bytes.get(at * MAX_PART_BYTES..((at + 1) * MAX_PART_BYTES).min(bytes.len())).unwrap_or_default();
             let mut headers = HeaderMap::new();
-            headers.insert(FROM, self.me.as_str());
+            headers.insert(FROM_HEADER, self.me.as_str());
             if count > 1 {
-                headers.insert(PART, format!("{at} {count} {name}").as_str());
+                headers.insert(PART_HEADER, format!("{at} {count} {name}").as_str());
             }
             let until = Instant::now() + APPEND_TIMEOUT;
             loop {
@@ -298,7 +307,7 @@ impl NatsState {
                     .headers(headers.clone())
                     .message_id(format!("{name}-{at}"));
                 let sent = async { self.stream.send_publish(subject.clone(), message).await?.await };
-                let why = match tokio::time::timeout(TRY, sent).await {
+                let why = match tokio::time::timeout(NATS_TRY_TIMEOUT, sent).await {
                     Ok(Ok(_)) => {
                         self.refused.store(false, Ordering::Relaxed);
                         break;
@@ -318,7 +327,7 @@ impl NatsState {
 
     /// Iterates over all messages of a subject in order, in batches. Fails if some are missing: a server that was away
     /// returns what it has, and claims that this is everything.
-    async fn each(
+    async fn for_each_message(
         &self,
         stream: &stream::Stream<()>,
         subject: String,
@@ -345,7 +354,8 @@ impl NatsState {
         let (name, pending) = (info.name.clone(), usize::try_from(info.num_pending)?);
         let (mut seen, mut last) = (0, 0);
         while seen < pending {
-            let mut batch = consumer.fetch().max_messages((pending - seen).min(most)).expires(TRY).messages().await?;
+            let mut batch =
+                consumer.fetch().max_messages((pending - seen).min(most)).expires(NATS_TRY_TIMEOUT).messages().await?;
             let before = seen;
             while let Some(message) = batch.next().await {
                 let message = message?;
@@ -369,7 +379,7 @@ impl NatsState {
     }
 
     /// The sequence of the last change that the servers have, as the one that leads knows it.
-    async fn newest(&self) -> Result<u64, async_nats::Error> {
+    async fn last_sequence(&self) -> Result<u64, async_nats::Error> {
         let stream = self.stream.get_stream_no_info(DOCUMENTS_STREAM).await?;
         Ok(stream.get_info().await?.state.last_sequence)
     }
@@ -379,17 +389,19 @@ impl NatsState {
         let (mut chunks, mut last, mut parts) = (Vec::new(), 0, ChunkAssembler::default());
         let take = |message: &Message, sequence| {
             last = sequence;
-            chunks.extend(parts.take(message));
+            chunks.extend(parts.add_part(message));
         };
-        if self.each(&stream, format!("{DOC}{doc}"), 256, take).await? > MAX_MESSAGES_UNFOLDED {
-            self.fold(&stream, doc, &chunks, last).await;
+        if self.for_each_message(&stream, format!("{DOCUMENT_SUBJECT_PREFIX}{doc}"), 256, take).await?
+            > MAX_MESSAGES_UNFOLDED
+        {
+            self.fold_document(&stream, doc, &chunks, last).await;
         }
         Ok(chunks)
     }
 
     /// Merges a document's messages into one. It's complete before the parts are deleted.
-    async fn fold(&self, stream: &stream::Stream<()>, doc: DocId, chunks: &[Vec<u8>], last: u64) {
-        let subject = format!("{DOC}{doc}");
+    async fn fold_document(&self, stream: &stream::Stream<()>, doc: DocId, chunks: &[Vec<u8>], last: u64) {
+        let subject = format!("{DOCUMENT_SUBJECT_PREFIX}{doc}");
         let Ok(whole) = store::compact_chunks(chunks) else { return };
         if self.publish(subject.clone(), &whole).await.is_ok() {
             let _ = stream.purge().filter(subject).sequence(last + 1).await;
@@ -403,7 +415,7 @@ impl HubStore for NatsReplicas {
         self.runtime.spawn(async move {
             let until = Instant::now() + APPEND_TIMEOUT;
             loop {
-                let why = match tokio::time::timeout(TRY * 2, inside.load(doc)).await {
+                let why = match tokio::time::timeout(NATS_TRY_TIMEOUT * 2, inside.load(doc)).await {
                     Ok(Ok(chunks)) => return loaded(Ok(chunks)),
                     Ok(Err(error)) => error.to_string(),
                     Err(_) => "no answer".to_owned(),
@@ -418,14 +430,15 @@ impl HubStore for NatsReplicas {
 
     fn append(&self, doc: DocId, bytes: SharedBytes, done: StoreCallback) {
         let inside = Arc::clone(&self.inside);
-        self.runtime.spawn(async move { done(inside.publish(format!("{DOC}{doc}"), &bytes).await) });
+        self.runtime
+            .spawn(async move { done(inside.publish(format!("{DOCUMENT_SUBJECT_PREFIX}{doc}"), &bytes).await) });
     }
 
-    fn documents(&self) -> Option<u64> {
+    fn document_count(&self) -> Option<u64> {
         None
     }
 
-    fn well(&self) -> Result<(), &'static str> {
+    fn check_health(&self) -> Result<(), &'static str> {
         match self.inside.client.connection_state() {
             State::Connected if self.inside.refused.load(Ordering::Relaxed) => Err("NATS does not store what comes"),
             State::Connected => Ok(()),
@@ -435,48 +448,48 @@ impl HubStore for NatsReplicas {
 
     fn close(&self) {
         // Published messages are on their way; unacknowledged ones were reported to nobody.
-        let flushed = async { tokio::time::timeout(TRY, self.inside.client.flush()).await };
+        let flushed = async { tokio::time::timeout(NATS_TRY_TIMEOUT, self.inside.client.flush()).await };
         let _ = self.runtime.block_on(flushed);
     }
 }
 
 impl HubBus for NatsReplicas {
-    fn tell(&self, news: ReplicaNews) {
+    fn announce(&self, news: ReplicaNews) {
         let inside = Arc::clone(&self.inside);
         match news {
-            ReplicaNews::Said(bytes) => {
+            ReplicaNews::Ephemeral(bytes) => {
                 let mut headers = HeaderMap::new();
-                headers.insert(FROM, inside.me.as_str());
+                headers.insert(FROM_HEADER, inside.me.as_str());
                 self.runtime.spawn(async move {
                     let bytes = SharedBytes::unwrap_or_clone(bytes);
-                    let _ = inside.client.publish_with_headers(SAID, headers, bytes.into()).await;
+                    let _ = inside.client.publish_with_headers(EPHEMERAL_SUBJECT, headers, bytes.into()).await;
                 });
             }
             ReplicaNews::Devices(bytes) => {
                 {
-                    let mut told = inside.told.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut told = inside.last_devices.lock().unwrap_or_else(PoisonError::into_inner);
                     if *told == *bytes {
                         return;
                     }
                     told.clone_from(&bytes);
                 }
                 self.runtime.spawn(async move {
-                    if let Err(why) = inside.publish(DEVICES.to_owned(), &bytes).await {
+                    if let Err(why) = inside.publish(DEVICES_SUBJECT.to_owned(), &bytes).await {
                         (inside.log)(&format!("other replicas do not know the list of devices yet: {why}"));
                     }
                 });
             }
             // The streams tell of them by themselves.
-            ReplicaNews::Changed { .. } | ReplicaNews::Brought { .. } | ReplicaNews::Lost { .. } => {}
+            ReplicaNews::Changed { .. } | ReplicaNews::BlobAdded { .. } | ReplicaNews::BlobLost { .. } => {}
         }
     }
 
-    fn catch_up(&self, done: Box<dyn FnOnce() + Send>) {
-        let (inside, mut reached) = (Arc::clone(&self.inside), self.reached.clone());
+    fn notify_when_caught_up(&self, done: Box<dyn FnOnce() + Send>) {
+        let (inside, mut reached) = (Arc::clone(&self.inside), self.heard_sequence.clone());
         self.runtime.spawn(async move {
             let until = Instant::now() + APPEND_TIMEOUT;
             while Instant::now() < until {
-                let Ok(Ok(newest)) = tokio::time::timeout(TRY, inside.newest()).await else {
+                let Ok(Ok(newest)) = tokio::time::timeout(NATS_TRY_TIMEOUT, inside.last_sequence()).await else {
                     tokio::time::sleep(NATS_RETRY_INTERVAL).await;
                     continue;
                 };

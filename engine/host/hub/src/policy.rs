@@ -84,7 +84,7 @@ struct PolicyState {
 
 impl SharedVolumes {
     /// Sets another policy; returns the volumes that it names, whose documents must be loaded again.
-    pub(crate) fn set(&self, policy: HubPolicy) -> Vec<DocId> {
+    pub(crate) fn replace_policy(&self, policy: HubPolicy) -> Vec<DocId> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let volumes = policy.volumes.keys().copied().collect();
         state.policy = policy;
@@ -92,13 +92,13 @@ impl SharedVolumes {
     }
 
     /// Whether the policy says something of this volume.
-    pub(crate) fn names(&self, doc: DocId) -> bool {
+    pub(crate) fn names_volume(&self, doc: DocId) -> bool {
         self.state.read().unwrap_or_else(PoisonError::into_inner).policy.volumes.contains_key(&doc)
     }
 
     /// Updates a volume that the policy names: its notes, outputs, sessions, runs and tools belong to it. Returns
     /// whether a document changed its volume.
-    pub(crate) fn volume(&self, volume: DocId, chunks: &[Vec<u8>]) -> bool {
+    pub(crate) fn update_volume(&self, volume: DocId, chunks: &[Vec<u8>]) -> bool {
         let Ok(loaded) = VolumeDoc::load(volume, chunks, ActorId::from([0; 16])) else { return false };
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let before = state.volume.len();
@@ -148,9 +148,9 @@ mod tests {
             devices: BTreeMap::from([(reader, DeviceAccess::Read), (writer, DeviceAccess::Write)]),
         };
         let policy = HubPolicy { default: DeviceAccess::Write, volumes: BTreeMap::from([(volume, named)]) };
-        assert_eq!(shares.set(policy), [volume]);
-        assert!(shares.names(volume) && !shares.names(note));
-        assert!(shares.volume(volume, &[doc.save()]));
+        assert_eq!(shares.replace_policy(policy), [volume]);
+        assert!(shares.names_volume(volume) && !shares.names_volume(note));
+        assert!(shares.update_volume(volume, &[doc.save()]));
         for doc in [volume, note, note.outputs_id(), session, volume.tools_id()] {
             assert_eq!(shares.access(Some(reader), DeviceAccess::Write, doc), DeviceAccess::Read);
             assert_eq!(shares.access(Some(writer), DeviceAccess::Write, doc), DeviceAccess::Write);
@@ -158,6 +158,6 @@ mod tests {
             assert_eq!(shares.access(None, DeviceAccess::Write, doc), DeviceAccess::None);
         }
         assert_eq!(shares.access(None, DeviceAccess::Write, other), DeviceAccess::Write);
-        assert!(!shares.volume(volume, &[b"damaged".to_vec()]));
+        assert!(!shares.update_volume(volume, &[b"damaged".to_vec()]));
     }
 }

@@ -14,11 +14,11 @@ use store::DocId;
 use store::sync::peers::SyncLimits;
 use store::sync::{DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers};
 
-const HUB: LinkId = 1;
+const HUB_LINK: LinkId = 1;
 
 /// A device that tests use to probe a hub.
 pub(crate) struct HubProbe {
-    pub(crate) way: HubSocket,
+    pub(crate) socket: HubSocket,
     pub(crate) peers: SyncPeers,
     /// Chunks received so far, by document.
     pub(crate) chunks: HashMap<DocId, Vec<Vec<u8>>>,
@@ -27,31 +27,31 @@ pub(crate) struct HubProbe {
     /// What the hub does not have.
     pub(crate) absent: Vec<DocId>,
     /// What was said by others.
-    pub(crate) heard: Vec<Vec<u8>>,
+    pub(crate) ephemeral: Vec<Vec<u8>>,
 }
 
 impl HubProbe {
     /// Connects without a key, as automerge-repo does.
     pub(crate) async fn open(at: &str, path: &str, name: &str) -> Result<HubProbe, String> {
         let (way, _) = HubSocket::connect(at, path, &CertificateTrust::Any).await?;
-        Ok(HubProbe::over(way, name))
+        Ok(HubProbe::from_socket(way, name))
     }
 
-    fn over(way: HubSocket, name: &str) -> HubProbe {
+    fn from_socket(way: HubSocket, name: &str) -> HubProbe {
         let mut peers = SyncPeers::new(PeerId(name.to_owned()), PeerMetadata::default(), SyncLimits::default());
-        peers.connect(HUB, true, None, Box::new(|_| DocumentAccess::Write));
+        peers.connect(HUB_LINK, true, None, Box::new(|_| DocumentAccess::Write));
         let (chunks, ended, absent, heard) = (HashMap::new(), None, Vec::new(), Vec::new());
-        HubProbe { way, peers, chunks, ended, absent, heard }
+        HubProbe { socket: way, peers, chunks, ended, absent, ephemeral: heard }
     }
 
     /// Wants a document, or offers the one that it has.
     pub(crate) async fn follow(&mut self, doc: DocId) {
-        self.peers.follow(HUB, doc);
+        self.peers.follow(HUB_LINK, doc);
         self.perform().await;
     }
 
     /// Announces a chunk that it has written.
-    pub(crate) async fn wrote(&mut self, doc: DocId, chunk: Vec<u8>) {
+    pub(crate) async fn send_change(&mut self, doc: DocId, chunk: Vec<u8>) {
         self.chunks.entry(doc).or_default().push(chunk.clone());
         self.peers.on_changed(doc, &chunk);
         self.perform().await;
@@ -67,7 +67,7 @@ impl HubProbe {
             for output in outputs {
                 match output {
                     PeersOutput::Send { bytes, .. } => {
-                        if let Err(why) = self.way.send_frame(PeerFrame::Binary(bytes)).await {
+                        if let Err(why) = self.socket.send_frame(PeerFrame::Binary(bytes)).await {
                             self.ended.get_or_insert(why);
                         }
                     }
@@ -81,7 +81,7 @@ impl HubProbe {
                     }
                     PeersOutput::Close { why, .. } => drop(self.ended.get_or_insert(why)),
                     PeersOutput::Absent { doc, .. } => self.absent.push(doc),
-                    PeersOutput::Ephemeral { data, .. } => self.heard.push(data),
+                    PeersOutput::Ephemeral { data, .. } => self.ephemeral.push(data),
                     PeersOutput::Greeted { .. }
                     | PeersOutput::NeedVolumeDocs { .. }
                     | PeersOutput::Agreed { .. }
@@ -94,12 +94,12 @@ impl HubProbe {
     }
 
     /// Takes in one frame, if one comes within this time; says whether one came.
-    pub(crate) async fn take(&mut self, within: Duration) -> bool {
-        match tokio::time::timeout(within, self.way.next_frame()).await {
+    pub(crate) async fn receive_frame(&mut self, within: Duration) -> bool {
+        match tokio::time::timeout(within, self.socket.next_frame()).await {
             Err(_) => return false,
             Ok(None) => drop(self.ended.get_or_insert_with(|| "it hung up".to_owned())),
             Ok(Some(PeerFrame::Binary(bytes))) => {
-                self.peers.receive(HUB, &bytes);
+                self.peers.receive(HUB_LINK, &bytes);
                 self.perform().await;
             }
             Ok(Some(PeerFrame::Text(text))) => {
@@ -112,30 +112,30 @@ impl HubProbe {
     }
 
     /// Takes frames in until something holds; says whether it did in time.
-    pub(crate) async fn until(&mut self, within: Duration, holds: impl Fn(&HubProbe) -> bool) -> bool {
+    pub(crate) async fn receive_until(&mut self, within: Duration, holds: impl Fn(&HubProbe) -> bool) -> bool {
         let end = tokio::time::Instant::now() + within;
         loop {
             if holds(self) {
                 return true;
             }
             let left = end.saturating_duration_since(tokio::time::Instant::now());
-            if left.is_zero() || (self.ended.is_some() && !self.take(Duration::ZERO).await) {
+            if left.is_zero() || (self.ended.is_some() && !self.receive_frame(Duration::ZERO).await) {
                 return holds(self);
             }
-            self.take(left).await;
+            self.receive_frame(left).await;
         }
     }
 }
 
 impl HubProbe {
     /// Sends an ephemeral message.
-    pub(crate) async fn say(&mut self, doc: DocId, data: &[u8]) {
+    pub(crate) async fn send_ephemeral(&mut self, doc: DocId, data: &[u8]) {
         self.peers.broadcast(doc, "a session", data);
         self.perform().await;
     }
 
     /// Whether nothing of a document is here yet.
-    pub(crate) fn heads_empty(&self, doc: DocId) -> bool {
+    pub(crate) fn is_document_empty(&self, doc: DocId) -> bool {
         self.peers.heads(doc).is_none_or(|heads| heads.is_empty())
     }
 }
@@ -147,7 +147,7 @@ impl HubProbe {
     pub(crate) async fn device(at: &str, key: &DeviceKey, hub: DeviceId) -> Result<HubProbe, String> {
         let (mut way, binding) = HubSocket::connect(at, DEVICE_PATH, &CertificateTrust::Any).await?;
         handshake::authenticate_to_listener(&mut way, key, hub, &binding).await?;
-        Ok(HubProbe::over(way, &key.id().to_string()))
+        Ok(HubProbe::from_socket(way, &key.id().to_string()))
     }
 
     /// The heads of a document.

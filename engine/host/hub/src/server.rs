@@ -2,14 +2,14 @@
 //! and `/healthz`. Each connection is a task that passes frames on, within its limits.
 
 use crate::blobs::BlobFolder;
-use crate::certificate::{certificate, token};
-use crate::connections::{ConnectionLimits, HubPeer, OpenConnections, TcpAcceptor, network};
-use crate::core::{CoreInput, FrameOutbox, HubCore, OutgoingFrame, PeerIdentity};
-use crate::embedded::SqliteStorage;
-use crate::invitation::{InvitationGrant, say_reached};
-use crate::metrics::{HubMetrics, page};
+use crate::certificate::{load_certificate, load_or_create_metrics_token};
+use crate::connections::{ConnectionLimits, HubPeer, OpenConnections, TcpAcceptor, address_network};
+use crate::hub_core::{CoreInput, FrameOutbox, HubCore, OutgoingFrame, PeerIdentity};
+use crate::invitation::{InvitationGrant, write_hub_address};
+use crate::metrics::{HubMetrics, render_page};
 use crate::policy::{HubPolicy, POLICY_FILE as SHARE};
 use crate::settings::{HubSettings, OpenAccess, TlsMode};
+use crate::sqlite_storage::SqliteStorage;
 use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SingleReplica};
 use crate::{HubLog, nats};
 use axum::Router;
@@ -48,8 +48,8 @@ const CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// A silent connection is pinged after this time, and closed after twice as long.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Maximum number of pairing attempts per minute from one address, and in total.
-const PAIRINGS: u32 = 30;
-const ALL_PAIRINGS: u32 = 300;
+const MAX_PAIRINGS_PER_ADDRESS: u32 = 30;
+const MAX_PAIRINGS_PER_MINUTE: u32 = 300;
 /// KiB of messages that wait for the thread that owns the protocol: behind them nothing more is read.
 const MAX_QUEUED_KIB: usize = 128 << 10;
 /// A TLS handshake takes at most so long.
@@ -57,11 +57,11 @@ const TLS_DEADLINE: Duration = Duration::from_secs(10);
 /// The buffer in which a connection's messages come.
 const READ_BUFFER_BYTES: usize = 32 << 10;
 /// So long a device waits at most until its replica has heard of all that others acknowledged before.
-const CATCH_UP: Duration = Duration::from_secs(20);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of frames before a client is accepted: the greeting, and messages sent without waiting.
-const EARLY: usize = 4;
+const MAX_EARLY_FRAMES: usize = 4;
 /// How often the log says how many connections were closed without having proven a key.
-const SAY_CLOSED: Duration = Duration::from_secs(10);
+const CLOSED_LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Time limit for a clean shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
@@ -90,7 +90,7 @@ struct ServerState {
     key: DeviceKey,
     binding: ChannelBinding,
     /// How others reach the hub.
-    at: String,
+    public_address: String,
     devices: DeviceList,
     list: RwLock<BTreeMap<DeviceId, PairedDevice>>,
     offer: Mutex<Option<OneTimeCode>>,
@@ -143,7 +143,7 @@ impl HubServer {
             .open(settings.folder.join("hub.lock"))
             .map_err(|error| fail(&error))?;
         lock_file.try_lock().map_err(|_| fail(&"another hub runs over this folder"))?;
-        let certificate = certificate(&settings)?;
+        let certificate = load_certificate(&settings)?;
         let binding = certificate.as_ref().map(|one| ChannelBinding::from_certificate(&one.der)).unwrap_or_default();
         let listener = std::net::TcpListener::bind(settings.listen)
             .map_err(|error| format!("it cannot listen on {} ({error})", settings.listen))?;
@@ -171,14 +171,14 @@ impl HubServer {
                     // Another replica's list: the file is read in a moment.
                     ReplicaNews::Devices(bytes) => drop(list.merge(&bytes)),
                     ReplicaNews::Changed { .. }
-                    | ReplicaNews::Brought { .. }
-                    | ReplicaNews::Lost { .. }
-                    | ReplicaNews::Said(_) => drop(hear.send(CoreInput::News(news))),
+                    | ReplicaNews::BlobAdded { .. }
+                    | ReplicaNews::BlobLost { .. }
+                    | ReplicaNews::Ephemeral(_) => drop(hear.send(CoreInput::ReplicaNews(news))),
                 };
                 let replicas =
                     runtime.block_on(nats::NatsReplicas::open(servers, Arc::new(heard), Arc::clone(&log)))?;
                 let replicas = Arc::new(replicas);
-                (Arc::clone(&replicas) as Arc<dyn HubStore>, replicas.files(), replicas as Arc<dyn HubBus>)
+                (Arc::clone(&replicas) as Arc<dyn HubStore>, replicas.hub_files(), replicas as Arc<dyn HubBus>)
             }
         };
         let me = key.id().to_string();
@@ -193,7 +193,7 @@ impl HubServer {
         });
         let core = core.map_err(|error| fail(&error))?;
         // Stamps are taken before reading, so that later changes are noticed.
-        let stamps = (devices.file_stamp(), stamp(&settings.folder.join(SHARE)));
+        let stamps = (devices.file_stamp(), modified_time(&settings.folder.join(SHARE)));
         let policy = HubPolicy::load(&settings.folder)?;
         let _ = inputs.send(CoreInput::Policy(policy));
         let list = devices.list()?;
@@ -203,7 +203,7 @@ impl HubServer {
         let shared = Arc::new(ServerState {
             key,
             binding,
-            at,
+            public_address: at,
             list: RwLock::new(list),
             devices,
             offer: Mutex::default(),
@@ -217,16 +217,16 @@ impl HubServer {
             connections: Arc::clone(&connections),
             queue: Arc::new(Semaphore::new(MAX_QUEUED_KIB)),
             outgoing: Arc::default(),
-            metrics_token: token(&settings.folder)?,
-            pairings_from: RateLimiter::keyed(minute(PAIRINGS)),
-            pairings: RateLimiter::direct(minute(ALL_PAIRINGS)),
+            metrics_token: load_or_create_metrics_token(&settings.folder)?,
+            pairings_from: RateLimiter::keyed(minute(MAX_PAIRINGS_PER_ADDRESS)),
+            pairings: RateLimiter::direct(minute(MAX_PAIRINGS_PER_MINUTE)),
             settings,
         });
-        shared.bus.tell(ReplicaNews::Devices(Arc::new(shared.devices.to_bytes()?)));
+        shared.bus.announce(ReplicaNews::Devices(Arc::new(shared.devices.to_bytes()?)));
         let router = Router::new()
-            .route("/", get(open))
-            .route(DEVICE_PATH, get(device))
-            .route(PAIR_PATH, get(pair))
+            .route("/", get(serve_open_client))
+            .route(DEVICE_PATH, get(serve_device))
+            .route(PAIR_PATH, get(serve_pairing))
             .route("/metrics", get(metrics_page))
             .route("/healthz", get(health_page))
             .with_state(Arc::clone(&shared));
@@ -246,8 +246,8 @@ impl HubServer {
                 runtime.spawn(server.handle(handle.clone()).serve(service));
             }
         }
-        runtime.spawn(look(Arc::clone(&shared), stamps));
-        say_reached(&shared.settings.folder, Some((&shared.at, shared.key.id())))?;
+        runtime.spawn(poll_config_files(Arc::clone(&shared), stamps));
+        write_hub_address(&shared.settings.folder, Some((&shared.public_address, shared.key.id())))?;
         drop(_inside);
         Ok(RunningHub { runtime: Some(runtime), handle, shared, core: Some(core), address })
     }
@@ -255,20 +255,20 @@ impl HubServer {
 
 impl RunningHub {
     /// Returns the address that the hub listens on.
-    pub fn address(&self) -> SocketAddr {
+    pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
     /// How others reach it.
-    pub fn at(&self) -> &str {
-        &self.shared.at
+    pub fn public_address(&self) -> &str {
+        &self.shared.public_address
     }
 
     /// Offers a code to pair one device, in place of the one before.
     pub fn invite(&self, invited: InvitationGrant) -> Invitation {
         let (code, rights) = (invited.offer.code(), Some(invited.rights()));
         self.shared.invite(invited);
-        Invitation { at: self.shared.at.clone(), code, key: self.shared.key.id(), rights }
+        Invitation { at: self.shared.public_address.clone(), code, key: self.shared.key.id(), rights }
     }
 
     /// Runs until the system asks the program to end (SIGTERM, SIGINT).
@@ -296,7 +296,7 @@ impl RunningHub {
 
     fn end(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
-        let _ = say_reached(&self.shared.settings.folder, None);
+        let _ = write_hub_address(&self.shared.settings.folder, None);
         self.handle.graceful_shutdown(Some(SHUTDOWN_GRACE));
         let _ = self.shared.inputs.send(CoreInput::Stop);
         if let Some(core) = self.core.take() {
@@ -327,17 +327,17 @@ impl ServerState {
         *lock(&self.offer) = Some(invited.offer.with_rights(rights));
     }
 
-    fn say(&self, words: &str) {
+    fn log_line(&self, words: &str) {
         (self.log)(words);
     }
 
-    fn refuse(&self, words: &str) {
+    fn log_refusal(&self, words: &str) {
         self.metrics.refused.inc();
-        self.say(words);
+        self.log_line(words);
     }
 
     /// Whether a device may come in; what it may do.
-    fn known(&self, id: DeviceId) -> Result<PairedDevice, String> {
+    fn find_paired_device(&self, id: DeviceId) -> Result<PairedDevice, String> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         peers::lan::check_is_paired(list.get(&id))?;
         list.get(&id).cloned().ok_or_else(|| "this device is not paired here".to_owned())
@@ -351,12 +351,12 @@ impl ServerState {
                 let _ = self.inputs.send(CoreInput::Devices(list.clone()));
                 *self.list.write().unwrap_or_else(PoisonError::into_inner) = list;
                 if let Ok(bytes) = self.devices.to_bytes() {
-                    self.bus.tell(ReplicaNews::Devices(Arc::new(bytes)));
+                    self.bus.announce(ReplicaNews::Devices(Arc::new(bytes)));
                 }
             }
             // An unreadable list admits nobody: connected devices are dropped, too.
             Err(why) => {
-                self.say(&why);
+                self.log_line(&why);
                 self.list.write().unwrap_or_else(PoisonError::into_inner).clear();
                 let _ = self.inputs.send(CoreInput::Devices(BTreeMap::new()));
             }
@@ -367,12 +367,12 @@ impl ServerState {
 /// When the list of devices and the policy were written, as far as they were read.
 type ConfigStamps = (Option<(SystemTime, u64)>, Option<SystemTime>);
 
-fn stamp(path: &Path) -> Option<SystemTime> {
+fn modified_time(path: &Path) -> Option<SystemTime> {
     path.metadata().ok()?.modified().ok()
 }
 
 /// Looks whether a file in the hub's folder was changed by another process of the same user.
-async fn look(shared: Arc<ServerState>, stamps: ConfigStamps) {
+async fn poll_config_files(shared: Arc<ServerState>, stamps: ConfigStamps) {
     let share = shared.settings.folder.join(SHARE);
     let (mut list, mut policy) = stamps;
     let (mut closed, mut said) = (0, Instant::now());
@@ -383,139 +383,142 @@ async fn look(shared: Arc<ServerState>, stamps: ConfigStamps) {
             list = now;
             shared.read_list();
         }
-        let now = stamp(&share);
+        let now = modified_time(&share);
         if now != policy {
             policy = now;
             match HubPolicy::load(&shared.settings.folder) {
                 Ok(policy) => drop(shared.inputs.send(CoreInput::Policy(policy))),
-                Err(why) => shared.say(&format!("what is shared stays as it was: {why}")),
+                Err(why) => shared.log_line(&format!("what is shared stays as it was: {why}")),
             }
         }
-        if let Some(invited) = InvitationGrant::take(&shared.settings.folder) {
+        if let Some(invited) = InvitationGrant::take_saved(&shared.settings.folder) {
             shared.invite(invited);
         }
         closed += shared.connections.close_overdue();
-        if closed > 0 && said.elapsed() > SAY_CLOSED {
+        if closed > 0 && said.elapsed() > CLOSED_LOG_INTERVAL {
             let words = if closed == 1 { "connection was" } else { "connections were" };
-            shared.refuse(&format!("{closed} {words} closed without having proven a key"));
+            shared.log_refusal(&format!("{closed} {words} closed without having proven a key"));
             shared.pairings_from.retain_recent();
             (closed, said) = (0, Instant::now());
         }
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
 }
 
 /// Hashes are compared in constant time.
-fn is_same(given: &str, token: &str) -> bool {
+fn is_same_token(given: &str, token: &str) -> bool {
     blake3::hash(given.as_bytes()) == blake3::hash(token.as_bytes())
 }
 
 async fn metrics_page(State(shared): State<Arc<ServerState>>, headers: HeaderMap) -> Response {
-    if !bearer(&headers).is_some_and(|given| is_same(given, &shared.metrics_token)) {
+    if !bearer_token(&headers).is_some_and(|given| is_same_token(given, &shared.metrics_token)) {
         let words = "this page needs the token in the file metrics-token in the hub's folder\n";
         return (StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")], words).into_response();
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([("content-type", kind)], page(&shared.registry)).into_response()
+    ([("content-type", kind)], render_page(&shared.registry)).into_response()
 }
 
 /// Reports whether the hub works: a load balancer sends no clients to a replica that can't store.
 async fn health_page(State(shared): State<Arc<ServerState>>) -> Response {
-    match shared.store.well() {
+    match shared.store.check_health() {
         Ok(()) => "ok\n".into_response(),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
 }
 
-fn full(shared: &ServerState) -> Response {
-    shared.refuse("a call was refused: there are too many connections");
+fn over_capacity_response(shared: &ServerState) -> Response {
+    shared.log_refusal("a call was refused: there are too many connections");
     (StatusCode::SERVICE_UNAVAILABLE, "the hub has too many connections; try again later\n").into_response()
 }
 
-fn limited(shared: &ServerState, upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
+fn limit_upgrade(shared: &ServerState, upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
     let most = shared.settings.largest_message;
     upgrade.max_message_size(most).max_frame_size(most).read_buffer_size(READ_BUFFER_BYTES)
 }
 
 /// Endpoint for programs without a device key.
-async fn open(
+async fn serve_open_client(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let given = bearer(&headers).or_else(|| query.get("token").map(String::as_str));
+    let given = bearer_token(&headers).or_else(|| query.get("token").map(String::as_str));
     let is_in = match &shared.settings.open {
         OpenAccess::Closed => false,
         OpenAccess::Loopback => from.ip().is_loopback(),
-        OpenAccess::Token(token) => given.is_some_and(|given| is_same(given, token)),
+        OpenAccess::Token(token) => given.is_some_and(|given| is_same_token(given, token)),
     };
     if !is_in {
-        shared.refuse(&format!("refused {}: it isn't a paired device and has no token", from.ip()));
+        shared.log_refusal(&format!("refused {}: it isn't a paired device and has no token", from.ip()));
         return (StatusCode::FORBIDDEN, "this hub accepts paired devices and clients with its token\n").into_response();
     }
-    let Some(there) = shared.connections.of(from).filter(|there| shared.connections.proven(there, None).is_ok()) else {
-        return full(&shared);
+    let Some(there) =
+        shared.connections.find_peer(from).filter(|there| shared.connections.mark_proven(there, None).is_ok())
+    else {
+        return over_capacity_response(&shared);
     };
     let name = format!("a program at {}", from.ip());
-    limited(&shared, upgrade).on_upgrade(move |socket| {
-        connection(shared, there, socket, PeerIdentity { device: None, name, most: DeviceAccess::Write })
+    limit_upgrade(&shared, upgrade).on_upgrade(move |socket| {
+        run_connection(shared, there, socket, PeerIdentity { device: None, name, max_access: DeviceAccess::Write })
     })
 }
 
 /// Endpoint for paired devices.
-async fn device(
+async fn serve_device(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let Some(there) = shared.connections.of(from).filter(|_| shared.connections.has_room()) else {
-        return full(&shared);
+    let Some(there) = shared.connections.find_peer(from).filter(|_| shared.connections.has_room()) else {
+        return over_capacity_response(&shared);
     };
-    limited(&shared, upgrade).on_upgrade(move |socket| async move {
+    limit_upgrade(&shared, upgrade).on_upgrade(move |socket| async move {
         let mut door = PendingSocket(socket);
-        let known = |id| shared.known(id).map(|_| ());
+        let known = |id| shared.find_paired_device(id).map(|_| ());
         let answered = handshake::authenticate_caller(&mut door, &shared.key, shared.binding.clone(), known).await;
-        let proved = answered.and_then(|id| shared.known(id).map(|device| (id, device)).map_err(|why| (Some(id), why)));
+        let proved = answered
+            .and_then(|id| shared.find_paired_device(id).map(|device| (id, device)).map_err(|why| (Some(id), why)));
         let let_in = proved.and_then(|(id, device)| {
-            let room = shared.connections.proven(&there, Some(id));
+            let room = shared.connections.mark_proven(&there, Some(id));
             room.map(|()| (id, device)).map_err(|why| (Some(id), why.to_owned()))
         });
         match let_in {
             Ok((id, device)) => {
                 let (name, most) = (format!("{} ({})", device.name, id.short_id()), device.access);
-                connection(shared, there, door.0, PeerIdentity { device: Some(id), name, most }).await;
+                run_connection(shared, there, door.0, PeerIdentity { device: Some(id), name, max_access: most }).await;
             }
             Err((id, why)) => {
                 let who = id.map_or_else(|| from.ip().to_string(), |id| format!("{} at {}", id.short_id(), from.ip()));
-                shared.refuse(&format!("{who} was refused: {why}"));
+                shared.log_refusal(&format!("{who} was refused: {why}"));
             }
         }
     })
 }
 
 /// Endpoint for devices with a pairing code.
-async fn pair(
+async fn serve_pairing(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if shared.pairings_from.check_key(&network(from.ip())).is_err() || shared.pairings.check().is_err() {
-        shared.refuse(&format!("{} was refused: too many want to be paired at once", from.ip()));
+    if shared.pairings_from.check_key(&address_network(from.ip())).is_err() || shared.pairings.check().is_err() {
+        shared.log_refusal(&format!("{} was refused: too many want to be paired at once", from.ip()));
         return (StatusCode::TOO_MANY_REQUESTS, "too many want to be paired; try again in a minute\n").into_response();
     }
-    limited(&shared, upgrade).on_upgrade(move |socket| async move {
+    limit_upgrade(&shared, upgrade).on_upgrade(move |socket| async move {
         let mut door = PendingSocket(socket);
         let certificate = (!shared.binding.0.is_empty())
             .then(|| shared.binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
         let card = DeviceCard {
             device: shared.key.id(),
             name: shared.settings.name.clone(),
-            address: Some(shared.at.clone()),
+            address: Some(shared.public_address.clone()),
             certificate,
             // Both are those of the offer that is used.
             access: None,
@@ -539,14 +542,14 @@ async fn pair(
                     Ok(()) => {
                         shared.read_list();
                         let may = rights.describe();
-                        shared.say(&format!("{name} ({}) was paired: it {may}", theirs.device.short_id()));
+                        shared.log_line(&format!("{name} ({}) was paired: it {may}", theirs.device.short_id()));
                     }
-                    Err(why) => shared.say(&why),
+                    Err(why) => shared.log_line(&why),
                 }
                 // The client gets the last message before the connection closes.
                 let _ = tokio::time::timeout(SHUTDOWN_GRACE, door.next_frame()).await;
             }
-            Err(why) => shared.refuse(&format!("{} was not paired: {why}", from.ip())),
+            Err(why) => shared.log_refusal(&format!("{} was not paired: {why}", from.ip())),
         }
     })
 }
@@ -556,7 +559,7 @@ struct PendingSocket(WebSocket);
 
 impl FrameTransport for PendingSocket {
     async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), String> {
-        self.0.send(message(frame)).await.map_err(|error| error.to_string())
+        self.0.send(to_websocket_message(frame)).await.map_err(|error| error.to_string())
     }
 
     async fn next_frame(&mut self) -> Option<PeerFrame> {
@@ -571,7 +574,7 @@ impl FrameTransport for PendingSocket {
     }
 }
 
-fn message(frame: PeerFrame) -> Message {
+fn to_websocket_message(frame: PeerFrame) -> Message {
     match frame {
         PeerFrame::Text(text) => Message::text(text),
         PeerFrame::Binary(bytes) => Message::binary(bytes),
@@ -579,7 +582,7 @@ fn message(frame: PeerFrame) -> Message {
 }
 
 /// Parses the name in a greeting. A device key as a name is reserved for that device, and replicas' names for replicas.
-fn greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static str> {
+fn check_greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static str> {
     let Ok(wire::WireMessage::Join { sender, .. }) = wire::decode(bytes) else { return Err("it does not greet") };
     let reserved = sender.0.get(..64).and_then(|key| key.parse::<DeviceId>().ok());
     match reserved {
@@ -590,22 +593,22 @@ fn greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static s
 }
 
 /// Waits until this replica has everything acknowledged by all: what one confirmed to a device, each serves.
-async fn caught_up(shared: Arc<ServerState>) {
+async fn wait_until_caught_up(shared: Arc<ServerState>) {
     let (done, wait) = tokio::sync::oneshot::channel();
-    shared.bus.catch_up(Box::new(move || _ = done.send(())));
-    if tokio::time::timeout(CATCH_UP, wait).await.is_err() {
-        shared.say("a device is let in while this replica does not hear the others: it gets what is known here");
+    shared.bus.notify_when_caught_up(Box::new(move || _ = done.send(())));
+    if tokio::time::timeout(CATCH_UP_TIMEOUT, wait).await.is_err() {
+        shared.log_line("a device is let in while this replica does not hear the others: it gets what is known here");
     }
 }
 
 /// Room in the queue for a message, once there is some.
-async fn queued(queue: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
+async fn reserve_queue_space(queue: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
     let size = u32::try_from((bytes >> 10).clamp(1, MAX_QUEUED_KIB)).unwrap_or(u32::MAX);
     Arc::clone(queue).acquire_many_owned(size).await.ok()
 }
 
 /// Passes frames on until either side ends it.
-async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSocket, who: PeerIdentity) {
+async fn run_connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSocket, who: PeerIdentity) {
     let link = shared.links.fetch_add(1, Ordering::Relaxed);
     let (sender, mut outbox) = tokio::sync::mpsc::unbounded_channel();
     let (name, has_key) = (who.name.clone(), who.device);
@@ -624,7 +627,7 @@ async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSo
         tokio::select! {
             out = outbox.recv() => match out {
                 Some(OutgoingFrame::Frame(frame, _waits)) => {
-                    if to.send(message(frame)).await.is_err() {
+                    if to.send(to_websocket_message(frame)).await.is_err() {
                         break None;
                     }
                 }
@@ -640,24 +643,24 @@ async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSo
                     let _ = shared.inputs.send(CoreInput::Frame { link, bytes, held });
                 }
             }
-            frame = tokio::time::timeout(PING_INTERVAL, from.next()), if early.len() < EARLY => {
+            frame = tokio::time::timeout(PING_INTERVAL, from.next()), if early.len() < MAX_EARLY_FRAMES => {
                 let frame = match frame {
                     Ok(Some(Ok(frame))) => frame,
                     // It was switched off, or lost its network: nothing to be said.
                     Ok(Some(Err(error))) if error.to_string().contains("without closing handshake") => break None,
                     Ok(Some(Err(error))) => {
                         shared.metrics.ended.inc();
-                        shared.say(&format!("{name} goes: {error}"));
+                        shared.log_line(&format!("{name} goes: {error}"));
                         break Some(error.to_string());
                     }
                     Ok(None) => break None,
                     // A long message comes over a slow line.
-                    Err(_) if there.received() > received => {
-                        received = there.received();
+                    Err(_) if there.received_bytes() > received => {
+                        received = there.received_bytes();
                         continue;
                     }
                     Err(_) if asked => {
-                        shared.say(&format!("{name} goes: it does not answer"));
+                        shared.log_line(&format!("{name} goes: it does not answer"));
                         break None;
                     }
                     Err(_) => {
@@ -666,19 +669,19 @@ async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSo
                         continue;
                     }
                 };
-                (asked, received) = (false, there.received());
+                (asked, received) = (false, there.received_bytes());
                 match frame {
                     Message::Binary(bytes) => {
-                        shared.connections.finished(&there);
-                        let held = queued(&shared.queue, bytes.len()).await;
+                        shared.connections.finish_message(&there);
+                        let held = reserve_queue_space(&shared.queue, bytes.len()).await;
                         if let Some((who, outbox)) = new.take() {
-                            match greeting(&bytes, has_key) {
+                            match check_greeting(&bytes, has_key) {
                                 Ok(peer) => {
                                     greeted = Some((who, peer, outbox));
-                                    waits = Some(Box::pin(caught_up(Arc::clone(&shared)))).into();
+                                    waits = Some(Box::pin(wait_until_caught_up(Arc::clone(&shared)))).into();
                                 }
                                 Err(why) => {
-                                    shared.refuse(&format!("{name} was refused: {why}"));
+                                    shared.log_refusal(&format!("{name} was refused: {why}"));
                                     break Some(why.to_owned());
                                 }
                             }
@@ -695,8 +698,8 @@ async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSo
                         }
                     }
                     Message::Text(text) => {
-                        shared.connections.finished(&there);
-                        control(&shared, has_key, &name, text.as_str());
+                        shared.connections.finish_message(&there);
+                        handle_control_message(&shared, has_key, &name, text.as_str());
                     }
                     Message::Close(_) => break None,
                     Message::Ping(_) | Message::Pong(_) => {}
@@ -718,22 +721,22 @@ async fn connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSo
 }
 
 /// Handles a text frame: a paired device's control message.
-fn control(shared: &ServerState, device: Option<DeviceId>, name: &str, text: &str) {
+fn handle_control_message(shared: &ServerState, device: Option<DeviceId>, name: &str, text: &str) {
     let Some(list) = serde_json::from_str::<ControlMessage>(text).ok().and_then(|control| control.device_list_bytes())
     else {
         return;
     };
-    let is_admin = device.and_then(|id| shared.known(id).ok()).is_some_and(|device| device.admin);
+    let is_admin = device.and_then(|id| shared.find_paired_device(id).ok()).is_some_and(|device| device.admin);
     if !is_admin {
-        shared.refuse(&format!("{name} may not change the list of devices"));
+        shared.log_refusal(&format!("{name} may not change the list of devices"));
         return;
     }
     match shared.devices.merge(&list) {
         Ok(true) => {
-            shared.say(&format!("{name} has changed the list of devices"));
+            shared.log_line(&format!("{name} has changed the list of devices"));
             shared.read_list();
         }
         Ok(false) => {}
-        Err(why) => shared.refuse(&format!("{name} sent a list of devices that is none: {why}")),
+        Err(why) => shared.log_refusal(&format!("{name} sent a list of devices that is none: {why}")),
     }
 }

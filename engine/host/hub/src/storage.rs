@@ -28,18 +28,18 @@ pub trait HubStore: Send + Sync {
     fn append(&self, doc: DocId, bytes: SharedBytes, done: StoreCallback);
 
     /// Returns all documents if a single program writes them; `None` if others may write them too.
-    fn all(&self) -> Option<Vec<DocId>> {
+    fn list_documents(&self) -> Option<Vec<DocId>> {
         None
     }
 
     /// How many documents there are, if that is known cheaply.
-    fn documents(&self) -> Option<u64>;
+    fn document_count(&self) -> Option<u64>;
 
     /// Whether requests can succeed now, as far as known; if not, the reason, which may be sent to anyone.
     ///
     /// # Errors
     /// Nothing can be stored for now.
-    fn well(&self) -> Result<(), &'static str>;
+    fn check_health(&self) -> Result<(), &'static str>;
 
     /// Finishes pending requests; no more follow.
     fn close(&self);
@@ -52,29 +52,29 @@ pub trait HubFiles: Send + Sync {
     ///
     /// # Errors
     /// It cannot be found out now.
-    fn look(&self, item: VolumeBlob) -> Result<BlobExtent, String>;
+    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, String>;
 
     /// How large it is, and the piece that begins at `offset`; `None`: it is not here whole.
     ///
     /// # Errors
     /// It cannot be read now.
-    fn read(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String>;
+    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String>;
 
     /// Puts a piece behind what has come before; what was there beyond it goes.
     ///
     /// # Errors
-    /// It is not taken, and what stands behind it neither before [`HubFiles::look`] was called again.
-    fn write(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String>;
+    /// It is not taken, and what stands behind it neither before [`HubFiles::blob_extent`] was called again.
+    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String>;
 
     /// All of it has come: if it is what its name says, it is kept, and durable; if not, what has come goes. Says
     /// which.
     ///
     /// # Errors
     /// It cannot be found out now; what has come is still there then.
-    fn finish(&self, item: VolumeBlob) -> Result<bool, String>;
+    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, String>;
 
     /// Removes incomplete files without new data for this long.
-    fn remove_old(&self, age: Duration);
+    fn remove_stale_blobs(&self, age: Duration);
 
     /// The hub is ending: pending work is canceled as soon as possible.
     fn close(&self);
@@ -94,19 +94,19 @@ pub enum ReplicaNews {
         bytes: SharedBytes,
     },
     /// Another replica has taken a file, whole.
-    Brought {
+    BlobAdded {
         /// The attachment that arrived.
         item: VolumeBlob,
         /// Size in bytes.
         size: u64,
     },
     /// A complete file was damaged: the store has lost part of it.
-    Lost {
+    BlobLost {
         /// The attachment that was lost.
         item: VolumeBlob,
     },
     /// An ephemeral message, as it came off the wire at another replica.
-    Said(SharedBytes),
+    Ephemeral(SharedBytes),
     /// The list of devices, an automerge document.
     Devices(SharedBytes),
 }
@@ -114,11 +114,11 @@ pub enum ReplicaNews {
 /// Sends news to other replicas. Changes needn't be sent: a shared store reports them itself.
 pub trait HubBus: Send + Sync {
     /// Sends news soon, at best effort: everything important is in the store.
-    fn tell(&self, news: ReplicaNews);
+    fn announce(&self, news: ReplicaNews);
 
     /// Calls back once everything that any replica acknowledged before this call is known here. Late, or never, if the
     /// others are unreachable.
-    fn catch_up(&self, done: Box<dyn FnOnce() + Send>);
+    fn notify_when_caught_up(&self, done: Box<dyn FnOnce() + Send>);
 }
 
 /// A hub without other replicas.
@@ -126,9 +126,9 @@ pub trait HubBus: Send + Sync {
 pub(crate) struct SingleReplica;
 
 impl HubBus for SingleReplica {
-    fn tell(&self, _news: ReplicaNews) {}
+    fn announce(&self, _news: ReplicaNews) {}
 
-    fn catch_up(&self, done: Box<dyn FnOnce() + Send>) {
+    fn notify_when_caught_up(&self, done: Box<dyn FnOnce() + Send>) {
         done();
     }
 }

@@ -51,7 +51,7 @@ impl House {
         let lines = Arc::clone(&self.log);
         let log: HubLog = Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned()));
         let hub = HubServer::start(settings, self.key.clone(), log).expect("started");
-        self.at = hub.at().to_owned();
+        self.at = hub.public_address().to_owned();
         self.hub = Some(hub);
     }
 
@@ -112,11 +112,11 @@ impl House {
         self.run(async {
             let (mut one, mut two) = (self.connect(&one).await, self.connect(&two).await);
             let text = PlainText::new(name, ActorId::from([1; 16])).expect("made");
-            one.wrote(doc, text.save()).await;
+            one.send_change(doc, text.save()).await;
             one.follow(doc).await;
-            assert!(one.until(SOON, |one| one.peers.is_in_sync(1, doc) == Some(true)).await, "{:?}", one.ended);
+            assert!(one.receive_until(SOON, |one| one.peers.is_in_sync(1, doc) == Some(true)).await, "{:?}", one.ended);
             two.follow(doc).await;
-            assert!(two.until(SOON, |two| !two.heads(doc).is_empty()).await, "{:?}", two.ended);
+            assert!(two.receive_until(SOON, |two| !two.heads(doc).is_empty()).await, "{:?}", two.ended);
             assert_eq!(read(&two, doc), name);
         });
     }
@@ -138,30 +138,30 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
     house.run(async {
         let (mut one, mut two) = (house.connect(&one).await, house.connect(&two).await);
         let mut text = PlainText::new("hello", ActorId::from([1; 16])).expect("made");
-        one.wrote(DOC, text.save()).await;
+        one.send_change(DOC, text.save()).await;
         one.follow(DOC).await;
-        assert!(one.until(SOON, |one| one.peers.is_in_sync(1, DOC) == Some(true)).await, "{:?}", one.ended);
+        assert!(one.receive_until(SOON, |one| one.peers.is_in_sync(1, DOC) == Some(true)).await, "{:?}", one.ended);
         two.follow(DOC).await;
-        assert!(two.until(SOON, |two| read(two, DOC) == "hello").await, "{:?}", two.ended);
+        assert!(two.receive_until(SOON, |two| read(two, DOC) == "hello").await, "{:?}", two.ended);
         for at in 0..100 {
-            one.wrote(DOC, text.insert(5 + at, "!").expect("typed")).await;
-            one.take(Duration::from_micros(1)).await;
+            one.send_change(DOC, text.insert(5 + at, "!").expect("typed")).await;
+            one.receive_frame(Duration::from_micros(1)).await;
         }
         let whole = text.text().expect("text");
-        let same = one.until(SOON, |one| one.peers.is_in_sync(1, DOC) == Some(true)).await;
+        let same = one.receive_until(SOON, |one| one.peers.is_in_sync(1, DOC) == Some(true)).await;
         if !same {
             let mut third = house.connect(&late).await;
             third.follow(DOC).await;
-            third.until(Duration::from_secs(5), |_| false).await;
+            third.receive_until(Duration::from_secs(5), |_| false).await;
             panic!("{:?} one {:?} hub {:?} {}", one.ended, one.heads(DOC), third.heads(DOC), read(&third, DOC).len());
         }
-        assert!(two.until(SOON, |two| read(two, DOC) == whole).await, "{}", read(&two, DOC));
+        assert!(two.receive_until(SOON, |two| read(two, DOC) == whole).await, "{}", read(&two, DOC));
         // An ephemeral message.
-        one.say(DOC, &[0x61, b'x']).await;
-        assert!(two.until(SOON, |two| two.heard == [vec![0x61, b'x']]).await);
+        one.send_ephemeral(DOC, &[0x61, b'x']).await;
+        assert!(two.receive_until(SOON, |two| two.ephemeral == [vec![0x61, b'x']]).await);
         // A document that nobody has.
         two.follow(DocId([9; 16])).await;
-        assert!(two.until(SOON, |two| two.absent == [DocId([9; 16])]).await);
+        assert!(two.receive_until(SOON, |two| two.absent == [DocId([9; 16])]).await);
     });
     assert!(house.run(get(&house.at, "/metrics", "")).starts_with("HTTP/1.1 401"));
     let page = house.metrics();
@@ -175,7 +175,7 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
     house.run(async {
         let mut late = house.connect(&late).await;
         late.follow(DOC).await;
-        assert!(late.until(SOON, |late| read(late, DOC).len() == 105).await, "{:?}", late.ended);
+        assert!(late.receive_until(SOON, |late| read(late, DOC).len() == 105).await, "{:?}", late.ended);
     });
 }
 
@@ -202,10 +202,10 @@ fn a_key_that_is_not_paired_or_revoked_is_refused() {
     house.run(async {
         let mut phone = house.connect(&known).await;
         phone.follow(DOC).await;
-        assert!(phone.until(SOON, |phone| phone.absent == [DOC]).await);
+        assert!(phone.receive_until(SOON, |phone| phone.absent == [DOC]).await);
         let since = Instant::now();
         house.devices().revoke(known.id()).expect("revoked");
-        assert!(phone.until(SOON, |phone| phone.ended.is_some()).await);
+        assert!(phone.receive_until(SOON, |phone| phone.ended.is_some()).await);
         assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
         assert_eq!(phone.ended.as_deref(), Some("this device was revoked"));
     });
@@ -222,7 +222,7 @@ fn a_key_that_is_not_paired_or_revoked_is_refused() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         late_phone.follow(DOC).await;
-        assert!(late_phone.until(SOON, |phone| phone.ended.is_some() || !phone.absent.is_empty()).await);
+        assert!(late_phone.receive_until(SOON, |phone| phone.ended.is_some() || !phone.absent.is_empty()).await);
         assert_eq!(late_phone.ended.as_deref(), Some("this device was revoked"));
     });
     // A program without a key is not let in, unless the settings say so.
@@ -238,7 +238,8 @@ fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
     let join = |code: String, key: &DeviceKey, name: &str| {
         let (key, ours) = (key.clone(), device_card(key, name));
         house.run(async move {
-            let (mut way, binding) = HubSocket::connect(hub.at(), PAIR_PATH, &CertificateTrust::Any).await?;
+            let (mut way, binding) =
+                HubSocket::connect(hub.public_address(), PAIR_PATH, &CertificateTrust::Any).await?;
             handshake::join_pairing(&mut way, &key, &ours, &code, Some(house.id), &binding)
                 .await
                 .map(|card| (card, binding))
@@ -270,13 +271,16 @@ fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
     let seen = binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert_eq!(met.certificate, Some(seen.clone()));
     house.run(async {
-        let (mut way, binding) =
-            HubSocket::connect(hub.at(), DEVICE_PATH, &CertificateTrust::Pinned(seen)).await.expect("the same");
+        let (mut way, binding) = HubSocket::connect(hub.public_address(), DEVICE_PATH, &CertificateTrust::Pinned(seen))
+            .await
+            .expect("the same");
         handshake::authenticate_to_listener(&mut way, &phone, house.id, &binding).await.expect("known");
-        let other = HubSocket::connect(hub.at(), DEVICE_PATH, &CertificateTrust::Pinned("00".repeat(32))).await;
+        let other =
+            HubSocket::connect(hub.public_address(), DEVICE_PATH, &CertificateTrust::Pinned("00".repeat(32))).await;
         assert!(other.expect_err("another").contains("another certificate"));
         // A man in the middle with another certificate.
-        let (mut way, _) = HubSocket::connect(hub.at(), DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
+        let (mut way, _) =
+            HubSocket::connect(hub.public_address(), DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
         let middle = ChannelBinding::from_certificate(b"the middle's");
         assert!(
             handshake::authenticate_to_listener(&mut way, &phone, house.id, &middle)
@@ -358,13 +362,13 @@ fn nobody_speaks_in_the_name_of_another() {
         // With the name of a connected client.
         let mut guest = HubProbe::open(&house.at, "/", "a guest").await.expect("there");
         guest.follow(DOC).await;
-        assert!(guest.until(SOON, |guest| guest.absent == [DOC]).await);
+        assert!(guest.receive_until(SOON, |guest| guest.absent == [DOC]).await);
         let (mut way, binding) =
             HubSocket::connect(&house.at, DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
         handshake::authenticate_to_listener(&mut way, &one, house.id, &binding).await.expect("known");
         way.send_frame(join_as("a guest")).await.expect("sent");
         drain(&mut way).await;
-        guest.take(Duration::from_millis(100)).await;
+        guest.receive_frame(Duration::from_millis(100)).await;
         assert_eq!(guest.ended, None);
         // A sync message that claims to be another's.
         let (mut way, _) = HubSocket::connect(&house.at, "/", &CertificateTrust::Any).await.expect("there");
@@ -375,7 +379,7 @@ fn nobody_speaks_in_the_name_of_another() {
             .await
             .expect("sent");
         drain(&mut way).await;
-        victim.take(Duration::from_millis(100)).await;
+        victim.receive_frame(Duration::from_millis(100)).await;
         assert_eq!(victim.ended, None);
     });
     house.logged("and claims to be");
@@ -418,25 +422,25 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
         let file = FileEntry { path: "note.md".to_owned(), kind: FileKind::Note };
         doc.commit(Some("shared"), &[(note, Some(file))], 0).expect("added");
         for (doc, bytes) in [(note, text.save()), (volume, doc.save())] {
-            writer.wrote(doc, bytes).await;
+            writer.send_change(doc, bytes).await;
             writer.follow(doc).await;
-            assert!(writer.until(SOON, |writer| writer.peers.is_in_sync(1, doc) == Some(true)).await);
+            assert!(writer.receive_until(SOON, |writer| writer.peers.is_in_sync(1, doc) == Some(true)).await);
         }
         let mut probe = house.connect(&reader).await;
         probe.follow(note).await;
-        assert!(probe.until(SOON, |probe| read(probe, note) == "read me").await);
+        assert!(probe.receive_until(SOON, |probe| read(probe, note) == "read me").await);
         // A device that knows its place does not even try; this one does.
         let mut own = text.replica(ActorId::from([2; 16])).expect("copied");
         let data = changes(&[own.insert(0, "I write: ").expect("typed")]);
         let (sender, target) = (PeerId(reader.id().to_string()), PeerId(house.id.to_string()));
         let frame = PeerFrame::Binary(wire::encode(&WireMessage::Sync { sender, target, doc: note, data }));
-        probe.way.send_frame(frame).await.expect("sent");
+        probe.socket.send_frame(frame).await.expect("sent");
         let changed = text.insert(7, "!").expect("typed");
-        writer.wrote(note, changed).await;
-        probe.until(Duration::from_secs(1), |_| false).await;
+        writer.send_change(note, changed).await;
+        probe.receive_until(Duration::from_secs(1), |_| false).await;
         assert!(probe.ended.is_none(), "{:?}", probe.ended);
         assert_eq!(read(&probe, note), "read me!", "it goes on reading");
-        writer.take(Duration::from_millis(200)).await;
+        writer.receive_frame(Duration::from_millis(200)).await;
         assert_eq!(read(&writer, note), "read me!", "nobody gets what a reader writes");
     });
     house.logged("it writes to a document that it may only read");
@@ -450,7 +454,9 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
             let mut probe = house.connect(&reader).await;
             probe.follow(note).await;
             probe
-                .until(Duration::from_secs(2), |probe| !probe.absent.is_empty() || !probe.heads(note).is_empty())
+                .receive_until(Duration::from_secs(2), |probe| {
+                    !probe.absent.is_empty() || !probe.heads(note).is_empty()
+                })
                 .await;
             probe.absent == [note]
         })
@@ -510,10 +516,10 @@ fn who_has_used_up_the_quota_reads_on_and_who_is_fast_is_slowed() {
             let doc = DocId([number; 16]);
             let bytes: String =
                 (0..400).map(|at| char::from(b'a' + (blake3::hash(&[number, at as u8]).as_bytes()[0] % 26))).collect();
-            phone.wrote(doc, PlainText::new(&bytes, ActorId::from([number; 16])).expect("made").save()).await;
+            phone.send_change(doc, PlainText::new(&bytes, ActorId::from([number; 16])).expect("made").save()).await;
             phone.follow(doc).await;
         }
-        phone.until(Duration::from_secs(4), |_| false).await;
+        phone.receive_until(Duration::from_secs(4), |_| false).await;
         assert_eq!(phone.ended, None);
     });
     house.logged("has used up its 10000 bytes");

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// A sentence: its key is missing, or cannot be read now.
-pub fn key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> Result<Option<SecretValue>, String> {
+pub fn read_endpoint_key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> Result<Option<SecretValue>, String> {
     let Some(name) = &endpoint.key else { return Ok(None) };
     match secrets.get(name) {
         Ok(Some((secret, _))) => Ok(Some(secret)),
@@ -24,7 +24,7 @@ pub fn key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> Result<Option<Sec
 }
 
 /// Returns the status of all enabled providers, by name. May wait for the keyring: not for the thread that draws.
-pub fn known(
+pub fn provider_statuses(
     config: &AgentConfig,
     secrets: &UserSecrets,
     latencies: &ProviderLatencies,
@@ -33,7 +33,7 @@ pub fn known(
     for (name, provider) in &config.llm.providers {
         let Some(endpoint) = config.endpoint(name).filter(|_| provider.is_enabled()) else { continue };
         let one = ProviderStatus {
-            barred: key(&endpoint, secrets).err(),
+            barred: read_endpoint_key(&endpoint, secrets).err(),
             price: model_price(&endpoint),
             latency: latencies.median_latency(name),
         };
@@ -44,7 +44,7 @@ pub fn known(
 
 /// Returns the context size in tokens: from the configuration, otherwise the price list, otherwise a low default. The
 /// server's own figure is in [`ProviderTestReport`].
-pub fn window(config: &AgentConfig, endpoint: &ModelEndpoint) -> u64 {
+pub fn context_window_tokens(config: &AgentConfig, endpoint: &ModelEndpoint) -> u64 {
     let own = config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.context);
     let unknown = if endpoint.local { LOCAL_CONTEXT_TOKENS } else { DEFAULT_CONTEXT_TOKENS };
     own.or_else(|| context_window(endpoint)).unwrap_or(unknown)

@@ -1,13 +1,13 @@
 //! Copies of plain files for import, export and the sample: byte for byte, never over an existing file.
 
-use crate::fs::confined::{ConfinedFolder, ConfinedPath};
-use crate::fs::replace;
+use crate::fs::atomic_write;
+use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// A path as a command was given it, made absolute; links in it are followed where it exists.
-pub fn absolute(folder: &Path, path: &str) -> PathBuf {
+pub fn absolute_path(folder: &Path, path: &str) -> PathBuf {
     let path = folder.join(path);
     std::fs::canonicalize(&path).unwrap_or(path)
 }
@@ -34,7 +34,7 @@ pub fn is_empty(path: &Path) -> bool {
 ///
 /// # Errors
 /// A sentence.
-pub fn make_folder(path: &Path) -> Result<(), String> {
+pub fn create_folder(path: &Path) -> Result<(), String> {
     std::fs::create_dir_all(path).map_err(|error| format!("the folder cannot be made ({error}): {}", path.display()))
 }
 
@@ -44,7 +44,7 @@ pub fn make_folder(path: &Path) -> Result<(), String> {
 /// A sentence; also when there is a file of that name.
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
     if let Some(parent) = path.parent() {
-        make_folder(parent)?;
+        create_folder(parent)?;
     }
     write_at(path, path, bytes)
 }
@@ -53,27 +53,27 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence; also when there is a file of that name.
-pub fn write_below(folder: &Path, path: &str, bytes: &[u8]) -> Result<(), String> {
-    make_folder(folder)?;
-    let (above, name) = ConfinedFolder::chosen(folder)?.above(path, true)?;
+pub fn write_new_inside(folder: &Path, path: &str, bytes: &[u8]) -> Result<(), String> {
+    create_folder(folder)?;
+    let (above, name) = ConfinedFolder::open_chosen(folder)?.open_parent(path, true)?;
     write_at(&above.join(&name), &folder.join(path), bytes)
 }
 
 /// Writes a new file; `shown` names it in messages.
 fn write_at(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), String> {
     if std::fs::symlink_metadata(path).is_ok() {
-        return Err(taken_already(shown));
+        return Err(already_exists_message(shown));
     }
-    match replace::replace_file(path, None, bytes) {
-        Ok(replace::ReplaceOutcome::Done { .. }) => Ok(()),
-        Ok(replace::ReplaceOutcome::Raced { .. } | replace::ReplaceOutcome::Gone) => {
+    match atomic_write::replace_file(path, None, bytes) {
+        Ok(atomic_write::ReplaceOutcome::Done { .. }) => Ok(()),
+        Ok(atomic_write::ReplaceOutcome::Raced { .. } | atomic_write::ReplaceOutcome::Gone) => {
             Err(format!("another program made that file just now: {}", shown.display()))
         }
         Err(error) => Err(error.to_string().replace(&*path.to_string_lossy(), &shown.to_string_lossy())),
     }
 }
 
-fn taken_already(path: &Path) -> String {
+fn already_exists_message(path: &Path) -> String {
     format!("a file with that name already exists; choose another name: {}", path.display())
 }
 
@@ -102,7 +102,7 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
 }
 
 /// Message of a stopped copy.
-pub const STOPPED: &str = "it was stopped; what was written stays";
+pub const COPY_STOPPED: &str = "it was stopped; what was written stays";
 
 /// What a copy did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub struct CopyReport {
 
 /// Returns why this file or folder can't be copied into that folder, if so: its name is taken, and nothing is
 /// overwritten or mixed.
-pub fn taken(source: &Path, folder: &Path) -> Option<String> {
+pub fn copy_conflict(source: &Path, folder: &Path) -> Option<String> {
     let target = folder.join(source.file_name()?);
     let there = std::fs::symlink_metadata(&target).is_ok();
     there.then(|| format!("it already exists; choose another name: {}", target.display()))
@@ -130,11 +130,13 @@ pub fn copy_into(source: &Path, root: &Path) -> Result<CopyReport, String> {
     let Some(name) = source.file_name() else {
         return Err(format!("it has no name to copy it under: {}", source.display()));
     };
-    let root = ConfinedFolder::root(root)?;
+    let root = ConfinedFolder::open_root(root)?;
     let meta =
         std::fs::metadata(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
     if meta.is_dir() {
-        copy_tree(&ConfinedFolder::chosen(source)?, &root.make_folder(name)?, &mut copied, &mut |_| true)?;
+        copy_tree(&ConfinedFolder::open_chosen(source)?, &root.open_or_create_folder(name)?, &mut copied, &mut |_| {
+            true
+        })?;
         let name = name.to_string_lossy();
         copied.files.iter_mut().for_each(|path| *path = format!("{name}/{path}"));
     } else {
@@ -155,8 +157,9 @@ pub fn copy_tree(
     copied: &mut CopyReport,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Result<(), String> {
-    let top = source.top();
-    std::fs::read_dir(&top).map_err(|error| format!("it cannot be read ({error}): {}", source.place().display()))?;
+    let top = source.walk_path();
+    std::fs::read_dir(&top)
+        .map_err(|error| format!("it cannot be read ({error}): {}", source.original_path().display()))?;
     let hidden = |entry: &walkdir::DirEntry| {
         entry.depth() > 0 && entry.file_type().is_dir() && entry.file_name().to_string_lossy().starts_with('.')
     };
@@ -174,15 +177,15 @@ pub fn copy_tree(
             }
         };
         if !goes_on(copied.files.len()) {
-            return Err(STOPPED.to_owned());
+            return Err(COPY_STOPPED.to_owned());
         }
         let Ok(path) = entry.path().strip_prefix(&top) else { continue };
         if entry.file_type().is_dir() {
-            target.make_folder(path)?;
+            target.open_or_create_folder(path)?;
         } else if !entry.file_type().is_file() {
             skip(entry.path(), "it is not an ordinary file".to_owned());
         } else {
-            match copy_file(plain(source, path), &path.display(), target, path) {
+            match copy_file(open_regular_file(source, path), &path.display(), target, path) {
                 Ok(()) => copied.files.push(path.to_string_lossy().into_owned()),
                 Err(why) => skip(entry.path(), why),
             }
@@ -196,22 +199,22 @@ pub fn copy_tree(
 /// # Errors
 /// A sentence.
 pub fn copy_to(source: &ConfinedPath, folder: &Path, path: &str) -> Result<(), String> {
-    make_folder(folder)?;
+    create_folder(folder)?;
     let opened = source.open().map_err(io::Error::other);
-    copy_file(opened, &source.display(), &ConfinedFolder::chosen(folder)?, path)
+    copy_file(opened, &source.display(), &ConfinedFolder::open_chosen(folder)?, path)
 }
 
 /// Copies files into a folder of a volume in the background, each under its own name or, where that is taken by other
 /// bytes, under one with a number behind. `done` gets the name of each, or a sentence.
-pub fn bring(
+pub fn import_files(
     sources: Vec<PathBuf>,
     folder: ConfinedPath,
     done: impl FnOnce(Vec<Result<String, String>>) + Send + 'static,
 ) {
     std::thread::spawn(move || {
-        let held = ConfinedFolder::root(&folder.root).and_then(|root| root.folder(&folder.path));
+        let held = ConfinedFolder::open_root(&folder.root).and_then(|root| root.open_folder(&folder.path));
         done(match held {
-            Ok(held) => sources.iter().map(|source| bring_one(source, &held)).collect(),
+            Ok(held) => sources.iter().map(|source| import_file(source, &held)).collect(),
             Err(refused) => vec![Err(refused.into())],
         });
     });
@@ -219,7 +222,7 @@ pub fn bring(
 
 /// Keeps bytes that are made in the background as a new file in a folder of a volume, under a name with a number behind
 /// where that is taken. `done` gets the name, or a sentence.
-pub fn keep(
+pub fn save_new_file(
     stem: String,
     ending: &'static str,
     folder: ConfinedPath,
@@ -228,18 +231,18 @@ pub fn keep(
 ) {
     std::thread::spawn(move || {
         done(make().and_then(|bytes| {
-            let held = ConfinedFolder::root(&folder.root)?.folder(&folder.path)?;
+            let held = ConfinedFolder::open_root(&folder.root)?.open_folder(&folder.path)?;
             let free = (1..1_000).find_map(|number| {
                 let name = if number == 1 { format!("{stem}.{ending}") } else { format!("{stem} {number}.{ending}") };
-                (!held.has(name.as_ref())).then_some(name)
+                (!held.has_entry(name.as_ref())).then_some(name)
             });
             let name = free.ok_or_else(|| format!("there are too many files called {stem}: {}", folder.display()))?;
-            write_at(&held.join(name.as_ref()), &held.place().join(&name), &bytes).map(|()| name)
+            write_at(&held.join(name.as_ref()), &held.original_path().join(&name), &bytes).map(|()| name)
         }));
     });
 }
 
-fn bring_one(source: &Path, folder: &ConfinedFolder) -> Result<String, String> {
+fn import_file(source: &Path, folder: &ConfinedFolder) -> Result<String, String> {
     let name = source.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['\n', '\r', '<', '>']));
     let Some(name) = name else {
         return Err(format!("it has a name that cannot be linked; rename it first: {}", source.display()));
@@ -250,30 +253,33 @@ fn bring_one(source: &Path, folder: &ConfinedFolder) -> Result<String, String> {
     };
     for number in 1..1_000 {
         let name = if number == 1 { name.to_owned() } else { format!("{stem} {number}{ending}") };
-        match same(source, folder, &name) {
+        match has_same_bytes(source, folder, &name) {
             Some(true) => return Ok(name),
             Some(false) => {}
             None => return copy_file(open(source), &source.display(), folder, &name).map(|()| name),
         }
     }
-    Err(format!("too many files already have that name; choose another: {}", folder.place().join(name).display()))
+    Err(format!(
+        "too many files already have that name; choose another: {}",
+        folder.original_path().join(name).display()
+    ))
 }
 
 /// Whether two files have the same bytes; `None` if the second doesn't exist.
-fn same(source: &Path, folder: &ConfinedFolder, name: &str) -> Option<bool> {
+fn has_same_bytes(source: &Path, folder: &ConfinedFolder, name: &str) -> Option<bool> {
     let there = folder.metadata(name.as_ref()).ok()?;
     let bytes = |file: File| io::Read::bytes(io::BufReader::new(file)).map(Result::ok);
     let equal = || {
         let (one, meta) = open(source).ok()?;
-        let other = replace::open_plain(&folder.join(name.as_ref())).ok()?;
+        let other = atomic_write::open_regular_file(&folder.join(name.as_ref())).ok()?;
         Some(meta.len() == there.len() && bytes(one).eq(bytes(other)))
     };
     Some(there.is_file() && equal().unwrap_or(false))
 }
 
 /// Opens an ordinary file of a folder.
-fn plain(folder: &ConfinedFolder, path: &Path) -> io::Result<(File, Metadata)> {
-    folder.ordinary(path).map_err(io::Error::other)
+fn open_regular_file(folder: &ConfinedFolder, path: &Path) -> io::Result<(File, Metadata)> {
+    folder.open_regular_file(path).map_err(io::Error::other)
 }
 
 /// Copies an open file below a folder, to a name that is free; makes the folders above it.
@@ -285,14 +291,14 @@ fn copy_file(
 ) -> Result<(), String> {
     let say = |error: io::Error| format!("it cannot be copied ({error}): {shown}");
     let (mut from, _) = source.map_err(say)?;
-    let (above, name) = folder.above(path, true)?;
+    let (above, name) = folder.open_parent(path, true)?;
     let target = above.join(&name);
     // `create_new` refuses what is there, also a link.
     let made = File::options().write(true).create_new(true).open(&target);
     let mut to = match made {
         Ok(to) => to,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(taken_already(&above.place().join(&name)));
+            return Err(already_exists_message(&above.original_path().join(&name)));
         }
         Err(error) => return Err(say(error)),
     };

@@ -1,9 +1,9 @@
 //! Looking through a volume's folder: what is new, changed, gone or left out. Reads only; nothing is rewritten.
 
 use crate::driver::Mailbox;
-use crate::fs::confined::{ConfinedFolder, ConfinedPath};
-use crate::fs::files::{self, FoundFile, TEMPORARY};
-use crate::worker::{self, DiskJob, DiskWorkers};
+use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
+use crate::fs::read::{self, FoundFile, TEMPORARY_PREFIX};
+use crate::workers::{self, DiskJob, DiskWorkers};
 use engine::Event;
 use engine::event::{FileStamp, OutlineSurvey, ScannedFile, SkippedFile};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,7 +14,7 @@ use store::{BlobHash, DocId, FileKind};
 use text::markdown;
 
 /// Number of files per event, so that the thread that draws isn't held up.
-const BATCH: usize = 16;
+const FILES_PER_EVENT: usize = 16;
 
 /// Scans in a thread of its own, once the folder is watched (`entered`).
 pub(crate) fn start(
@@ -28,13 +28,13 @@ pub(crate) fn start(
     let (answer, known) = channel();
     workers.send(DiskJob::Files { volume, answer });
     std::thread::spawn(move || {
-        worker::step_back();
+        workers::lower_thread_priority();
         // If the watcher has ended, the files can still be read.
         let _ = entered.recv();
         let known: HashMap<String, FileRow> = match known.recv() {
             Ok(Ok(rows)) => rows.into_iter().map(|row| (row.path.clone(), row)).collect(),
             Ok(Err(why)) => {
-                inbox.event(done(volume, Vec::new(), Vec::new(), Some(why)));
+                inbox.send_event(scan_finished(volume, Vec::new(), Vec::new(), Some(why)));
                 return;
             }
             Err(_) => return,
@@ -43,22 +43,22 @@ pub(crate) fn start(
     });
 }
 
-fn done(volume: DocId, gone: Vec<String>, skipped: Vec<SkippedFile>, failed: Option<String>) -> Event {
+fn scan_finished(volume: DocId, gone: Vec<String>, skipped: Vec<SkippedFile>, failed: Option<String>) -> Event {
     Event::ScanDone { volume, gone, skipped, failed }
 }
 
 fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed: &BTreeSet<DocId>, inbox: &Mailbox) {
-    let held = ConfinedFolder::root(root).map_err(String::from).and_then(|folder| {
-        let listed = std::fs::read_dir(folder.path());
+    let held = ConfinedFolder::open_root(root).map_err(String::from).and_then(|folder| {
+        let listed = std::fs::read_dir(folder.stable_path());
         let fail = |error| format!("the volume's folder cannot be read ({error}): {}", root.display());
         listed.map_err(fail).map(|_| folder)
     });
     let folder = match held {
         Ok(folder) => folder,
-        Err(why) => return inbox.event(done(volume, Vec::new(), Vec::new(), Some(why))),
+        Err(why) => return inbox.send_event(scan_finished(volume, Vec::new(), Vec::new(), Some(why))),
     };
     // The names are those of the folder that is held open; each file is opened through it.
-    let top = folder.top();
+    let top = folder.walk_path();
     let mut skipped = Vec::new();
     // What cannot be looked into may still hold what was known there: it is not taken for deleted.
     let mut unseen: Vec<PathBuf> = Vec::new();
@@ -70,7 +70,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
             Ok(entry) => entry,
             Err(error) => {
                 unseen.push(error.path().unwrap_or(&top).to_owned());
-                let path = error.path().map(|path| shown(&top, path)).unwrap_or_default();
+                let path = error.path().map(|path| display_path(&top, path)).unwrap_or_default();
                 let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
                 skipped.push(SkippedFile { path, why: format!("it can't be read: {why}") });
                 continue;
@@ -80,17 +80,17 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         if kind.is_dir() {
             continue;
         }
-        let mut skip = |why: String| skipped.push(SkippedFile { path: shown(&top, entry.path()), why });
-        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+        let mut skip = |why: String| skipped.push(SkippedFile { path: display_path(&top, entry.path()), why });
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX) {
             continue;
         }
-        let Some(path) = inside(&top, entry.path()) else {
+        let Some(path) = volume_path(&top, entry.path()) else {
             skip("its name is not UTF-8 text; rename it to use it here".to_owned());
             continue;
         };
         if kind.is_symlink() {
             let target = std::fs::read_link(entry.path()).map(|to| to.display().to_string()).unwrap_or_default();
-            let leads = match folder.file(&path) {
+            let leads = match folder.open_file(&path) {
                 Err(refused) if refused.is_outside() => "leads out of the volume, so it is skipped",
                 Err(refused) if refused.is_missing() => "leads nowhere, so it is skipped",
                 _ => "stays in the volume: what it leads to is listed at its own place",
@@ -104,7 +104,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         }
         match entry.metadata() {
             Ok(meta) => {
-                let stamp = FileStamp { size: meta.len(), mtime: files::mtime(&meta), hash: BlobHash([0; 32]) };
+                let stamp = FileStamp { size: meta.len(), mtime: read::mtime_nanos(&meta), hash: BlobHash([0; 32]) };
                 found.push((path, stamp));
             }
             Err(error) => {
@@ -120,7 +120,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     // may be there and its note closed, and to forget it then would delete it on all devices that share it.
     let gone = gone.filter(|row| row.size > 0 || row.mtime != 0);
     // A note created during the listing isn't gone: its file exists by now.
-    let gone = gone.filter(|row| !is_there(&folder, &row.path));
+    let gone = gone.filter(|row| !is_listed_file(&folder, &row.path));
     let gone: Vec<&FileRow> = gone.collect();
     // A file that appears with the bytes of one that is gone was renamed.
     let mut renamed: HashMap<(BlobHash, u64, i64), Vec<&str>> = HashMap::new();
@@ -138,7 +138,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         // Why a note's name is only an attachment is not kept: it is found out again.
         let demoted = |row: &FileRow| row.kind == FileKind::Attachment && FileKind::from_path(&path).is_text();
         if row.is_none_or(|row| row.size != stamp.size || row.mtime != stamp.mtime || demoted(row)) {
-            match look(&folder, root, &path, stamp) {
+            match inspect_file(&folder, root, &path, stamp) {
                 Ok(Some(mut new)) => {
                     if row.is_none() {
                         let time = if new.kind.is_text() { 0 } else { new.stamp.mtime };
@@ -153,32 +153,37 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
             }
         } else if let Some(row) = row
             && unindexed.contains(&row.id)
-            && let Ok(FoundFile::Text(text)) = files::read(&ConfinedPath::new(root, &path))
+            && let Ok(FoundFile::Text(text)) = read::read_note_file(&ConfinedPath::new(root, &path))
         {
             indexed.push((row.id, OutlineSurvey::of(text.stamp.hash, &text.text)));
-            if indexed.len() >= BATCH {
-                inbox.event(Event::Indexed { volume, notes: std::mem::take(&mut indexed) });
+            if indexed.len() >= FILES_PER_EVENT {
+                inbox.send_event(Event::Indexed { volume, notes: std::mem::take(&mut indexed) });
             }
         }
-        if batch.len() >= BATCH {
-            inbox.event(Event::Scanned { volume, files: std::mem::take(&mut batch), seen });
+        if batch.len() >= FILES_PER_EVENT {
+            inbox.send_event(Event::Scanned { volume, files: std::mem::take(&mut batch), seen });
         }
     }
-    inbox.event(Event::Scanned { volume, files: batch, seen });
+    inbox.send_event(Event::Scanned { volume, files: batch, seen });
     if !indexed.is_empty() {
-        inbox.event(Event::Indexed { volume, notes: indexed });
+        inbox.send_event(Event::Indexed { volume, notes: indexed });
     }
     let gone = gone.into_iter().map(|row| row.path.clone()).filter(|path| !moved.contains(path)).collect();
-    inbox.event(done(volume, gone, skipped, None));
+    inbox.send_event(scan_finished(volume, gone, skipped, None));
 }
 
 /// Whether there is a file of that name that a scan lists: no symlink, and none behind one.
-fn is_there(folder: &ConfinedFolder, path: &str) -> bool {
-    let Ok((above, name)) = folder.above(path, false) else { return false };
+fn is_listed_file(folder: &ConfinedFolder, path: &str) -> bool {
+    let Ok((above, name)) = folder.open_parent(path, false) else { return false };
     above.metadata(&name).is_ok_and(|meta| !meta.is_symlink())
 }
 
-fn look(folder: &ConfinedFolder, root: &Path, path: &str, stamp: FileStamp) -> Result<Option<ScannedFile>, String> {
+fn inspect_file(
+    folder: &ConfinedFolder,
+    root: &Path,
+    path: &str,
+    stamp: FileStamp,
+) -> Result<Option<ScannedFile>, String> {
     let attachment = |stamp, why| ScannedFile {
         path: path.to_owned(),
         kind: FileKind::Attachment,
@@ -193,11 +198,11 @@ fn look(folder: &ConfinedFolder, root: &Path, path: &str, stamp: FileStamp) -> R
     if !kind.is_text() {
         // Attachments are not read: size and time tell whether they changed.
         return folder
-            .ordinary(path)
+            .open_regular_file(path)
             .map(|_| Some(attachment(stamp, None)))
             .map_err(|refused| format!("it can't be read: {refused}"));
     }
-    match files::read(&ConfinedPath::new(root, path))? {
+    match read::read_note_file(&ConfinedPath::new(root, path))? {
         FoundFile::Missing => Ok(None),
         FoundFile::Other { stamp, why } => Ok(Some(attachment(stamp, Some(why)))),
         FoundFile::Text(text) => {
@@ -222,12 +227,12 @@ fn is_hidden_folder(entry: &walkdir::DirEntry) -> bool {
 }
 
 /// The path inside the volume, `/` between its parts; `None` when it is not UTF-8.
-pub(crate) fn inside(root: &Path, path: &Path) -> Option<String> {
+pub(crate) fn volume_path(root: &Path, path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path.strip_prefix(root).ok()?.iter().map(|part| part.to_str()).collect();
     parts.map(|parts| parts.join("/"))
 }
 
-fn shown(root: &Path, path: &Path) -> String {
+fn display_path(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
@@ -256,7 +261,7 @@ mod tests {
         let known = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
         // A file with the same bytes as a pending one isn't that one renamed.
         std::fs::write(dir.path().join("new.md"), "").expect("written");
-        let (inbox, letters) = Mailbox::letter_box();
+        let (inbox, letters) = Mailbox::mailbox_channel();
         scan(volume, dir.path(), &known, &BTreeSet::new(), &inbox);
         let (mut gone, mut was) = (Vec::new(), Vec::new());
         for post in letters.try_iter() {

@@ -1,8 +1,8 @@
 //! Seeing what other programs do to the files of a volume (crate `notify`).
 
 use crate::driver::Mailbox;
-use crate::fs::confined::ConfinedPath;
-use crate::fs::files::{self, TEMPORARY};
+use crate::fs::confined_dir::ConfinedPath;
+use crate::fs::read::{self, TEMPORARY_PREFIX};
 use crate::fs::scan;
 use engine::Event;
 use notify::{Config, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use store::DocId;
 
 /// Events are collected this long, because a save by another program often causes several.
-const GATHER: Duration = Duration::from_millis(60);
+const WATCH_DEBOUNCE: Duration = Duration::from_millis(60);
 /// Folders that the system cannot watch are looked through this often.
 const FOLDER_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -45,7 +45,7 @@ impl WatchMode {
     fn watch(&mut self, root: &Path) {
         use notify::Watcher as _;
         if self.system.is_none() {
-            self.system = RecommendedWatcher::new(forward(self.seen.clone()), config()).ok();
+            self.system = RecommendedWatcher::new(event_forwarder(self.seen.clone()), watcher_config()).ok();
         }
         if let Some(system) = &mut self.system {
             match system.watch(root, RecursiveMode::Recursive) {
@@ -54,8 +54,11 @@ impl WatchMode {
             }
         }
         if self.looking.is_none() {
-            self.looking =
-                PollWatcher::new(forward(self.seen.clone()), config().with_poll_interval(FOLDER_POLL_INTERVAL)).ok();
+            self.looking = PollWatcher::new(
+                event_forwarder(self.seen.clone()),
+                watcher_config().with_poll_interval(FOLDER_POLL_INTERVAL),
+            )
+            .ok();
         }
         if let Some(looking) = &mut self.looking {
             // A missing folder is reported by the scan.
@@ -72,13 +75,13 @@ impl WatchMode {
 }
 
 /// What a symlink leads to is not watched: it may be the whole disk.
-fn config() -> Config {
+fn watcher_config() -> Config {
     Config::default().with_follow_symlinks(false)
 }
 
 /// Watches folders, in a thread of its own: entering a large tree takes a while.
 pub(crate) struct FolderWatcher {
-    asks: Sender<WatchRequest>,
+    requests: Sender<WatchRequest>,
 }
 
 impl FolderWatcher {
@@ -92,7 +95,7 @@ impl FolderWatcher {
                 let ask = if gathered.is_empty() {
                     queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
                 } else {
-                    queue.recv_timeout(GATHER)
+                    queue.recv_timeout(WATCH_DEBOUNCE)
                 };
                 match ask {
                     Ok(WatchRequest::Seen(paths)) => gathered.extend(paths),
@@ -110,47 +113,48 @@ impl FolderWatcher {
                     }
                     Err(RecvTimeoutError::Timeout) => {
                         for path in std::mem::take(&mut gathered) {
-                            tell(&roots, &path, &inbox);
+                            report_change(&roots, &path, &inbox);
                         }
                     }
                     Ok(WatchRequest::Close) | Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         });
-        FolderWatcher { asks }
+        FolderWatcher { requests: asks }
     }
 
     pub(crate) fn watch(&self, volume: DocId, root: PathBuf) {
-        let _ = self.asks.send(WatchRequest::Watch { volume, root });
+        let _ = self.requests.send(WatchRequest::Watch { volume, root });
     }
 
     /// Answers (or hangs up) once all requested folders are watched. A scan that starts earlier could miss files that
     /// are created after it and before the watch exists.
-    pub(crate) fn entered(&self) -> Receiver<()> {
+    pub(crate) fn watching_started(&self) -> Receiver<()> {
         let (answer, entered) = channel();
-        let _ = self.asks.send(WatchRequest::Entered(answer));
+        let _ = self.requests.send(WatchRequest::Entered(answer));
         entered
     }
 
     pub(crate) fn unwatch(&self, volume: DocId) {
-        let _ = self.asks.send(WatchRequest::Unwatch { volume });
+        let _ = self.requests.send(WatchRequest::Unwatch { volume });
     }
 }
 
 // The system's events use the same channel, so it never closes on its own.
 impl Drop for FolderWatcher {
     fn drop(&mut self) {
-        let _ = self.asks.send(WatchRequest::Close);
+        let _ = self.requests.send(WatchRequest::Close);
     }
 }
 
-fn forward(seen: Sender<WatchRequest>) -> impl FnMut(notify::Result<notify::Event>) {
+fn event_forwarder(seen: Sender<WatchRequest>) -> impl FnMut(notify::Result<notify::Event>) {
     move |event| {
         let Ok(event) = event else { return };
         if event.need_rescan() {
             let _ = seen.send(WatchRequest::Lost);
         } else if !matches!(event.kind, EventKind::Access(_)) {
-            let ours = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY));
+            let ours =
+                |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY_PREFIX));
             let paths: Vec<PathBuf> = event.paths.into_iter().filter(|path| !ours(path)).collect();
             if !paths.is_empty() {
                 let _ = seen.send(WatchRequest::Seen(paths));
@@ -159,24 +163,24 @@ fn forward(seen: Sender<WatchRequest>) -> impl FnMut(notify::Result<notify::Even
     }
 }
 
-fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Mailbox) {
+fn report_change(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Mailbox) {
     for (volume, root) in roots {
         if let Ok(rest) = path.strip_prefix(root) {
             let mut folders = rest.parent().into_iter().flat_map(Path::iter);
             if folders.any(|folder| folder.to_string_lossy().starts_with('.')) {
                 return;
             }
-            let path = scan::inside(root, path).filter(|path| !path.is_empty());
+            let path = scan::volume_path(root, path).filter(|path| !path.is_empty());
             let meta = path.as_deref().and_then(|path| ConfinedPath::new(root, path).metadata().ok());
-            let seen = meta.filter(std::fs::Metadata::is_file).map(|meta| (meta.len(), files::mtime(&meta)));
-            inbox.event(Event::FileTouched { volume: *volume, path, seen });
+            let seen = meta.filter(std::fs::Metadata::is_file).map(|meta| (meta.len(), read::mtime_nanos(&meta)));
+            inbox.send_event(Event::FileTouched { volume: *volume, path, seen });
         }
     }
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Event, FOLDER_POLL_INTERVAL, FolderWatcher, Mailbox, WatchMode, channel, forward};
+    use super::{Event, FOLDER_POLL_INTERVAL, FolderWatcher, Mailbox, WatchMode, channel, event_forwarder};
     use crate::driver::MailboxMessage;
     use notify::event::Flag;
     use std::time::{Duration, Instant};
@@ -192,7 +196,7 @@ mod tests {
     fn a_watcher_gives_back_what_it_took() {
         let dir = tempfile::tempdir().expect("a folder");
         let before = instances();
-        let (inbox, _letters) = Mailbox::letter_box();
+        let (inbox, _letters) = Mailbox::mailbox_channel();
         let begun = Instant::now();
         let until = |done: &dyn Fn() -> bool, what: &str| {
             while !done() {
@@ -214,13 +218,13 @@ mod tests {
 
     #[test]
     fn once_a_folder_is_entered_nothing_is_missed() {
-        let (inbox, letters) = Mailbox::letter_box();
+        let (inbox, letters) = Mailbox::mailbox_channel();
         let watcher = FolderWatcher::new(inbox);
         for number in 0..50_u8 {
             let dir = tempfile::tempdir().expect("a folder");
             let volume = DocId([number; 16]);
             watcher.watch(volume, dir.path().to_owned());
-            watcher.entered().recv().expect("an answer");
+            watcher.watching_started().recv().expect("an answer");
             std::fs::write(dir.path().join("new.md"), "new").expect("written");
             loop {
                 let post = letters.recv_timeout(4 * FOLDER_POLL_INTERVAL).expect("an event for the file");
@@ -237,12 +241,14 @@ mod tests {
     #[test]
     fn what_the_system_had_no_room_for_is_looked_for() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (inbox, letters) = Mailbox::letter_box();
+        let (inbox, letters) = Mailbox::mailbox_channel();
         let watcher = FolderWatcher::new(inbox);
         let volume = DocId([1; 16]);
         watcher.watch(volume, dir.path().to_owned());
-        watcher.entered().recv().expect("an answer");
-        forward(watcher.asks.clone())(Ok(notify::Event::new(notify::EventKind::Other).set_flag(Flag::Rescan)));
+        watcher.watching_started().recv().expect("an answer");
+        event_forwarder(watcher.requests.clone())(Ok(
+            notify::Event::new(notify::EventKind::Other).set_flag(Flag::Rescan)
+        ));
         let told = letters.recv_timeout(4 * FOLDER_POLL_INTERVAL).expect("an event for the volume");
         assert!(
             matches!(told, MailboxMessage::Event(Event::FileTouched { volume: of, path: None, .. }) if of == volume)
@@ -254,7 +260,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let (seen, heard) = channel();
         let config = super::Config::default().with_poll_interval(Duration::from_millis(50));
-        let looking = super::PollWatcher::new(forward(seen.clone()), config).ok();
+        let looking = super::PollWatcher::new(event_forwarder(seen.clone()), config).ok();
         let mut watches = WatchMode { seen, system: None, looking };
         assert!(watches.looking.is_some());
         use notify::Watcher as _;

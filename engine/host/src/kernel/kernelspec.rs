@@ -17,9 +17,9 @@ const MAX_KERNEL_JSON_BYTES: u64 = 1 << 20;
 /// Kernels that are listed.
 const MAX_LISTED_KERNELS: usize = 200;
 /// Number of parent folders of a note that are searched for an environment.
-const UP: usize = 8;
+const MAX_PARENT_FOLDERS: usize = 8;
 /// Maximum number of files examined in an environment. A kernel in a larger one that others can change isn't offered.
-const MAX_FILES: usize = 200_000;
+const MAX_ENVIRONMENT_FILES: usize = 200_000;
 /// Maximum size of an examined program in bytes.
 const MAX_PROGRAM_BYTES: u64 = 1 << 30;
 
@@ -36,23 +36,23 @@ pub(crate) struct FoundKernel {
 
 /// The kernels that a note in this folder may use; of those with one name the first that is found. `shared` are the
 /// folders that cells and agents can write.
-pub(crate) fn find(folder: &Path, shared: &[PathBuf]) -> Vec<FoundKernel> {
-    find_with(folder, shared, &|name| std::env::var_os(name))
+pub(crate) fn find_kernels(folder: &Path, shared: &[PathBuf]) -> Vec<FoundKernel> {
+    find_kernels_with(folder, shared, &|name| std::env::var_os(name))
 }
 
 /// What of these folders cells and agents can write: each also by its true name.
-fn by_true_names(shared: &[PathBuf]) -> Vec<PathBuf> {
+fn with_canonical_paths(shared: &[PathBuf]) -> Vec<PathBuf> {
     shared.iter().flat_map(|folder| [Some(folder.clone()), folder.canonicalize().ok()]).flatten().collect()
 }
 
-fn find_with(folder: &Path, shared: &[PathBuf], surroundings: KernelEnvironment<'_>) -> Vec<FoundKernel> {
+fn find_kernels_with(folder: &Path, shared: &[PathBuf], surroundings: KernelEnvironment<'_>) -> Vec<FoundKernel> {
     let (mut found, mut names) = (Vec::new(), BTreeSet::new());
-    let look = KernelSearch { folder, shared: by_true_names(shared), surroundings };
-    for place in places(folder, surroundings) {
+    let look = KernelSearch { folder, shared: with_canonical_paths(shared), surroundings };
+    for place in kernel_folders(folder, surroundings) {
         let Ok(entries) = std::fs::read_dir(place.join("kernels")) else { continue };
         let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(MAX_LISTED_KERNELS).collect();
         folders.sort();
-        for kernel in folders.iter().filter_map(|folder| look.read(folder)) {
+        for kernel in folders.iter().filter_map(|folder| look.read_kernel_folder(folder)) {
             if found.len() < MAX_LISTED_KERNELS && names.insert(kernel.spec.name.clone()) {
                 found.push(kernel);
             }
@@ -62,9 +62,12 @@ fn find_with(folder: &Path, shared: &[PathBuf], surroundings: KernelEnvironment<
 }
 
 /// The folders that may hold a folder `kernels`, the nearest first.
-fn places(folder: &Path, surroundings: KernelEnvironment<'_>) -> Vec<PathBuf> {
+fn kernel_folders(folder: &Path, surroundings: KernelEnvironment<'_>) -> Vec<PathBuf> {
     let below = |prefix: &Path| prefix.join("share").join("jupyter");
-    let beside = folder.ancestors().take(UP).flat_map(|folder| [".venv", "venv"].map(|name| below(&folder.join(name))));
+    let beside = folder
+        .ancestors()
+        .take(MAX_PARENT_FOLDERS)
+        .flat_map(|folder| [".venv", "venv"].map(|name| below(&folder.join(name))));
     let mut places: Vec<PathBuf> = beside.collect();
     let listed = |name: &str| surroundings(name).map(|list| std::env::split_paths(&list).collect::<Vec<_>>());
     places.extend(listed("JUPYTER_PATH").unwrap_or_default());
@@ -104,18 +107,18 @@ struct KernelSearch<'a> {
 
 impl KernelSearch<'_> {
     /// Reads the kernel spec in a folder.
-    fn read(&self, folder: &Path) -> Option<FoundKernel> {
-        let name = folder.file_name()?.to_str().filter(|name| is_name(name))?.to_owned();
+    fn read_kernel_folder(&self, folder: &Path) -> Option<FoundKernel> {
+        let name = folder.file_name()?.to_str().filter(|name| is_kernel_name(name))?.to_owned();
         let path = folder.join("kernel.json");
         let bytes = crate::fs::copy::read(&path, MAX_KERNEL_JSON_BYTES)?;
         let spec: Value = serde_json::from_slice(&bytes).ok()?;
         let words: Vec<String> = spec["argv"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let words: Vec<String> =
             words.iter().map(|word| word.replace("{resource_dir}", &folder.to_string_lossy())).collect();
-        let program = self.program(folder, words.first()?)?;
+        let program = self.resolve_program(folder, words.first()?)?;
         let real = program.canonicalize().unwrap_or_else(|_| program.clone());
         let text = |key: &str| spec[key].as_str().map(|text| text.chars().take(200).collect::<String>());
-        let doubt = self.doubt(&path, &program, &real, &words, &spec["env"]);
+        let doubt = self.approval_reason(&path, &program, &real, &words, &spec["env"]);
         let content = BlobHash::of(&bytes).to_string();
         let mut print = SpecFingerprint::default();
         for part in [path.as_path(), &path.canonicalize().ok()?, &program, &real] {
@@ -124,11 +127,11 @@ impl KernelSearch<'_> {
         print.add(&bytes);
         let mut allowed = json!({"content": content, "program": program});
         if doubt.is_some() {
-            let hash = hash_of(&real).unwrap_or_default();
+            let hash = hash_file(&real).unwrap_or_default();
             print.add(hash.as_bytes());
             allowed["real"] = real.to_string_lossy().into_owned().into();
             allowed["hash"] = hash.into();
-            self.changeable(&mut print, folder, &program, &words)?;
+            self.hash_changeable_files(&mut print, folder, &program, &words)?;
         }
         let command = std::iter::once(program.to_string_lossy().into_owned()).chain(words.into_iter().skip(1));
         Some(FoundKernel {
@@ -148,7 +151,7 @@ impl KernelSearch<'_> {
     /// The program that a word means: a bare name is that of the environment in which the kernel is installed, where
     /// there is one of it, and else that of a folder of `PATH` that is named from the top. One that is named from the
     /// note's folder on is none.
-    fn program(&self, folder: &Path, word: &str) -> Option<PathBuf> {
+    fn resolve_program(&self, folder: &Path, word: &str) -> Option<PathBuf> {
         if Path::new(word).components().count() != 1 || Path::new(word).is_absolute() {
             return Path::new(word).is_absolute().then(|| PathBuf::from(word));
         }
@@ -167,16 +170,23 @@ impl KernelSearch<'_> {
     }
 
     /// Returns the paths in an argument: all of it, or the part after `=`.
-    fn paths(&self, word: &str) -> Vec<PathBuf> {
+    fn paths_in_word(&self, word: &str) -> Vec<PathBuf> {
         let parts = word.split(['=', ':', ';']).chain([word]).filter(|part| !part.is_empty() && !part.starts_with('-'));
         // One that is named from the note's folder on, too.
         parts.map(|part| self.folder.join(part)).filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 
     /// Returns why it needs approval: others can change what it starts.
-    fn doubt(&self, path: &Path, program: &Path, real: &Path, words: &[String], env: &Value) -> Option<String> {
+    fn approval_reason(
+        &self,
+        path: &Path,
+        program: &Path,
+        real: &Path,
+        words: &[String],
+        env: &Value,
+    ) -> Option<String> {
         let env = env.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-        let named = words.iter().skip(1).map(String::as_str).chain(env).flat_map(|word| self.paths(word));
+        let named = words.iter().skip(1).map(String::as_str).chain(env).flat_map(|word| self.paths_in_word(word));
         let prefix = program.parent().and_then(Path::parent).map(Path::to_owned);
         let mut all = [path.to_owned(), program.to_owned(), real.to_owned()].into_iter().chain(named).chain(prefix);
         if let Some(path) = all.find(|path| self.is_shared(path)) {
@@ -189,17 +199,23 @@ impl KernelSearch<'_> {
     }
 
     /// Adds everything to the fingerprint that would run and that others can change. `None` if that's too much.
-    fn changeable(&self, print: &mut SpecFingerprint, folder: &Path, program: &Path, words: &[String]) -> Option<()> {
-        let mut room = MAX_FILES;
-        let named = words.iter().skip(1).flat_map(|word| self.paths(word));
+    fn hash_changeable_files(
+        &self,
+        print: &mut SpecFingerprint,
+        folder: &Path,
+        program: &Path,
+        words: &[String],
+    ) -> Option<()> {
+        let mut room = MAX_ENVIRONMENT_FILES;
+        let named = words.iter().skip(1).flat_map(|word| self.paths_in_word(word));
         for path in [folder.to_owned()].into_iter().chain(named) {
-            print.tree(&path, &mut room)?;
+            print.add_tree(&path, &mut room)?;
         }
         // The environments that contain its packages.
         let prefixes = [program.parent().and_then(Path::parent), folder.ancestors().nth(4)];
         for prefix in prefixes.into_iter().flatten().filter(|prefix| self.is_shared(prefix)) {
             for part in ["pyvenv.cfg", "bin", "lib", "lib64", "Lib", "Scripts", "conda-meta"] {
-                print.tree(&prefix.join(part), &mut room)?;
+                print.add_tree(&prefix.join(part), &mut room)?;
             }
         }
         Some(())
@@ -225,7 +241,7 @@ fn is_foreign(path: &Path) -> bool {
     }
 }
 
-fn hash_of(path: &Path) -> Option<String> {
+fn hash_file(path: &Path) -> Option<String> {
     let mut file = std::fs::File::open(path).ok()?;
     if file.metadata().ok().is_none_or(|meta| !meta.is_file() || meta.len() > MAX_PROGRAM_BYTES) {
         return None;
@@ -252,7 +268,7 @@ impl SpecFingerprint {
     }
 
     /// Adds all files below a path: names, sizes, times, and symlink targets. `None` if there are too many.
-    fn tree(&mut self, path: &Path, room: &mut usize) -> Option<()> {
+    fn add_tree(&mut self, path: &Path, room: &mut usize) -> Option<()> {
         for entry in walkdir::WalkDir::new(path).sort_by_file_name().into_iter().flatten() {
             *room = room.checked_sub(1)?;
             let Ok(meta) = entry.metadata() else { continue };
@@ -261,7 +277,7 @@ impl SpecFingerprint {
                 let target = std::fs::read_link(entry.path()).unwrap_or_default();
                 self.add(target.as_os_str().as_encoded_bytes());
             } else if meta.is_file() {
-                self.add(&stamp(&meta));
+                self.add(&metadata_stamp(&meta));
             }
         }
         Some(())
@@ -273,8 +289,8 @@ impl SpecFingerprint {
 }
 
 /// What changes when a file does. Where the system says when anything about it changed, that cannot be set back.
-fn stamp(meta: &Metadata) -> Vec<u8> {
-    let mut stamp = format!("{} {}", meta.len(), crate::fs::files::mtime(meta)).into_bytes();
+fn metadata_stamp(meta: &Metadata) -> Vec<u8> {
+    let mut stamp = format!("{} {}", meta.len(), crate::fs::read::mtime_nanos(meta)).into_bytes();
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -284,7 +300,7 @@ fn stamp(meta: &Metadata) -> Vec<u8> {
 }
 
 /// Jupyter's rule for names of kernels: letters, digits, `-`, `.` and `_` of ASCII.
-fn is_name(name: &str) -> bool {
+fn is_kernel_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 200
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
@@ -292,7 +308,7 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{FoundKernel, find_with};
+    use super::{FoundKernel, find_kernels_with};
     use std::path::{Path, PathBuf};
 
     #[test]
@@ -317,7 +333,7 @@ mod tests {
             _ => None,
         };
         let titles = |folder: &Path| {
-            let found = find_with(folder, &[], &surroundings);
+            let found = find_kernels_with(folder, &[], &surroundings);
             let ours = found.into_iter().map(|found| found.spec).filter(|spec| spec.path.starts_with(dir.path()));
             ours.map(|spec| format!("{}: {}", spec.name, spec.title)).collect::<Vec<_>>()
         };
@@ -356,7 +372,7 @@ mod tests {
         };
         let kernel = |name: &str| -> Option<FoundKernel> {
             let shared: [PathBuf; 1] = [volume.clone()];
-            find_with(&volume, &shared, &surroundings).into_iter().find(|found| found.spec.name == name)
+            find_kernels_with(&volume, &shared, &surroundings).into_iter().find(|found| found.spec.name == name)
         };
         let doubt = |name: &str| kernel(name).expect(name).spec.doubt;
         let first = kernel("k").expect("found").spec;

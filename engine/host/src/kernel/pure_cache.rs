@@ -20,14 +20,14 @@ use zeroize::Zeroizing;
 /// A larger entry is not kept, in bytes.
 pub(crate) const MAX_ENTRY_BYTES: usize = 24 << 20;
 /// All entries together, in bytes. What was used longest ago goes first.
-const MAX_TOTAL_BYTES: u64 = 256 << 20;
+const MAX_PURE_CACHE_BYTES: u64 = 256 << 20;
 /// Entries at once: a folder with very many names is slow.
-const MAX_ENTRIES: usize = 4_096;
+const MAX_PURE_CACHE_ENTRIES: usize = 4_096;
 /// Name of the file with the key.
 const KEY_FILE: &str = "key";
 /// A key of a result: a hash in hexadecimal digits.
 const KEY_DIGITS: usize = 64;
-const NONCE: usize = 24;
+const NONCE_BYTES: usize = 24;
 
 /// The results of a workspace.
 #[derive(Clone)]
@@ -44,16 +44,16 @@ impl PureCache {
 
     /// What was kept under this key by this note with these grants.
     pub(crate) fn find(&self, note: DocId, grant: &KernelGrant, key: &str) -> Option<String> {
-        let owner = owner(note, grant, key)?;
-        let path = self.path(&owner);
+        let owner = associated_data(note, grant, key)?;
+        let path = self.entry_path(&owner);
         let mut sealed = Vec::new();
         let file = File::open(&path).ok()?;
         (&file).take(MAX_ENTRY_BYTES as u64 * 2).read_to_end(&mut sealed).ok()?;
-        let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
-        let nonce = XNonce::from(<[u8; NONCE]>::try_from(nonce).ok()?);
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_BYTES)?;
+        let nonce = XNonce::from(<[u8; NONCE_BYTES]>::try_from(nonce).ok()?);
         let payload = Payload { msg: sealed, aad: &owner };
         let entry = self.cipher()?.decrypt(&nonce, payload).ok()?;
-        let entry = String::from_utf8(entry).ok().filter(|entry| is_data(entry))?;
+        let entry = String::from_utf8(entry).ok().filter(|entry| is_valid_entry(entry))?;
         let _ = file.set_modified(SystemTime::now()); // only decides what goes first
         Some(entry)
     }
@@ -62,28 +62,28 @@ impl PureCache {
     ///
     /// # Errors
     /// Why not, as a part of a sentence.
-    pub(crate) fn keep(&self, note: DocId, grant: &KernelGrant, key: &str, entry: &str) -> Result<(), String> {
-        let owner = owner(note, grant, key).ok_or("its key is not one")?;
+    pub(crate) fn store_result(&self, note: DocId, grant: &KernelGrant, key: &str, entry: &str) -> Result<(), String> {
+        let owner = associated_data(note, grant, key).ok_or("its key is not one")?;
         if entry.len() > MAX_ENTRY_BYTES {
             return Err(format!("it is larger than {} MB", MAX_ENTRY_BYTES >> 20));
         }
-        if !is_data(entry) {
+        if !is_valid_entry(entry) {
             return Err("it is not data".to_owned());
         }
         let words = |error: std::io::Error| format!("the cache cannot be written ({error})");
-        let mut nonce = [0; NONCE];
+        let mut nonce = [0; NONCE_BYTES];
         rand::rngs::OsRng.try_fill_bytes(&mut nonce).map_err(|error| words(std::io::Error::other(error)))?;
         let cipher = self.cipher().ok_or("the cache has no key")?;
         let payload = Payload { msg: entry.as_bytes(), aad: &owner };
         let sealed = cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| "it cannot be sealed")?;
-        let path = self.path(&owner);
+        let path = self.entry_path(&owner);
         let new = path.with_extension("new");
         fs::write(&new, [&nonce[..], &sealed].concat()).and_then(|()| fs::rename(&new, &path)).map_err(words)?;
-        self.make_room();
+        self.evict_entries();
         Ok(())
     }
 
-    fn path(&self, owner: &[u8]) -> PathBuf {
+    fn entry_path(&self, owner: &[u8]) -> PathBuf {
         self.folder.join(BlobHash::of(owner).to_string())
     }
 
@@ -93,7 +93,7 @@ impl PureCache {
     }
 
     /// Deletes what was used longest ago where there is too much, and what an older program left.
-    fn make_room(&self) {
+    fn evict_entries(&self) {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let Ok(about) = entry.metadata() else { continue };
@@ -107,7 +107,7 @@ impl PureCache {
         let mut total = 0;
         for (at, (_, size, path)) in entries.into_iter().enumerate() {
             total += size;
-            if total > MAX_TOTAL_BYTES || at >= MAX_ENTRIES {
+            if total > MAX_PURE_CACHE_BYTES || at >= MAX_PURE_CACHE_ENTRIES {
                 let _ = fs::remove_file(path); // the next one who keeps something tries again
             }
         }
@@ -115,7 +115,7 @@ impl PureCache {
 }
 
 /// Whose an entry is, and for what: these bytes are sealed with it and are not in it.
-fn owner(note: DocId, grant: &KernelGrant, key: &str) -> Option<Vec<u8>> {
+fn associated_data(note: DocId, grant: &KernelGrant, key: &str) -> Option<Vec<u8>> {
     let is_key = key.len() == KEY_DIGITS && key.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !is_key {
         return None;
@@ -125,7 +125,7 @@ fn owner(note: DocId, grant: &KernelGrant, key: &str) -> Option<Vec<u8>> {
 }
 
 /// What a kernel is handed later is of this form and no other.
-fn is_data(entry: &str) -> bool {
+fn is_valid_entry(entry: &str) -> bool {
     let whole = serde_json::from_str::<Value>(entry).unwrap_or_default();
     whole["shown"].is_array() && whole["nodes"].is_array() && whole["names"].is_object()
 }
@@ -164,7 +164,7 @@ mod tests {
         let cache = PureCache::new(dir.path().join("pure"));
         let (plain, network) = (KernelGrant::default(), KernelGrant { network: true, ..KernelGrant::default() });
         let key = "ab".repeat(32);
-        cache.keep(NOTE, &plain, &key, ENTRY).expect("kept");
+        cache.store_result(NOTE, &plain, &key, ENTRY).expect("kept");
         // Another process of the same workspace.
         let again = PureCache::new(dir.path().join("pure"));
         assert_eq!(again.find(NOTE, &plain, &key).as_deref(), Some(ENTRY));
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(again.find(NOTE, &network, &key), None, "other grants");
         assert_eq!(again.find(NOTE, &plain, &"cd".repeat(32)), None, "another key");
         // Put where another note with grants would look for it.
-        let (from, to) = (owner(NOTE, &plain, &key), owner(OTHER, &network, &key));
-        let at = |owner: &Option<Vec<u8>>| again.path(owner.as_deref().expect("an owner"));
+        let (from, to) = (associated_data(NOTE, &plain, &key), associated_data(OTHER, &network, &key));
+        let at = |owner: &Option<Vec<u8>>| again.entry_path(owner.as_deref().expect("an owner"));
         fs::copy(at(&from), at(&to)).expect("copied");
         assert_eq!(again.find(OTHER, &network, &key), None, "moved");
         // One bit.
@@ -182,7 +182,7 @@ mod tests {
         fs::write(at(&from), &bytes).expect("written");
         assert_eq!(again.find(NOTE, &plain, &key), None, "changed");
         // Another key: as good as nothing.
-        cache.keep(NOTE, &plain, &key, ENTRY).expect("kept");
+        cache.store_result(NOTE, &plain, &key, ENTRY).expect("kept");
         fs::write(dir.path().join("pure/key"), [7; 32]).expect("written");
         assert_eq!(PureCache::new(dir.path().join("pure")).find(NOTE, &plain, &key), None);
     }
@@ -193,12 +193,12 @@ mod tests {
         let cache = PureCache::new(dir.path().join("pure"));
         let (grant, key) = (KernelGrant::default(), "ab".repeat(32));
         for entry in ["", "[]", "cos\nsystem\n(S'id'\ntR.", r#"{"shown":[],"names":{}}"#] {
-            assert!(cache.keep(NOTE, &grant, &key, entry).is_err(), "{entry}");
+            assert!(cache.store_result(NOTE, &grant, &key, entry).is_err(), "{entry}");
         }
         let large = format!(r#"{{"shown":[],"nodes":["{}"],"names":{{}}}}"#, "x".repeat(MAX_ENTRY_BYTES));
-        assert!(cache.keep(NOTE, &grant, &key, &large).is_err_and(|why| why.contains("larger")));
+        assert!(cache.store_result(NOTE, &grant, &key, &large).is_err_and(|why| why.contains("larger")));
         for key in ["", "../../key", "key", &"g".repeat(64)] {
-            assert!(cache.keep(NOTE, &grant, key, ENTRY).is_err() && cache.find(NOTE, &grant, key).is_none());
+            assert!(cache.store_result(NOTE, &grant, key, ENTRY).is_err() && cache.find(NOTE, &grant, key).is_none());
         }
     }
 }

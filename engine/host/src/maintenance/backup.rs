@@ -7,10 +7,10 @@
 
 mod restore;
 
-pub use restore::{BackupTrust, RestoreSummary, restore};
+pub use restore::{BackupTrust, RestoreSummary, restore_backup};
 
-use crate::fs::confined::ConfinedFolder;
-use crate::fs::replace::{is_temporary, open_plain};
+use crate::fs::atomic_write::{is_temporary_file, open_regular_file};
+use crate::fs::confined_dir::ConfinedFolder;
 use engine::TRASH_FOLDER;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,7 +25,7 @@ use store::disk::{
 };
 
 /// The list of all files of a backup. A folder without it is not one.
-pub const MANIFEST: &str = "manifest.json";
+pub const MANIFEST_FILE: &str = "manifest.json";
 /// The folder of the volumes' files inside a backup.
 const BACKUP_VOLUMES_FOLDER: &str = "volumes";
 const BACKUP_FORMAT: i64 = 1;
@@ -128,7 +128,7 @@ struct BackupJob<'a> {
 }
 
 impl BackupJob<'_> {
-    fn advance(&mut self, bytes: u64) -> Result<(), BackupError> {
+    fn add_progress(&mut self, bytes: u64) -> Result<(), BackupError> {
         if self.cancel.load(Ordering::Relaxed) {
             return Err(BackupError::Cancelled);
         }
@@ -140,13 +140,13 @@ impl BackupJob<'_> {
 
     /// Reads a plain file to its end, hands its bytes over and gives their count and hash. `shown` names it in
     /// messages.
-    fn read(
+    fn read_file(
         &mut self,
         from: &Path,
         shown: &Path,
         mut take: impl FnMut(&[u8]) -> Result<(), BackupError>,
     ) -> Result<(u64, BlobHash), BackupError> {
-        let mut file = open_plain(from).map_err(|error| unreadable(shown, &error))?;
+        let mut file = open_regular_file(from).map_err(|error| unreadable_error(shown, &error))?;
         let mut piece = vec![0; 1 << 20];
         let (mut hasher, mut size) = (BlobHasher::default(), 0);
         loop {
@@ -154,22 +154,24 @@ impl BackupJob<'_> {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(unreadable(shown, &error)),
+                Err(error) => return Err(unreadable_error(shown, &error)),
             };
             hasher.update(&piece[..read]);
             take(&piece[..read])?;
             size += read as u64;
-            self.advance(read as u64)?;
+            self.add_progress(read as u64)?;
         }
         Ok((size, hasher.finish()))
     }
 
     /// Copies a file to a name that is free, with its mode and time. It is not durable yet.
-    fn copy(&mut self, from: &Path, shown: &Path, to: &Path) -> Result<(u64, BlobHash), BackupError> {
+    fn copy_file(&mut self, from: &Path, shown: &Path, to: &Path) -> Result<(u64, BlobHash), BackupError> {
         let fail = |error: io::Error| DiskError::from_io("writing", to, &error);
-        let like = open_plain(from).and_then(|file| file.metadata()).map_err(|error| unreadable(shown, &error))?;
+        let like = open_regular_file(from)
+            .and_then(|file| file.metadata())
+            .map_err(|error| unreadable_error(shown, &error))?;
         let mut file = OpenOptions::new().write(true).create_new(true).open(to).map_err(fail)?;
-        let copied = self.read(from, shown, |piece| Ok(file.write_all(piece).map_err(fail)?)).and_then(|copied| {
+        let copied = self.read_file(from, shown, |piece| Ok(file.write_all(piece).map_err(fail)?)).and_then(|copied| {
             if let Ok(time) = like.modified() {
                 file.set_times(FileTimes::new().set_modified(time)).map_err(fail)?;
             }
@@ -186,7 +188,7 @@ impl BackupJob<'_> {
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> BackupError {
+fn unreadable_error(path: &Path, error: &io::Error) -> BackupError {
     BackupError::Unreadable { why: error.to_string(), path: path.to_owned() }
 }
 
@@ -205,7 +207,7 @@ fn sync_all_below(folder: &Path) -> Result<(), DiskError> {
 ///
 /// # Errors
 /// [`BackupError`]; what was written is removed then.
-pub fn backup(
+pub fn create_backup(
     dir: &Path,
     dest: &Path,
     now: i64,
@@ -221,7 +223,7 @@ pub fn backup(
     }
     create_folder(dest).map_err(|error| DiskError::from_io("making", dest, &error))?;
     let mut job = BackupJob { progress, cancel, at: BackupProgress { done: 0, total: 0 } };
-    let made = fill(dir, dest, now, &reader, &mut job);
+    let made = write_backup(dir, dest, now, &reader, &mut job);
     if made.is_err() {
         // Half a backup is of no use, and the room may be wanted: the folder was made, or empty, just now.
         let _ = std::fs::remove_dir_all(dest);
@@ -229,7 +231,7 @@ pub fn backup(
     made
 }
 
-fn fill(
+fn write_backup(
     dir: &Path,
     dest: &Path,
     now: i64,
@@ -247,10 +249,10 @@ fn fill(
     write_marker(dest, &mounts)?;
 
     let mut found = Vec::new();
-    list(&dir.join(BLOBS_FOLDER), Path::new(BLOBS_FOLDER), &[], &mut found, &mut problems);
+    list_entries(&dir.join(BLOBS_FOLDER), Path::new(BLOBS_FOLDER), &[], &mut found, &mut problems);
     let trash = dir.join(TRASH_FOLDER);
     if trash.is_dir() {
-        list(&trash, Path::new(TRASH_FOLDER), &[], &mut found, &mut problems);
+        list_entries(&trash, Path::new(TRASH_FOLDER), &[], &mut found, &mut problems);
     }
     if dir.join(crate::maintenance::configuration::CONFIG_FILE).is_file() {
         found.push((
@@ -265,7 +267,7 @@ fn fill(
         match std::fs::canonicalize(&mount.path) {
             Ok(root) if root.is_dir() => {
                 let to = Path::new(BACKUP_VOLUMES_FOLDER).join(mount.id.to_string());
-                list(&root, &to, &apart, &mut found, &mut problems);
+                list_entries(&root, &to, &apart, &mut found, &mut problems);
             }
             Ok(_) | Err(_) => {
                 problems.push(format!("the folder of the volume is not there: {}", mount.path.display()));
@@ -281,7 +283,7 @@ fn fill(
     let mut files = Vec::new();
     for (from, path) in found {
         let to = dest.join(&path);
-        match copy_one(job, &from, &to) {
+        match copy_entry(job, &from, &to) {
             Ok(Some(kind)) => files.push(BackupEntry { path, kind }),
             Ok(None) => problems.push(format!("not a file: {}", from.path().display())),
             // An unreadable or deleted user file is reported.
@@ -302,7 +304,7 @@ fn fill(
 }
 
 fn write_manifest(dest: &Path, manifest: &BackupManifest) -> Result<(), DiskError> {
-    let path = dest.join(MANIFEST);
+    let path = dest.join(MANIFEST_FILE);
     let write = || {
         let bytes = serde_json::to_vec_pretty(manifest)?;
         let part = dest.join("manifest.json.part");
@@ -333,7 +335,7 @@ impl BackupSource {
 }
 
 /// Lists a folder: what to copy, and to where inside the backup. Links are not followed.
-fn list(
+fn list_entries(
     from: &Path,
     to: &Path,
     apart: &[PathBuf],
@@ -343,7 +345,7 @@ fn list(
     let walk = walkdir::WalkDir::new(from).sort_by_file_name().into_iter().filter_entry(|entry| {
         let known =
             entry.file_type().is_dir() && std::fs::canonicalize(entry.path()).is_ok_and(|path| apart.contains(&path));
-        !known && !is_temporary(entry.file_name())
+        !known && !is_temporary_file(entry.file_name())
     });
     for entry in walk {
         match entry {
@@ -358,16 +360,16 @@ fn list(
 }
 
 /// Copies a file, a folder's name or a link. `None`: it is something else.
-fn copy_one(job: &mut BackupJob<'_>, from: &BackupSource, to: &Path) -> Result<Option<BackupEntryKind>, BackupError> {
+fn copy_entry(job: &mut BackupJob<'_>, from: &BackupSource, to: &Path) -> Result<Option<BackupEntryKind>, BackupError> {
     let shown = from.path();
     let fail = |error: io::Error| DiskError::from_io("writing", to, &error);
     if from.inside.as_os_str().is_empty() {
         std::fs::create_dir_all(to).map_err(fail)?;
         return Ok(Some(BackupEntryKind::Folder));
     }
-    let above = ConfinedFolder::chosen(&from.root).and_then(|root| root.above(&from.inside, false));
-    let (folder, name) = above.map_err(|refused| unreadable(&shown, &io::Error::other(refused)))?;
-    let what = folder.metadata(&name).map_err(|error| unreadable(&shown, &error))?;
+    let above = ConfinedFolder::open_chosen(&from.root).and_then(|root| root.open_parent(&from.inside, false));
+    let (folder, name) = above.map_err(|refused| unreadable_error(&shown, &io::Error::other(refused)))?;
+    let what = folder.metadata(&name).map_err(|error| unreadable_error(&shown, &error))?;
     if what.is_dir() {
         std::fs::create_dir_all(to).map_err(fail)?;
         return Ok(Some(BackupEntryKind::Folder));
@@ -376,7 +378,7 @@ fn copy_one(job: &mut BackupJob<'_>, from: &BackupSource, to: &Path) -> Result<O
         std::fs::create_dir_all(parent).map_err(fail)?;
     }
     if what.is_symlink() {
-        let target = std::fs::read_link(folder.join(&name)).map_err(|error| unreadable(&shown, &error))?;
+        let target = std::fs::read_link(folder.join(&name)).map_err(|error| unreadable_error(&shown, &error))?;
         // As a link it could lead out of the backup: only its target is noted.
         return Ok(Some(BackupEntryKind::Link { to: target }));
     }
@@ -385,6 +387,7 @@ fn copy_one(job: &mut BackupJob<'_>, from: &BackupSource, to: &Path) -> Result<O
     }
     // The database and the marker are in their places already.
     let path = folder.join(&name);
-    let (size, hash) = if shown == to { job.read(&path, &shown, |_| Ok(()))? } else { job.copy(&path, &shown, to)? };
+    let (size, hash) =
+        if shown == to { job.read_file(&path, &shown, |_| Ok(()))? } else { job.copy_file(&path, &shown, to)? };
     Ok(Some(BackupEntryKind::File { size, hash }))
 }

@@ -3,8 +3,8 @@
 
 mod documents;
 
-use crate::fs::confined::ConfinedFolder;
-use crate::fs::replace::{is_temporary, remove_stale};
+use crate::fs::atomic_write::{is_temporary_file, remove_stale_files};
+use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::scan;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,19 +57,19 @@ pub struct CheckReport {
 
 impl CheckReport {
     /// Whether there's damage that wasn't repaired.
-    pub fn damaged(&self) -> bool {
+    pub fn has_damage(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == FindingSeverity::Damage && !finding.repaired)
     }
 
     /// Returns the number of repaired findings.
-    pub fn repaired(&self) -> usize {
+    pub fn repaired_count(&self) -> usize {
         self.findings.iter().filter(|finding| finding.repaired).count()
     }
 }
 
 /// Checks the workspace in `dir`; with `repair`, also repairs it, which needs exclusive access. `now` is milliseconds
 /// since 1970.
-pub fn check(dir: &Path, repair: bool, now: i64) -> CheckReport {
+pub fn check_workspace(dir: &Path, repair: bool, now: i64) -> CheckReport {
     let mut actor = [0; 16];
     // Without randomness the changes of a repair get an actor of the time: it is fresh as well.
     if rand::TryRngCore::try_fill_bytes(&mut rand::rngs::OsRng, &mut actor).is_err() {
@@ -94,7 +94,7 @@ pub fn check(dir: &Path, repair: bool, now: i64) -> CheckReport {
         } else {
             "the check could not be finished"
         };
-        check.found(FindingSeverity::Damage, dir.display(), error, advice);
+        check.report_problem(FindingSeverity::Damage, dir.display(), error, advice);
     }
     check.report
 }
@@ -120,28 +120,28 @@ struct WorkspaceCheck<'a> {
 
 impl WorkspaceCheck<'_> {
     fn run(&mut self) -> Result<(), DiskError> {
-        let marker = self.marker();
+        let marker = self.check_marker();
         // Before it is opened for writing: then the log is another.
         let mut lost = store::disk::detect_loss(self.dir).unwrap_or_default();
-        let Some(reader) = self.database()? else { return Ok(()) };
+        let Some(reader) = self.check_database()? else { return Ok(()) };
         if lost.is_none() {
             lost = reader.recorded_loss().unwrap_or_default();
         }
-        self.lost(lost)?;
+        self.report_losses(lost)?;
         let inspected = reader.inspect()?;
-        self.rows(&inspected);
-        self.meta(&reader, &marker)?;
-        self.documents(&reader, &inspected, &marker)?;
-        self.remaining_rows(&reader)?;
-        let mounts = self.mounts(&reader, marker)?;
+        self.report_damaged_rows(&inspected);
+        self.check_metadata(&reader, &marker)?;
+        self.check_documents(&reader, &inspected, &marker)?;
+        self.set_aside_remaining_rows(&reader)?;
+        let mounts = self.check_mounts(&reader, marker)?;
         drop(reader);
-        self.blobs()?;
-        self.leftovers();
-        self.volumes(&mounts);
+        self.check_blobs()?;
+        self.check_leftovers();
+        self.check_volumes(&mounts);
         Ok(())
     }
 
-    fn add(
+    fn add_finding(
         &mut self,
         severity: FindingSeverity,
         place: impl Display,
@@ -154,38 +154,38 @@ impl WorkspaceCheck<'_> {
     }
 
     /// Reports a problem that isn't repaired.
-    fn found(&mut self, severity: FindingSeverity, place: impl Display, what: impl Display, advice: &str) {
-        self.add(severity, place, what, false, advice);
+    fn report_problem(&mut self, severity: FindingSeverity, place: impl Display, what: impl Display, advice: &str) {
+        self.add_finding(severity, place, what, false, advice);
     }
 
     /// Reports a problem that's repaired on request.
-    fn mendable(&mut self, severity: FindingSeverity, place: impl Display, what: impl Display, how: &str) {
+    fn report_repairable(&mut self, severity: FindingSeverity, place: impl Display, what: impl Display, how: &str) {
         match self.repair {
-            true => self.add(severity, place, what, true, how),
-            false => self.add(severity, place, what, false, &format!("`tracebook fsck` mends it: {how}")),
+            true => self.add_finding(severity, place, what, true, how),
+            false => self.add_finding(severity, place, what, false, &format!("`tracebook fsck` mends it: {how}")),
         }
     }
 
     /// Reports stored data that's missing.
-    fn lost(&mut self, lost: Option<String>) -> Result<(), DiskError> {
+    fn report_losses(&mut self, lost: Option<String>) -> Result<(), DiskError> {
         let Some(why) = lost else { return Ok(()) };
         let path = self.dir.join(DATABASE_FILE);
         let how = "what your files hold is kept; what stood in the database alone is gone";
-        self.mendable(FindingSeverity::Damage, path.display(), why, how);
+        self.report_repairable(FindingSeverity::Damage, path.display(), why, how);
         self.commit(&[RowWrite::Meta { key: LOST_KEY.to_owned(), value: None }])
     }
 
-    fn marker(&mut self) -> Vec<VolumeMount> {
+    fn check_marker(&mut self) -> Vec<VolumeMount> {
         let path = self.dir.join(MARKER_FILE);
         match read_marker(self.dir) {
             Ok(Some(mounts)) => mounts,
             Ok(None) if !self.dir.join(DATABASE_FILE).exists() => Vec::new(),
             Ok(None) => {
-                self.mendable(FindingSeverity::Warning, path.display(), "it is missing", "written again");
+                self.report_repairable(FindingSeverity::Warning, path.display(), "it is missing", "written again");
                 Vec::new()
             }
             Err(DiskError::Damaged { why, .. }) => {
-                self.mendable(
+                self.report_repairable(
                     FindingSeverity::Warning,
                     path.display(),
                     format!("it cannot be read ({why})"),
@@ -194,14 +194,19 @@ impl WorkspaceCheck<'_> {
                 Vec::new()
             }
             Err(error) => {
-                self.found(FindingSeverity::Damage, path.display(), error, "see what the system says about this file");
+                self.report_problem(
+                    FindingSeverity::Damage,
+                    path.display(),
+                    error,
+                    "see what the system says about this file",
+                );
                 Vec::new()
             }
         }
     }
 
     /// A reader on a database whose pages are sound, if there is one.
-    fn database(&mut self) -> Result<Option<SqliteReader>, DiskError> {
+    fn check_database(&mut self) -> Result<Option<SqliteReader>, DiskError> {
         let path = self.dir.join(DATABASE_FILE);
         let looked = SqliteReader::open(self.dir).and_then(|reader| Ok((reader.inspect()?.pages, reader)));
         let why = match looked {
@@ -221,18 +226,23 @@ impl WorkspaceCheck<'_> {
             Ok((pages, _)) => pages.join("; "),
             Err(DiskError::Damaged { why, .. }) => why,
             Err(error @ DiskError::Newer { .. }) => {
-                self.found(FindingSeverity::Warning, path.display(), error, "update Tracebook; nothing was touched");
+                self.report_problem(
+                    FindingSeverity::Warning,
+                    path.display(),
+                    error,
+                    "update Tracebook; nothing was touched",
+                );
                 return Ok(None);
             }
             Err(error) => {
-                self.found(FindingSeverity::Damage, path.display(), error, "nothing else could be checked");
+                self.report_problem(FindingSeverity::Damage, path.display(), error, "nothing else could be checked");
                 return Ok(None);
             }
         };
         let what = format!("the database is damaged ({why})");
         if !self.repair {
             let advice = "`tracebook fsck` saves all rows that can be read into a new one and keeps the old one";
-            self.found(FindingSeverity::Damage, path.display(), what, advice);
+            self.report_problem(FindingSeverity::Damage, path.display(), what, advice);
             return Ok(None);
         }
         let salvaged = salvage_database(self.dir, self.now)?;
@@ -253,14 +263,14 @@ impl WorkspaceCheck<'_> {
             count(|table| table.lost),
             if lost.is_empty() { String::new() } else { format!(" ({})", lost.join(", ")) },
         );
-        self.add(FindingSeverity::Damage, path.display(), what, true, &advice);
+        self.add_finding(FindingSeverity::Damage, path.display(), what, true, &advice);
         self.salvaged = Some(salvaged);
         self.disk = Some(SqliteDisk::open(self.dir, false)?);
         SqliteReader::open(self.dir).map(Some)
     }
 
     /// Reports rows with wrong checksums. Those of documents, blocks and the journal are reported with their document.
-    fn rows(&mut self, inspected: &InspectionReport) {
+    fn report_damaged_rows(&mut self, inspected: &InspectionReport) {
         let path = self.dir.join(DATABASE_FILE);
         for row in &inspected.rows {
             let how = match row.table.as_str() {
@@ -270,18 +280,18 @@ impl WorkspaceCheck<'_> {
                 _ => "set aside",
             };
             let what = format!("a row of the table {} is damaged ({})", row.table, row.key);
-            self.mendable(FindingSeverity::Damage, path.display(), what, how);
+            self.report_repairable(FindingSeverity::Damage, path.display(), what, how);
         }
     }
 
     /// Quarantines damaged rows that no document uses.
-    fn remaining_rows(&mut self, reader: &SqliteReader) -> Result<(), DiskError> {
+    fn set_aside_remaining_rows(&mut self, reader: &SqliteReader) -> Result<(), DiskError> {
         let left = reader.inspect()?.rows;
         let path = self.dir.join(DATABASE_FILE);
         if self.repair {
             for row in left.iter().filter(|row| ["journal", "chunks", "blocks"].contains(&row.table.as_str())) {
                 let what = format!("a row of the table {} is damaged, and whose it is cannot be read", row.table);
-                self.add(FindingSeverity::Damage, path.display(), what, true, "set aside");
+                self.add_finding(FindingSeverity::Damage, path.display(), what, true, "set aside");
             }
         }
         match &mut self.disk {
@@ -300,7 +310,7 @@ impl WorkspaceCheck<'_> {
     }
 
     /// Checks the values needed to find everything else: the workspace's id, and the volumes' folders.
-    fn meta(&mut self, reader: &SqliteReader, marker: &[VolumeMount]) -> Result<(), DiskError> {
+    fn check_metadata(&mut self, reader: &SqliteReader, marker: &[VolumeMount]) -> Result<(), DiskError> {
         let path = self.dir.join(DATABASE_FILE);
         if self.repair {
             // Damaged ones first: they block new ones, and would look like missing ones.
@@ -312,13 +322,13 @@ impl WorkspaceCheck<'_> {
         let value = |key| reader.meta(key).ok().flatten();
         let id = value("workspace").and_then(|id| String::from_utf8(id).ok()?.parse::<DocId>().ok());
         if id.is_none() {
-            let known = documents::workspaces(reader)?;
+            let known = documents::workspace_documents(reader)?;
             let (id, how) = match known.as_slice() {
                 [id] => (*id, "found in its document"),
                 _ => (DocId(new_id(self.actor.to_bytes())), "a new one is drawn"),
             };
             if !known.is_empty() || !marker.is_empty() {
-                self.mendable(FindingSeverity::Damage, path.display(), "the workspace's id is not known", how);
+                self.report_repairable(FindingSeverity::Damage, path.display(), "the workspace's id is not known", how);
                 self.commit(&[RowWrite::Meta {
                     key: "workspace".to_owned(),
                     value: Some(id.to_string().into_bytes()),
@@ -328,7 +338,7 @@ impl WorkspaceCheck<'_> {
         let mounts =
             value(MOUNTS_META_KEY).and_then(|mounts| serde_json::from_slice::<BTreeMap<DocId, PathBuf>>(&mounts).ok());
         if mounts.is_none() && !marker.is_empty() {
-            self.mendable(
+            self.report_repairable(
                 FindingSeverity::Damage,
                 path.display(),
                 "where the volumes lie is not known",
@@ -342,7 +352,7 @@ impl WorkspaceCheck<'_> {
     }
 
     /// The volumes' places. The marker is made to say the same as the database.
-    fn mounts(&mut self, reader: &SqliteReader, marker: Vec<VolumeMount>) -> Result<Vec<VolumeMount>, DiskError> {
+    fn check_mounts(&mut self, reader: &SqliteReader, marker: Vec<VolumeMount>) -> Result<Vec<VolumeMount>, DiskError> {
         let mounts = reader.mounts();
         let places = |mounts: &[VolumeMount]| -> BTreeSet<(DocId, PathBuf)> {
             mounts.iter().map(|mount| (mount.id, mount.path.clone())).collect()
@@ -352,7 +362,7 @@ impl WorkspaceCheck<'_> {
             if !told && !mounts.is_empty() {
                 let place = self.dir.join(MARKER_FILE);
                 let what = "it does not name the volumes that the database knows";
-                self.mendable(FindingSeverity::Warning, place.display(), what, "written again");
+                self.report_repairable(FindingSeverity::Warning, place.display(), what, "written again");
             }
             if self.repair && (told || !mounts.is_empty()) {
                 write_marker(self.dir, &mounts)?;
@@ -361,7 +371,7 @@ impl WorkspaceCheck<'_> {
         Ok(if mounts.is_empty() { marker } else { mounts })
     }
 
-    fn blobs(&mut self) -> Result<(), DiskError> {
+    fn check_blobs(&mut self) -> Result<(), DiskError> {
         let blobs = BlobStore::new(self.dir);
         let (there, strays) = blobs.list()?;
         self.report.blobs = there.len();
@@ -372,21 +382,23 @@ impl WorkspaceCheck<'_> {
                 Err(DiskError::Blob { what, .. }) => {
                     let severity =
                         if self.named.contains_key(hash) { FindingSeverity::Damage } else { FindingSeverity::Warning };
-                    self.found(
+                    self.report_problem(
                         severity,
                         blobs.blob_path(*hash).display(),
                         format!("the stored output is {what}"),
                         again,
                     );
                 }
-                Err(error) => self.found(FindingSeverity::Damage, blobs.blob_path(*hash).display(), error, again),
+                Err(error) => {
+                    self.report_problem(FindingSeverity::Damage, blobs.blob_path(*hash).display(), error, again)
+                }
             }
         }
         let there: BTreeSet<BlobHash> = there.into_iter().collect();
         let missing: Vec<_> =
             self.named.iter().filter(|(hash, _)| !there.contains(hash)).map(|(hash, doc)| (*hash, *doc)).collect();
         for (hash, doc) in missing {
-            self.found(
+            self.report_problem(
                 FindingSeverity::Damage,
                 format!("document {doc}"),
                 format!("its stored output {hash} is missing"),
@@ -394,10 +406,10 @@ impl WorkspaceCheck<'_> {
             );
         }
         for stray in strays {
-            if stray.file_name().is_some_and(is_temporary) {
-                self.leftover(&stray);
+            if stray.file_name().is_some_and(is_temporary_file) {
+                self.report_leftover(&stray);
             } else {
-                self.found(
+                self.report_problem(
                     FindingSeverity::Note,
                     stray.display(),
                     "it is not a stored output",
@@ -409,17 +421,17 @@ impl WorkspaceCheck<'_> {
     }
 
     /// A file that a crash has left behind, half written.
-    fn leftover(&mut self, path: &Path) {
+    fn report_leftover(&mut self, path: &Path) {
         let removed = self.repair && std::fs::remove_file(path).is_ok();
         if removed {
-            self.add(FindingSeverity::Note, path.display(), "a crash left it behind", true, "removed");
+            self.add_finding(FindingSeverity::Note, path.display(), "a crash left it behind", true, "removed");
         } else {
             let advice = "it holds nothing that is needed; `tracebook fsck` removes it";
-            self.found(FindingSeverity::Note, path.display(), "a crash left it behind", advice);
+            self.report_problem(FindingSeverity::Note, path.display(), "a crash left it behind", advice);
         }
     }
 
-    fn leftovers(&mut self) {
+    fn check_leftovers(&mut self) {
         let Ok(entries) = std::fs::read_dir(self.dir) else { return };
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
@@ -428,27 +440,27 @@ impl WorkspaceCheck<'_> {
             let half_made = name
                 .to_str()
                 .is_some_and(|name| name.starts_with("tracebook.db.new") || name.starts_with("tracebook.db.salvage"));
-            if is_temporary(name) || half_made {
-                self.leftover(&path);
+            if is_temporary_file(name) || half_made {
+                self.report_leftover(&path);
             }
         }
     }
 
-    fn volumes(&mut self, mounts: &[VolumeMount]) {
+    fn check_volumes(&mut self, mounts: &[VolumeMount]) {
         let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(self.now).unwrap_or(0));
         for mount in mounts {
             if !mount.path.is_dir() {
                 let what = format!("the folder of the volume \u{201c}{}\u{201d} is not there", mount.name);
                 let advice = "bring it back (is a drive missing?) or `tracebook open` it at its new place";
-                self.found(FindingSeverity::Warning, mount.path.display(), what, advice);
+                self.report_problem(FindingSeverity::Warning, mount.path.display(), what, advice);
             } else {
                 if self.repair {
-                    clear(&mount.path, now);
+                    remove_leftovers(&mount.path, now);
                 }
-                for path in links_outside(&mount.path) {
+                for path in outside_symlinks(&mount.path) {
                     let what = "it is a symlink that leads out of the volume, so it is skipped";
                     let advice = "copy what it leads to into the volume to have it there, or remove it";
-                    self.found(FindingSeverity::Note, mount.path.join(path).display(), what, advice);
+                    self.report_problem(FindingSeverity::Note, mount.path.join(path).display(), what, advice);
                 }
             }
         }
@@ -456,7 +468,7 @@ impl WorkspaceCheck<'_> {
 }
 
 /// Symlinks of a volume that a check names.
-const MAX_LINKS_LISTED: usize = 100;
+const MAX_LISTED_SYMLINKS: usize = 100;
 
 /// An id that depends on this check's random actor.
 fn new_id(actor: &[u8]) -> [u8; 16] {
@@ -466,26 +478,29 @@ fn new_id(actor: &[u8]) -> [u8; 16] {
 }
 
 /// Removes what crashes have left among a volume's files. What cannot be listed is skipped: it is the user's.
-fn clear(root: &Path, now: SystemTime) {
-    let Ok(root) = ConfinedFolder::root(root) else { return };
-    let top = root.top();
+fn remove_leftovers(root: &Path, now: SystemTime) {
+    let Ok(root) = ConfinedFolder::open_root(root) else { return };
+    let top = root.walk_path();
     for entry in walkdir::WalkDir::new(&top).into_iter().filter_map(Result::ok) {
         if entry.file_type().is_dir()
-            && let Some(folder) = scan::inside(&top, entry.path()).and_then(|path| root.folder(&path).ok())
+            && let Some(folder) = scan::volume_path(&top, entry.path()).and_then(|path| root.open_folder(&path).ok())
         {
-            let _ = remove_stale(&folder.path(), now);
+            let _ = remove_stale_files(&folder.stable_path(), now);
         }
     }
 }
 
 /// The symlinks of a volume that lead out of it.
-fn links_outside(root: &Path) -> Vec<String> {
-    let Ok(root) = ConfinedFolder::root(root) else { return Vec::new() };
-    let top = root.top();
+fn outside_symlinks(root: &Path) -> Vec<String> {
+    let Ok(root) = ConfinedFolder::open_root(root) else { return Vec::new() };
+    let top = root.walk_path();
     let hidden =
         |entry: &walkdir::DirEntry| entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
     let walk = walkdir::WalkDir::new(&top).sort_by_file_name().into_iter().filter_entry(|entry| !hidden(entry));
     let links = walk.filter_map(Result::ok).filter(|entry| entry.path_is_symlink() && entry.depth() > 0);
-    let paths = links.filter_map(|entry| scan::inside(&top, entry.path()));
-    paths.filter(|path| root.file(path).is_err_and(|refused| refused.is_outside())).take(MAX_LINKS_LISTED).collect()
+    let paths = links.filter_map(|entry| scan::volume_path(&top, entry.path()));
+    paths
+        .filter(|path| root.open_file(path).is_err_and(|refused| refused.is_outside()))
+        .take(MAX_LISTED_SYMLINKS)
+        .collect()
 }

@@ -11,7 +11,7 @@ pub const CONFIG_FILE: &str = "config.yaml";
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// The user's own folder for this program's configuration and secrets: `~/.config/tracebook`.
-pub fn user_folder() -> Option<PathBuf> {
+pub fn user_config_folder() -> Option<PathBuf> {
     let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let windows = || std::env::var_os("APPDATA").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
@@ -19,27 +19,27 @@ pub fn user_folder() -> Option<PathBuf> {
 }
 
 /// The files that say something, the strongest last, whether they exist or not.
-pub fn files(workspace: &Path) -> Vec<PathBuf> {
-    user_folder().into_iter().chain([workspace.to_owned()]).map(|folder| folder.join(CONFIG_FILE)).collect()
+pub fn config_files(workspace: &Path) -> Vec<PathBuf> {
+    user_config_folder().into_iter().chain([workspace.to_owned()]).map(|folder| folder.join(CONFIG_FILE)).collect()
 }
 
 /// The configuration that holds for this workspace.
 ///
 /// # Errors
 /// A file cannot be read, or says what it may not, with line and column.
-pub fn load(workspace: &Path) -> Result<AgentConfig, ConfigError> {
+pub fn load_config(workspace: &Path) -> Result<AgentConfig, ConfigError> {
     let mut layers = Vec::new();
-    for path in files(workspace) {
-        layers.extend(layer(&path)?);
+    for path in config_files(workspace) {
+        layers.extend(read_config_layer(&path)?);
     }
     merge(&layers)
 }
 
 /// The workspace that the user's own file names for where none is named. A file that cannot be read names none; the
-/// error is for [`load`] to tell.
-pub(crate) fn data_folder() -> Option<PathBuf> {
-    let path = user_folder()?.join(CONFIG_FILE);
-    let layer = layer(&path).ok()??;
+/// error is for [`load_config`] to tell.
+pub(crate) fn configured_workspace() -> Option<PathBuf> {
+    let path = user_config_folder()?.join(CONFIG_FILE);
+    let layer = read_config_layer(&path).ok()??;
     let named = merge(&[layer]).ok()?.runtime.data_dir;
     let folder = match named.strip_prefix("~/") {
         Some(rest) => PathBuf::from(std::env::var_os("HOME")?).join(rest),
@@ -48,7 +48,7 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
     folder.is_absolute().then_some(folder)
 }
 
-fn layer(path: &Path) -> Result<Option<ConfigLayer>, ConfigError> {
+fn read_config_layer(path: &Path) -> Result<Option<ConfigLayer>, ConfigError> {
     let name = path.display().to_string();
     let error = |what: String| ConfigError { file: name.clone(), place: None, what };
     let file = match std::fs::File::open(path) {

@@ -22,21 +22,21 @@ use zeroize::Zeroizing;
 /// A keyring that answers later does not answer.
 const KEYRING_TIMEOUT: Duration = Duration::from_secs(2);
 /// How the keyring names this program.
-const SERVICE: &str = "tracebook";
+const KEYRING_SERVICE: &str = "tracebook";
 /// A longer secret is refused, in bytes.
 pub const MAX_SECRET_BYTES: usize = 16 * 1024;
 /// A longer file is not ours, in bytes.
-const LONGEST_FILE: u64 = 4 << 20;
+const MAX_SECRETS_FILE_BYTES: u64 = 4 << 20;
 /// Which names there are.
 const SECRET_NAMES_FILE: &str = "secrets.json";
 /// Name of the encrypted file.
-const VAULT: &str = "secrets.sealed";
+const SEALED_SECRETS_FILE: &str = "secrets.sealed";
 /// Name of the key file, which opens the encrypted file without a passphrase.
 const SECRETS_KEY_FILE: &str = "secrets.key";
 /// One writer at a time.
 const SECRETS_LOCK_FILE: &str = "secrets.lock";
 /// The variable that may hold the passphrase.
-pub const PASSPHRASE: &str = "TRACEBOOK_PASSPHRASE";
+pub const PASSPHRASE_VARIABLE: &str = "TRACEBOOK_PASSPHRASE";
 
 /// A value that is never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub enum SecretStore {
 
 impl SecretStore {
     /// Describes the store for the user.
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             SecretStore::Environment => "the environment",
             SecretStore::Keyring => "the system's keyring",
@@ -112,7 +112,7 @@ impl std::fmt::Display for SecretError {
 impl std::error::Error for SecretError {}
 
 impl SecretError {
-    fn io(what: &str, path: &Path, error: &io::Error) -> SecretError {
+    fn io_error(what: &str, path: &Path, error: &io::Error) -> SecretError {
         SecretError(format!("{what}: {error}: {}", path.display()))
     }
 }
@@ -135,17 +135,17 @@ pub struct UserSecrets {
 
 impl UserSecrets {
     /// Those in this folder, which is made when something is kept. With the system's keyring unless
-    /// `TRACEBOOK_KEYRING=off`, and with the passphrase in [`PASSPHRASE`] if there is one.
+    /// `TRACEBOOK_KEYRING=off`, and with the passphrase in [`PASSPHRASE_VARIABLE`] if there is one.
     pub fn new(folder: &Path) -> UserSecrets {
         let off = std::env::var_os("TRACEBOOK_KEYRING").is_some_and(|value| value == "off");
-        let passphrase = std::env::var(PASSPHRASE).ok().filter(|phrase| !phrase.is_empty());
+        let passphrase = std::env::var(PASSPHRASE_VARIABLE).ok().filter(|phrase| !phrase.is_empty());
         UserSecrets {
             folder: folder.to_owned(),
-            keyring: (!off).then_some(SERVICE),
+            keyring: (!off).then_some(KEYRING_SERVICE),
             passphrase: passphrase.map(Zeroizing::new),
             hung: AtomicBool::new(false),
             read: Mutex::default(),
-            cost: vault::KdfCost::USERS,
+            cost: vault::KdfCost::PASSPHRASE_KDF_COST,
         }
     }
 
@@ -161,20 +161,20 @@ impl UserSecrets {
     /// # Errors
     /// The name is none, or the file cannot be written or opened.
     pub fn set(&self, name: &str, value: &SecretValue) -> Result<SecretStore, SecretError> {
-        check(name)?;
+        check_name(name)?;
         let _lock = self.lock()?;
-        let mut names = self.names()?;
-        let place = match self.ring(name, KeyringRequest::Set(value.clone())) {
+        let mut names = self.read_names()?;
+        let place = match self.query_keyring(name, KeyringRequest::Set(value.clone())) {
             Ok(_) => SecretStore::Keyring,
-            Err(_) => self.vault().put(name, Some(value))?,
+            Err(_) => self.vault().set_value(name, Some(value))?,
         };
         // What another place kept is old now.
         match names.get(name) {
             Some(SecretStore::Keyring) if place != SecretStore::Keyring => {
-                let _ = self.ring(name, KeyringRequest::Remove);
+                let _ = self.query_keyring(name, KeyringRequest::Remove);
             }
             Some(SecretStore::Passphrase | SecretStore::KeyFile) if place == SecretStore::Keyring => {
-                self.vault().put(name, None)?;
+                self.vault().set_value(name, None)?;
             }
             Some(_) | None => {}
         }
@@ -188,7 +188,7 @@ impl UserSecrets {
     /// # Errors
     /// It is kept, but cannot be read now; the sentence says what to do.
     pub fn get(&self, name: &str) -> Result<Option<(SecretValue, SecretStore)>, SecretError> {
-        check(name)?;
+        check_name(name)?;
         if let Some(value) = std::env::var(name).ok().and_then(|value| SecretValue::new(value).ok()) {
             return Ok(Some((value, SecretStore::Environment)));
         }
@@ -202,10 +202,10 @@ impl UserSecrets {
                 return Ok(Some(known.clone()));
             }
         }
-        let Some(place) = self.names()?.get(name).copied() else { return Ok(None) };
+        let Some(place) = self.read_names()?.get(name).copied() else { return Ok(None) };
         let value = match place {
             SecretStore::Environment => None,
-            SecretStore::Keyring => self.ring(name, KeyringRequest::Get)?,
+            SecretStore::Keyring => self.query_keyring(name, KeyringRequest::Get)?,
             SecretStore::Passphrase | SecretStore::KeyFile => self.vault().get(name)?,
         };
         let Some(value) = value else { return Ok(None) };
@@ -219,16 +219,16 @@ impl UserSecrets {
     /// # Errors
     /// It cannot be taken out.
     pub fn remove(&self, name: &str) -> Result<bool, SecretError> {
-        check(name)?;
+        check_name(name)?;
         let _lock = self.lock()?;
-        let mut names = self.names()?;
+        let mut names = self.read_names()?;
         let Some(place) = names.remove(name) else { return Ok(false) };
         match place {
             SecretStore::Keyring => {
-                self.ring(name, KeyringRequest::Remove)?;
+                self.query_keyring(name, KeyringRequest::Remove)?;
             }
             SecretStore::Passphrase | SecretStore::KeyFile => {
-                self.vault().put(name, None)?;
+                self.vault().set_value(name, None)?;
             }
             SecretStore::Environment => {}
         }
@@ -241,7 +241,7 @@ impl UserSecrets {
     /// # Errors
     /// The file of names cannot be read.
     pub fn list(&self) -> Result<Vec<(String, SecretStore)>, SecretError> {
-        Ok(self.names()?.into_iter().collect())
+        Ok(self.read_names()?.into_iter().collect())
     }
 
     /// What opens the encrypted file now; `None`: there is none.
@@ -253,12 +253,12 @@ impl UserSecrets {
     }
 
     /// What is to be said where a passphrase is given and the file is opened by its key file all the same.
-    pub fn unused_passphrase(&self) -> Option<String> {
+    pub fn unused_passphrase_warning(&self) -> Option<String> {
         let unused = self.passphrase.is_some() && self.opened_by().ok().flatten() == Some(SecretStore::KeyFile);
         unused.then(|| {
             format!(
-                "{PASSPHRASE} is set, but not in force: the file of secrets was made without one, and is opened by the \
-                 key file beside it. `tracebook secrets encrypt` encrypts it with the passphrase"
+                "{PASSPHRASE_VARIABLE} is set, but not in force: the file of secrets was made without one, and is \
+                 opened by the key file beside it. `tracebook secrets encrypt` encrypts it with the passphrase"
             )
         })
     }
@@ -267,13 +267,13 @@ impl UserSecrets {
     ///
     /// # Errors
     /// There is no passphrase, or the file cannot be opened or written.
-    pub fn encrypt(&self) -> Result<usize, SecretError> {
+    pub fn encrypt_with_passphrase(&self) -> Result<usize, SecretError> {
         if self.passphrase.is_none() {
-            return Err(SecretError(format!("there is no passphrase to encrypt with: set {PASSPHRASE}")));
+            return Err(SecretError(format!("there is no passphrase to encrypt with: set {PASSPHRASE_VARIABLE}")));
         }
         let _lock = self.lock()?;
-        let mut names = self.names()?;
-        self.vault().encrypt()?;
+        let mut names = self.read_names()?;
+        self.vault().encrypt_with_passphrase()?;
         let mut count = 0;
         for place in names.values_mut().filter(|place| matches!(place, SecretStore::KeyFile | SecretStore::Passphrase))
         {
@@ -286,40 +286,41 @@ impl UserSecrets {
 
     fn vault(&self) -> SecretVault<'_> {
         SecretVault {
-            path: self.folder.join(VAULT),
+            path: self.folder.join(SEALED_SECRETS_FILE),
             key: self.folder.join(SECRETS_KEY_FILE),
             passphrase: self.passphrase.as_deref().map(String::as_str),
             cost: self.cost,
         }
     }
 
-    fn names(&self) -> Result<BTreeMap<String, SecretStore>, SecretError> {
+    fn read_names(&self) -> Result<BTreeMap<String, SecretStore>, SecretError> {
         let path = self.folder.join(SECRET_NAMES_FILE);
-        let Some(bytes) = read(&path)? else { return Ok(BTreeMap::new()) };
+        let Some(bytes) = read_small_file(&path)? else { return Ok(BTreeMap::new()) };
         serde_json::from_slice(&bytes)
             .map_err(|error| SecretError(format!("the list of secrets is damaged ({error}): {}", path.display())))
     }
 
     fn write_names(&self, names: &BTreeMap<String, SecretStore>) -> Result<(), SecretError> {
         let text = serde_json::to_vec_pretty(names).map_err(|error| SecretError(error.to_string()))?;
-        write(&self.folder.join(SECRET_NAMES_FILE), &text)?;
+        write_private_file(&self.folder.join(SECRET_NAMES_FILE), &text)?;
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = (None, HashMap::new());
         Ok(())
     }
 
     fn lock(&self) -> Result<File, SecretError> {
-        let failed = |error: io::Error| SecretError::io("the folder for secrets cannot be used", &self.folder, &error);
+        let failed =
+            |error: io::Error| SecretError::io_error("the folder for secrets cannot be used", &self.folder, &error);
         store::disk::create_folder(&self.folder).map_err(failed)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
-        private(&mut options);
+        make_private(&mut options);
         let file = options.open(self.folder.join(SECRETS_LOCK_FILE)).map_err(failed)?;
         file.lock().map_err(failed)?;
         Ok(file)
     }
 
     /// Asks the keyring, on a thread of its own: one that is locked may not answer at all.
-    fn ring(&self, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, SecretError> {
+    fn query_keyring(&self, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, SecretError> {
         let service = self.keyring.ok_or_else(|| SecretError("the system's keyring is switched off".to_owned()))?;
         let silent = || {
             SecretError(format!(
@@ -332,7 +333,7 @@ impl UserSecrets {
         let (tell, told) = channel();
         let asked = name.to_owned();
         let spawned = std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
-            let _ = tell.send(ask(service, &asked, wish));
+            let _ = tell.send(run_keyring_request(service, &asked, wish));
         });
         spawned.map_err(|error| SecretError(format!("the system's keyring cannot be asked: {error}")))?;
         match told.recv_timeout(KEYRING_TIMEOUT) {
@@ -360,7 +361,7 @@ enum KeyringRequest {
     Remove,
 }
 
-fn ask(service: &str, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, String> {
+fn run_keyring_request(service: &str, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, String> {
     // The keyring's errors may contain parts of values: only their kind is reported.
     let said = |error: keyring::Error| match error {
         keyring::Error::NoEntry => "there is none".to_owned(),
@@ -390,7 +391,7 @@ fn ask(service: &str, name: &str, wish: KeyringRequest) -> Result<Option<SecretV
 }
 
 /// Names are those of variables, so that the environment can give each.
-fn check(name: &str) -> Result<(), SecretError> {
+fn check_name(name: &str) -> Result<(), SecretError> {
     let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     let letters = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     match begins && letters && name.len() <= 128 {
@@ -403,28 +404,28 @@ fn check(name: &str) -> Result<(), SecretError> {
 }
 
 /// The bytes of a small file; `None`: there is none.
-fn read(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, SecretError> {
-    let failed = |error: io::Error| SecretError::io("it cannot be read", path, &error);
+fn read_small_file(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, SecretError> {
+    let failed = |error: io::Error| SecretError::io_error("it cannot be read", path, &error);
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
     let mut bytes = Zeroizing::new(Vec::new());
-    file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > LONGEST_FILE {
+    file.take(MAX_SECRETS_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_SECRETS_FILE_BYTES {
         return Err(SecretError(format!("it is too long to be what it should be: {}", path.display())));
     }
     Ok(Some(bytes))
 }
 
 /// All or nothing, for the user's eyes only.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
-    let failed = |error: io::Error| SecretError::io("it cannot be written", path, &error);
+fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
+    let failed = |error: io::Error| SecretError::io_error("it cannot be written", path, &error);
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    private(&mut options);
+    make_private(&mut options);
     let _ = std::fs::remove_file(&temporary);
     let written = options.open(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -439,13 +440,13 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
 }
 
 #[cfg(unix)]
-fn private(options: &mut OpenOptions) {
+fn make_private(options: &mut OpenOptions) {
     use std::os::unix::fs::OpenOptionsExt;
     options.mode(0o600);
 }
 
 #[cfg(not(unix))]
-fn private(_options: &mut OpenOptions) {}
+fn make_private(_options: &mut OpenOptions) {}
 
 #[cfg(test)]
 mod tests;

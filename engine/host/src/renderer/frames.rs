@@ -4,9 +4,9 @@ use super::RenderMessage;
 use std::io::{Error, ErrorKind, Read, Write};
 
 /// A longer head is not read, in bytes: it says what a frame is, and holds texts of a note.
-const MAX_HEAD: u64 = 512 << 20;
+const MAX_FRAME_HEAD_BYTES: u64 = 512 << 20;
 /// A longer body is not read, in bytes.
-const MAX_BODY: u64 = 2 << 30;
+const MAX_FRAME_BODY_BYTES: u64 = 2 << 30;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,15 +73,15 @@ pub(super) fn read(from: &mut impl Read) -> std::io::Result<RenderFrame> {
         u64::from_le_bytes(bytes)
     };
     let (head, body) = (number(9), number(17));
-    if head > MAX_HEAD || body > MAX_BODY {
+    if head > MAX_FRAME_HEAD_BYTES || body > MAX_FRAME_BODY_BYTES {
         return Err(Error::new(ErrorKind::InvalidData, "a frame that is too long"));
     }
-    let message = RenderMessage { head: exactly(from, head)?, body: exactly(from, body)? };
+    let message = RenderMessage { head: read_exact_bytes(from, head)?, body: read_exact_bytes(from, body)? };
     Ok(RenderFrame { kind, memory: number(1), message })
 }
 
 /// Reads exactly this many bytes; memory grows as they arrive, not as announced.
-fn exactly(from: &mut impl Read, length: u64) -> std::io::Result<Vec<u8>> {
+fn read_exact_bytes(from: &mut impl Read, length: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(length).read_to_end(&mut bytes)?;
     if bytes.len() as u64 != length {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 /// The stack of the thread that works, in bytes: readers of deep texts call themselves.
 const WORKER_STACK_BYTES: usize = 32 << 20;
 /// A worker that keeps more memory than this after its jobs is not used again, in bytes.
-const MAX_GROWTH: u64 = 96 << 20;
+const MAX_MEMORY_GROWTH_BYTES: u64 = 96 << 20;
 
 /// The way to who gave the job.
 pub struct JobAsker {
@@ -29,7 +29,7 @@ impl JobAsker {
         write(&mut self.output, FrameKind::Question, question, 0).map_err(|_| RenderFailure::Stopped)?;
         match self.frames.recv() {
             Ok(RenderFrame { kind: FrameKind::Answer, memory, message }) => {
-                limit(self.before, memory);
+                limit_memory(self.before, memory);
                 Ok(message)
             }
             Ok(_) | Err(_) => Err(RenderFailure::Stopped),
@@ -57,13 +57,15 @@ pub fn serve(perform: fn(RenderMessage, &mut JobAsker) -> RenderMessage) -> Exit
         // The parent process reports the reason in its own words.
         std::panic::set_hook(Box::new(|_| ()));
         let output = BufWriter::new(std::io::stdout());
-        let first = held();
+        let first = private_memory_bytes();
         let mut asker = JobAsker { frames, output, before: None };
         while let Ok(RenderFrame { kind: FrameKind::Job, memory, message }) = asker.frames.recv() {
-            asker.before = held();
-            limit(asker.before, memory);
+            asker.before = private_memory_bytes();
+            limit_memory(asker.before, memory);
             let done = catch_unwind(AssertUnwindSafe(|| perform(message, &mut asker)));
-            let grown = held().zip(first).is_none_or(|(now, first)| now.saturating_sub(first) < MAX_GROWTH);
+            let grown = private_memory_bytes()
+                .zip(first)
+                .is_none_or(|(now, first)| now.saturating_sub(first) < MAX_MEMORY_GROWTH_BYTES);
             let sent = match done {
                 Ok(message) => write(&mut asker.output, FrameKind::Done { fit: grown }, &message, 0),
                 Err(_) => write(&mut asker.output, FrameKind::Broken, &RenderMessage::default(), 0),
@@ -82,7 +84,7 @@ pub fn serve(perform: fn(RenderMessage, &mut JobAsker) -> RenderMessage) -> Exit
 
 /// The memory of this process that is its own, in bytes: what `RLIMIT_DATA` counts.
 #[cfg(target_os = "linux")]
-fn held() -> Option<u64> {
+fn private_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmData:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
@@ -90,7 +92,7 @@ fn held() -> Option<u64> {
 
 /// Lets this process have no more than this beyond what it had. An allocation beyond it ends the process.
 #[cfg(target_os = "linux")]
-fn limit(before: Option<u64>, memory: u64) {
+fn limit_memory(before: Option<u64>, memory: u64) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let Some(before) = before else { return };
     let mut limit = getrlimit(Resource::Data);
@@ -100,9 +102,9 @@ fn limit(before: Option<u64>, memory: u64) {
 
 // Elsewhere no limit counts what a process has of its own: time is limited, and each kind of input in size.
 #[cfg(not(target_os = "linux"))]
-fn held() -> Option<u64> {
+fn private_memory_bytes() -> Option<u64> {
     None
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit(_: Option<u64>, _: u64) {}
+fn limit_memory(_: Option<u64>, _: u64) {}

@@ -1,9 +1,9 @@
 //! Blobs: attachments and large outputs of shared volumes, exchanged with hubs and devices. `store::sync::blobs`
 //! decides what to send and when; `shelf` reads and writes the bytes.
 
-use super::shelf::{AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob};
+use super::blob_io::{AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob};
 use super::{LAN_HUB_ADDRESS, SyncTask, SyncThread};
-use crate::fs::confined::ConfinedPath;
+use crate::fs::confined_dir::ConfinedPath;
 use engine::event::FileStamp;
 use engine::{AttachmentAction, Event, HubBlobState, VolumeAttachments};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,7 +30,7 @@ const MAX_UNSENT_PIECE_BYTES: usize = 64 << 10;
 /// State of all blob exchange.
 pub(super) struct BlobExchange {
     protocol: BlobTransfers,
-    shelf: BlobThreads,
+    blob_threads: BlobThreads,
     volumes: BTreeMap<DocId, VolumeAttachments>,
     /// What outputs and runs name, as far as they were read.
     named: HashMap<DocId, BTreeMap<BlobHash, NamedBlob>>,
@@ -49,22 +49,22 @@ pub(super) struct BlobExchange {
     unkept: BTreeSet<VolumeBlob>,
     /// What could not be placed, as it was to be.
     stuck: BTreeMap<DocId, AttachmentAction>,
-    said: BTreeSet<String>,
+    reported_lines: BTreeSet<String>,
     /// Lines for the log.
     lines: Vec<String>,
     stale: bool,
     due: Option<Instant>,
-    began: Instant,
+    started_at: Instant,
     /// Outputs that arrived and weren't reported.
-    came: u64,
-    news: bool,
+    received_count: u64,
+    has_news: bool,
 }
 
 impl BlobExchange {
     pub(super) fn new(folder: &Path, reader: Box<dyn DiskReader>, tasks: Sender<SyncTask>) -> BlobExchange {
         BlobExchange {
             protocol: BlobTransfers::new(false, BlobLimits::default()),
-            shelf: BlobThreads::start(folder, reader, tasks),
+            blob_threads: BlobThreads::start(folder, reader, tasks),
             volumes: BTreeMap::new(),
             named: HashMap::new(),
             changed: BTreeMap::new(),
@@ -76,27 +76,27 @@ impl BlobExchange {
             keeping: BTreeSet::new(),
             unkept: BTreeSet::new(),
             stuck: BTreeMap::new(),
-            said: BTreeSet::new(),
+            reported_lines: BTreeSet::new(),
             lines: Vec::new(),
             stale: false,
             due: None,
-            began: Instant::now(),
-            came: 0,
-            news: false,
+            started_at: Instant::now(),
+            received_count: 0,
+            has_news: false,
         }
     }
 
     /// Which version of this is spoken.
-    pub(super) fn version() -> Option<u64> {
+    pub(super) fn protocol_version() -> Option<u64> {
         Some(BLOBS_VERSION)
     }
 
-    fn now(&self) -> i64 {
-        i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
+    fn elapsed_millis(&self) -> i64 {
+        i64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    fn say_once(&mut self, line: String) {
-        if self.said.len() < 1_000 && self.said.insert(line.clone()) {
+    fn report_once(&mut self, line: String) {
+        if self.reported_lines.len() < 1_000 && self.reported_lines.insert(line.clone()) {
             self.lines.push(line);
         }
     }
@@ -115,60 +115,60 @@ impl BlobExchange {
     }
 
     /// Sets changed attachments and blobs of volumes.
-    pub(super) fn belongings(&mut self, volumes: BTreeMap<DocId, VolumeAttachments>) {
+    pub(super) fn set_attachments(&mut self, volumes: BTreeMap<DocId, VolumeAttachments>) {
         self.volumes = volumes;
         self.stale = true;
-        self.news = true;
+        self.has_news = true;
         for belongings in self.volumes.values() {
             for (file, (path, attached)) in &belongings.files {
                 if *attached == AttachmentAction::Read && self.hashing.insert(*file) {
                     let path = ConfinedPath::new(&belongings.root, path);
-                    let _ = self.shelf.chores.send(BlobTask::Hash { file: *file, path });
+                    let _ = self.blob_threads.tasks.send(BlobTask::Hash { file: *file, path });
                 }
             }
-            for (doc, is_run) in documents(belongings) {
+            for (doc, is_run) in blob_documents(belongings) {
                 if !self.named.contains_key(&doc) && self.reading.insert(doc) {
-                    let _ = self.shelf.chores.send(BlobTask::Named { doc, is_run });
+                    let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run });
                 }
             }
         }
     }
 
     /// A document has changed on the disk: if these are outputs or a run, they may name others.
-    pub(super) fn written(&mut self, doc: DocId) {
+    pub(super) fn mark_document_changed(&mut self, doc: DocId) {
         let is_known = self.named.contains_key(&doc) || self.reading.contains(&doc);
         if is_known && self.volumes.values().any(|one| one.runs.contains_key(&doc)) {
             // each of its steps is a change
             self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN_REREAD_INTERVAL);
         } else if self.named.remove(&doc).is_some() && self.reading.insert(doc) || self.reading.contains(&doc) {
             // It may have been read before.
-            let _ = self.shelf.chores.send(BlobTask::Named { doc, is_run: false });
+            let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run: false });
         }
     }
 
     /// Runs that have changed are read again.
-    fn read_changed(&mut self) {
+    fn reread_changed_runs(&mut self) {
         let now = Instant::now();
         let due: Vec<DocId> = self.changed.iter().filter(|(_, at)| **at <= now).map(|(doc, _)| *doc).collect();
         for doc in due {
             self.changed.remove(&doc);
             self.reading.insert(doc);
-            let _ = self.shelf.chores.send(BlobTask::Named { doc, is_run: true });
+            let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run: true });
         }
     }
 
-    fn done(&mut self, done: BlobTaskOutcome, peers: &SyncPeers, tell: impl Fn(Event)) {
-        let (now, may) = (self.now(), |link: LinkId, doc: DocId| peers.access(link, doc));
+    fn handle_task_outcome(&mut self, done: BlobTaskOutcome, peers: &SyncPeers, tell: impl Fn(Event)) {
+        let (now, may) = (self.elapsed_millis(), |link: LinkId, doc: DocId| peers.access(link, doc));
         match done {
             BlobTaskOutcome::Named { doc, blobs } => {
                 self.reading.remove(&doc);
                 self.named.insert(doc, blobs);
-                (self.stale, self.news) = (true, true);
+                (self.stale, self.has_news) = (true, true);
             }
             BlobTaskOutcome::Kept { item, size } => {
                 self.keeping.remove(&item);
                 match size {
-                    Some(size) => self.is_kept(item, size),
+                    Some(size) => self.record_kept(item, size),
                     None => _ = self.unkept.insert(item), // others are asked for it
                 }
                 self.stale = true;
@@ -185,7 +185,7 @@ impl BlobExchange {
                     Err(why) => {
                         let was = self.volumes.get(&volume).and_then(|volume| volume.files.get(&file));
                         self.stuck.extend(was.map(|(_, attached)| (file, attached.clone())));
-                        self.say_once(format!("a file from another device could not be put into its place: {why}"));
+                        self.report_once(format!("a file from another device could not be put into its place: {why}"));
                     }
                 }
             }
@@ -194,11 +194,11 @@ impl BlobExchange {
             BlobTaskOutcome::Read { link, item, offset, piece } => self.protocol.on_read(link, item, offset, piece),
             BlobTaskOutcome::Failed { item, why } => {
                 self.protocol.on_failed(item, now, &may);
-                self.say_once(why);
+                self.report_once(why);
             }
             BlobTaskOutcome::Checked { item, checked } => {
                 if let CheckOutcome::Failed(why) = &checked {
-                    self.say_once(why.clone());
+                    self.report_once(why.clone());
                 }
                 self.protocol.on_checked(item, &checked, now, &may);
             }
@@ -206,7 +206,7 @@ impl BlobExchange {
     }
 
     /// Computes available and wanted blobs.
-    fn work_out(&mut self, peers: &SyncPeers) {
+    fn update_wanted(&mut self, peers: &SyncPeers) {
         let (mut holds, mut wants) = (BTreeMap::new(), BTreeMap::new());
         let (mut needed, mut places) = (BTreeSet::new(), Vec::new());
         let mut too_large = Vec::new();
@@ -252,14 +252,14 @@ impl BlobExchange {
             if wants.contains_key(item) && !self.unkept.contains(item) {
                 wants.remove(item);
                 if self.keeping.insert(*item) {
-                    let _ = self.shelf.chores.send(BlobTask::Keep { item: *item, from: from.clone() });
+                    let _ = self.blob_threads.tasks.send(BlobTask::Keep { item: *item, from: from.clone() });
                 }
             }
         }
         for (item, file, size, urgent) in places {
             if self.whole.contains(&item) || self.files.contains_key(&item) {
                 holds.insert(item, size);
-                self.place(item, file);
+                self.place_file(item, file);
             } else {
                 let wish = wants.entry(item).or_insert((Some(size), false));
                 wish.1 |= urgent;
@@ -268,12 +268,12 @@ impl BlobExchange {
         for item in self.whole.clone() {
             if !needed.contains(&item) && self.placing.is_empty() {
                 self.whole.remove(&item);
-                let _ = self.shelf.chores.send(BlobTask::Drop { hash: item.hash });
+                let _ = self.blob_threads.tasks.send(BlobTask::Drop { hash: item.hash });
             }
         }
         for path in too_large {
             let most = BlobLimits::default().max_blob_bytes >> 20;
-            self.say_once(format!("{path} has more than {most} MB: it stays where it is, and does not go along"));
+            self.report_once(format!("{path} has more than {most} MB: it stays where it is, and does not go along"));
         }
         let (held, wanted) = self.protocol.held_and_wanted();
         let gone: Vec<VolumeBlob> = held.filter(|item| !holds.contains_key(item)).copied().collect();
@@ -288,7 +288,7 @@ impl BlobExchange {
     }
 
     /// Has bytes that are here put into a file.
-    fn place(&mut self, item: VolumeBlob, file: DocId) {
+    fn place_file(&mut self, item: VolumeBlob, file: DocId) {
         let Some(belongings) = self.volumes.get(&item.volume) else { return };
         let Some((path, attached)) = belongings.files.get(&file) else { return };
         let AttachmentAction::Fetch { bytes, over, kept, .. } = attached else { return };
@@ -305,37 +305,40 @@ impl BlobExchange {
             kept: kept.clone(),
             like: self.files.get(&item).cloned(),
         };
-        let _ = self.shelf.chores.send(BlobTask::Place(Box::new(placing)));
+        let _ = self.blob_threads.tasks.send(BlobTask::Place(Box::new(placing)));
     }
 
     /// Handles an attachment that arrived completely.
-    fn came(&mut self, item: VolumeBlob, size: u64) {
-        self.is_kept(item, size);
+    fn record_received(&mut self, item: VolumeBlob, size: u64) {
+        self.record_kept(item, size);
         self.whole.insert(item);
-        (self.stale, self.news) = (true, true);
+        (self.stale, self.has_news) = (true, true);
     }
 
     /// It is a blob of the workspace by now, if outputs or runs name it.
-    fn is_kept(&mut self, item: VolumeBlob, size: u64) {
-        let docs: Vec<DocId> =
-            self.volumes.get(&item.volume).map(|one| documents(one).map(|(doc, _)| doc).collect()).unwrap_or_default();
+    fn record_kept(&mut self, item: VolumeBlob, size: u64) {
+        let docs: Vec<DocId> = self
+            .volumes
+            .get(&item.volume)
+            .map(|one| blob_documents(one).map(|(doc, _)| doc).collect())
+            .unwrap_or_default();
         let mut kept = false;
         for doc in docs {
             if let Some(named) = self.named.get_mut(&doc).and_then(|blobs| blobs.get_mut(&item.hash)) {
                 (*named, kept) = (NamedBlob { size: Some(size), here: true }, true);
             }
         }
-        self.came += u64::from(kept);
+        self.received_count += u64::from(kept);
     }
 
     /// Whether outputs or runs name it: then it is a blob of the workspace.
-    fn is_named(&self, item: VolumeBlob) -> bool {
-        let docs = self.volumes.get(&item.volume).into_iter().flat_map(documents);
+    fn is_referenced(&self, item: VolumeBlob) -> bool {
+        let docs = self.volumes.get(&item.volume).into_iter().flat_map(blob_documents);
         docs.filter_map(|(doc, _)| self.named.get(&doc)).any(|blobs| blobs.contains_key(&item.hash))
     }
 
     /// Returns the state of exchange over these connections.
-    pub(super) fn state(&self, volumes: &BTreeSet<DocId>, links: &[LinkId], is_online: bool) -> HubBlobState {
+    pub(super) fn hub_blob_state(&self, volumes: &BTreeSet<DocId>, links: &[LinkId], is_online: bool) -> HubBlobState {
         let knows: Vec<LinkId> = links.iter().copied().filter(|link| self.protocol.has_peer(*link)).collect();
         let (coming, there) = self.protocol.wanted_counts(volumes, &knows);
         let going = knows.iter().map(|link| self.protocol.offer_counts(*link));
@@ -355,97 +358,98 @@ impl BlobExchange {
 }
 
 /// The documents of a volume that may name blobs, and which of them are runs.
-fn documents(belongings: &VolumeAttachments) -> impl Iterator<Item = (DocId, bool)> {
+fn blob_documents(belongings: &VolumeAttachments) -> impl Iterator<Item = (DocId, bool)> {
     let outputs = belongings.outputs.keys().map(|doc| (*doc, false));
     outputs.chain(belongings.runs.keys().map(|doc| (*doc, true)))
 }
 
 impl SyncThread {
     /// Who has greeted may know this.
-    pub(super) fn blobs_welcome(&mut self, link: LinkId, peer: &PeerId, metadata: &PeerMetadata) {
+    pub(super) fn connect_blob_peer(&mut self, link: LinkId, peer: &PeerId, metadata: &PeerMetadata) {
         if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION) {
             let peers = &self.peers;
             let may = |link: LinkId, doc: DocId| peers.access(link, doc);
             self.blobs.protocol.connect(link, peer.clone(), !metadata.ephemeral, &may);
         }
-        self.blobs.news = true;
+        self.blobs.has_news = true;
     }
 
-    pub(super) fn blobs_received(&mut self, link: LinkId, topic: &str, data: &[u8]) {
+    pub(super) fn receive_blob_message(&mut self, link: LinkId, topic: &str, data: &[u8]) {
         if topic == BLOBS_TOPIC {
-            let (peers, now) = (&self.peers, self.blobs.now());
+            let (peers, now) = (&self.peers, self.blobs.elapsed_millis());
             self.blobs.protocol.receive(link, data, now, &|link, doc| peers.access(link, doc));
-            self.blobs.news = true;
+            self.blobs.has_news = true;
         }
     }
 
-    pub(super) fn blobs_done(&mut self, done: BlobTaskOutcome) {
+    pub(super) fn handle_blob_outcome(&mut self, done: BlobTaskOutcome) {
         let inbox = self.inbox.clone();
-        self.blobs.done(done, &self.peers, |event| inbox.event(event));
+        self.blobs.handle_task_outcome(done, &self.peers, |event| inbox.send_event(event));
     }
 
     /// Performs due work; returns whether messages must be sent.
-    pub(super) fn blobs_step(&mut self) -> bool {
+    pub(super) fn step_blobs(&mut self) -> bool {
         let peers = &self.peers;
         let may = |link: LinkId, doc: DocId| peers.access(link, doc);
         for link in self.blobs.protocol.links() {
             if peers.peer_id(link).is_none() {
                 self.blobs.protocol.disconnect(link, &may);
-                self.blobs.news = true;
+                self.blobs.has_news = true;
             }
         }
-        self.blobs.read_changed();
+        self.blobs.reread_changed_runs();
         let now = Instant::now();
         if self.blobs.stale && self.blobs.due.is_none_or(|due| due <= now) {
-            (self.blobs.stale, self.blobs.due, self.blobs.news) = (false, Some(now + WANTED_REFRESH_INTERVAL), true);
-            self.blobs.work_out(peers);
+            (self.blobs.stale, self.blobs.due, self.blobs.has_news) =
+                (false, Some(now + WANTED_REFRESH_INTERVAL), true);
+            self.blobs.update_wanted(peers);
         }
-        let (client, clock) = (&self.client, self.blobs.now());
+        let (client, clock) = (&self.client, self.blobs.elapsed_millis());
         let is_idle =
             |link: LinkId| client.as_ref().is_none_or(|client| client.queued_bytes(link) < MAX_UNSENT_PIECE_BYTES);
         self.blobs.protocol.advance(clock, &may, &is_idle);
         let deeds = self.blobs.protocol.take_commands();
         let any = !deeds.is_empty();
-        deeds.into_iter().for_each(|deed| self.blob_deed(deed));
-        if self.blobs.came > 0 {
-            let count = std::mem::take(&mut self.blobs.came);
-            self.inbox.event(Event::BlobsCame { count });
+        deeds.into_iter().for_each(|deed| self.perform_blob_command(deed));
+        if self.blobs.received_count > 0 {
+            let count = std::mem::take(&mut self.blobs.received_count);
+            self.inbox.send_event(Event::BlobsCame { count });
         }
         let lines = std::mem::take(&mut self.blobs.lines);
-        let news = std::mem::take(&mut self.blobs.news) || any;
+        let news = std::mem::take(&mut self.blobs.has_news) || any;
         for (at, hub) in self.hubs.values_mut().enumerate() {
-            hub.news |= news;
+            hub.has_news |= news;
             if at == 0 {
-                hub.said.extend(lines.iter().cloned());
-                hub.news |= !lines.is_empty();
+                hub.log_lines.extend(lines.iter().cloned());
+                hub.has_news |= !lines.is_empty();
             }
         }
         any
     }
 
-    fn blob_deed(&mut self, deed: BlobCommand) {
-        let shelf = &self.blobs.shelf;
+    fn perform_blob_command(&mut self, deed: BlobCommand) {
+        let threads = &self.blobs.blob_threads;
         match deed {
             BlobCommand::Send { link, data } => self.peers.send_extension(link, BLOBS_TOPIC, data),
-            BlobCommand::Probe { item } => _ = shelf.pieces.send(BlobPiece::Look { item }),
+            BlobCommand::Probe { item } => _ = threads.pieces.send(BlobPiece::Look { item }),
             BlobCommand::Read { link, item, offset } => {
                 let file = self.blobs.files.get(&item).cloned();
-                _ = shelf.pieces.send(BlobPiece::Read { link, item, offset, file });
+                _ = threads.pieces.send(BlobPiece::Read { link, item, offset, file });
             }
             BlobCommand::Write { item, offset, bytes, .. } => {
-                _ = shelf.pieces.send(BlobPiece::Write { item, offset, bytes })
+                _ = threads.pieces.send(BlobPiece::Write { item, offset, bytes })
             }
             BlobCommand::Check { item } => {
-                let keep = self.blobs.is_named(item);
-                _ = shelf.pieces.send(BlobPiece::Check { item, keep });
+                let keep = self.blobs.is_referenced(item);
+                _ = threads.pieces.send(BlobPiece::Check { item, keep });
             }
-            BlobCommand::Arrived { item, size } => self.blobs.came(item, size),
+            BlobCommand::Arrived { item, size } => self.blobs.record_received(item, size),
             BlobCommand::Log { link, words } | BlobCommand::Refused { link, words } => {
                 let name = self.nearby.devices.get(&link).map(|(name, _)| name.clone());
-                if let Some((url, hub)) = self.hub(link) {
+                if let Some((url, hub)) = self.hub_of_link(link) {
                     let who = name.filter(|_| url == LAN_HUB_ADDRESS).unwrap_or_else(|| url.clone());
-                    hub.said.push(format!("{who}: {words}"));
-                    hub.news = true;
+                    hub.log_lines.push(format!("{who}: {words}"));
+                    hub.has_news = true;
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! This machine as a device among others: its key, its name, and the list of those that it knows.
 
-use crate::maintenance::configuration::user_folder;
+use crate::maintenance::configuration::user_config_folder;
 use crate::maintenance::secrets::{SecretStore, SecretValue, UserSecrets};
 use peers::devices::{DeviceList, PairedDevice};
 use peers::{DeviceId, DeviceKey, pairing_flow};
@@ -11,39 +11,40 @@ use std::path::{Path, PathBuf};
 /// The name under which the key is kept.
 pub const DEVICE_KEY_NAME: &str = "TRACEBOOK_DEVICE_KEY";
 /// The name of a hub's key; with several replicas of one hub each is given the same in the environment.
-const HUB_KEY: &str = "TRACEBOOK_HUB_KEY";
+const HUB_KEY_NAME: &str = "TRACEBOOK_HUB_KEY";
 
 /// The folder of this user's key and list.
 ///
 /// # Errors
 /// There is no home.
-pub fn folder() -> Result<PathBuf, String> {
-    user_folder().ok_or_else(|| "there is no home folder to keep the device's key in; set XDG_CONFIG_HOME".to_owned())
+pub fn device_folder() -> Result<PathBuf, String> {
+    user_config_folder()
+        .ok_or_else(|| "there is no home folder to keep the device's key in; set XDG_CONFIG_HOME".to_owned())
 }
 
 /// The list of devices of this user.
 ///
 /// # Errors
 /// There is no home, or no chance.
-pub fn list() -> Result<DeviceList, String> {
-    DeviceList::new(&folder()?)
+pub fn open_device_list() -> Result<DeviceList, String> {
+    DeviceList::new(&device_folder()?)
 }
 
 /// The key of this device, made when it is first needed, and who keeps it.
 ///
 /// # Errors
 /// It cannot be kept or read.
-pub fn key() -> Result<(DeviceKey, SecretStore), String> {
-    let folder = folder()?;
-    kept(&folder, DEVICE_KEY_NAME)
+pub fn load_or_create_device_key() -> Result<(DeviceKey, SecretStore), String> {
+    let folder = device_folder()?;
+    load_or_create_key(&folder, DEVICE_KEY_NAME)
 }
 
 /// The key of this device, if it was needed already.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn known_key() -> Result<Option<(DeviceKey, SecretStore)>, String> {
-    let kept = UserSecrets::new(&folder()?).get(DEVICE_KEY_NAME).map_err(|error| error.0)?;
+pub fn existing_device_key() -> Result<Option<(DeviceKey, SecretStore)>, String> {
+    let kept = UserSecrets::new(&device_folder()?).get(DEVICE_KEY_NAME).map_err(|error| error.0)?;
     kept.map(|(secret, place)| DeviceKey::from_secret(secret.expose()).map(|key| (key, place))).transpose()
 }
 
@@ -51,17 +52,17 @@ pub fn known_key() -> Result<Option<(DeviceKey, SecretStore)>, String> {
 ///
 /// # Errors
 /// It cannot be kept or read.
-pub fn hub_key(folder: &Path) -> Result<DeviceKey, String> {
-    if let Some((given, _)) = UserSecrets::new(folder).get(HUB_KEY).map_err(|error| error.0)? {
+pub fn load_or_create_hub_key(folder: &Path) -> Result<DeviceKey, String> {
+    if let Some((given, _)) = UserSecrets::new(folder).get(HUB_KEY_NAME).map_err(|error| error.0)? {
         return DeviceKey::from_secret(given.expose());
     }
     // The keyring knows names, not folders, and one user may have several hubs.
     let place = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let hash = store::BlobHash::of(place.as_os_str().as_encoded_bytes()).to_string();
-    kept(folder, &format!("{HUB_KEY}_{}", &hash[..12])).map(|(key, _)| key)
+    load_or_create_key(folder, &format!("{HUB_KEY_NAME}_{}", &hash[..12])).map(|(key, _)| key)
 }
 
-fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, SecretStore), String> {
+fn load_or_create_key(folder: &Path, name: &str) -> Result<(DeviceKey, SecretStore), String> {
     let secrets = UserSecrets::new(folder);
     let read = || -> Result<Option<(DeviceKey, SecretStore)>, String> {
         let Some((secret, place)) = secrets.get(name).map_err(|error| error.0)? else { return Ok(None) };
@@ -89,11 +90,11 @@ fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, SecretStore), String> {
 ///
 /// # Errors
 /// The list or the key cannot be read.
-pub fn caller() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> {
-    let Ok(folder) = folder() else { return Ok((None, BTreeMap::new())) };
+pub fn hub_caller_identity() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> {
+    let Ok(folder) = device_folder() else { return Ok((None, BTreeMap::new())) };
     let list = DeviceList::new(&folder)?.list()?;
     let paired = list.values().any(|device| device.address.is_some() && device.is_authorized());
-    let key = if paired { known_key()?.map(|(key, _)| key) } else { None };
+    let key = if paired { existing_device_key()?.map(|(key, _)| key) } else { None };
     Ok((key, list))
 }
 
@@ -101,17 +102,17 @@ pub fn caller() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>),
 ///
 /// # Errors
 /// The list cannot be read.
-pub fn called() -> Result<String, String> {
-    let Some((key, _)) = known_key()? else { return Ok(name()) };
-    Ok(list()?.list()?.get(&key.id()).map_or_else(name, |device| device.name.clone()))
+pub fn own_device_name() -> Result<String, String> {
+    let Some((key, _)) = existing_device_key()? else { return Ok(machine_name()) };
+    Ok(open_device_list()?.list()?.get(&key.id()).map_or_else(machine_name, |device| device.name.clone()))
 }
 
 /// Revokes a device and notifies all hubs; returns each hub's name, and why it couldn't be notified.
 ///
 /// # Errors
 /// It is this device, there is none, or the list cannot be written.
-pub fn revoke(id: DeviceId) -> Result<Vec<(String, Option<String>)>, String> {
-    let (own, devices) = (key()?.0, list()?);
+pub fn revoke_device(id: DeviceId) -> Result<Vec<(String, Option<String>)>, String> {
+    let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
     if id == own.id() {
         return Err("this device cannot revoke itself; do it on another one, or on the hub".to_owned());
     }
@@ -126,7 +127,7 @@ pub fn revoke(id: DeviceId) -> Result<Vec<(String, Option<String>)>, String> {
 }
 
 /// What this machine is called, until its user says otherwise.
-pub fn name() -> String {
+pub fn machine_name() -> String {
     let own = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let variable = || ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok());
     let name = own().or_else(variable).map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());

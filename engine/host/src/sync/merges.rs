@@ -21,7 +21,7 @@ struct HeldNote<'a> {
 
 impl<'a> HeldNote<'a> {
     fn new(handle: &'a Handle, note: DocId) -> Result<HeldNote<'a>, String> {
-        handle.command(Command::HoldNote { note }).map_err(|reject| reject.0)?;
+        handle.run_command(Command::HoldNote { note }).map_err(|reject| reject.0)?;
         let held = HeldNote { handle, note };
         let look = move |session: &Session| match session.note(note) {
             Some(Note { phase: NotePhase::Failed(why), .. }) => Some(Err(why.clone())),
@@ -34,7 +34,7 @@ impl<'a> HeldNote<'a> {
         }
     }
 
-    fn text(&self) -> Result<String, String> {
+    fn read_text(&self) -> Result<String, String> {
         let note = self.note;
         let text = self.handle.read(move |session| session.note(note).map(Note::text));
         text.map_err(|gone| gone.to_string())?.ok_or_else(|| "it was closed meanwhile".to_owned())
@@ -43,7 +43,7 @@ impl<'a> HeldNote<'a> {
 
 impl Drop for HeldNote<'_> {
     fn drop(&mut self) {
-        let _ = self.handle.command(Command::ReleaseNote { note: self.note });
+        let _ = self.handle.run_command(Command::ReleaseNote { note: self.note });
     }
 }
 
@@ -53,11 +53,11 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: the note is not here any more, or cannot be read.
-    pub fn merged(&self, merge: &MergeRecord) -> Result<Option<TextComparison>, String> {
+    pub fn compare_merge(&self, merge: &MergeRecord) -> Result<Option<TextComparison>, String> {
         let (old, new) = match &merge.what {
             MergeKind::Text { before, after, .. } => {
                 let _held = HeldNote::new(self, merge.note)?;
-                let story = self.story(merge.note)?.ok_or("the note has no history")?;
+                let story = self.note_history(merge.note)?.ok_or("the note has no history")?;
                 let text = |heads: &str| {
                     let heads = parse_heads(heads);
                     let known = |head: &store::ChangeHash| story.past.moments.iter().any(|moment| moment.hash == *head);
@@ -69,7 +69,7 @@ impl Handle {
                 (text(before)?, text(after)?)
             }
             MergeKind::Twins { other, .. } => {
-                (HeldNote::new(self, merge.note)?.text()?, HeldNote::new(self, *other)?.text()?)
+                (HeldNote::new(self, merge.note)?.read_text()?, HeldNote::new(self, *other)?.read_text()?)
             }
             MergeKind::Renamed { .. } | MergeKind::Deleted | MergeKind::Kept | MergeKind::Back => return Ok(None),
         };
@@ -80,12 +80,12 @@ impl Handle {
 
 impl Driver {
     /// The same on a thread of its own, which wakes who draws.
-    pub fn merged(&self, merge: MergeRecord) -> Receiver<Result<Option<Arc<TextComparison>>, String>> {
+    pub fn start_merge_comparison(&self, merge: MergeRecord) -> Receiver<Result<Option<Arc<TextComparison>>, String>> {
         let (tell, told) = channel();
         let handle = self.handle();
         std::thread::spawn(move || {
-            let _ = tell.send(handle.merged(&merge).map(|compared| compared.map(Arc::new)));
-            handle.inbox.post(MailboxMessage::Read(Box::new(|_| ())));
+            let _ = tell.send(handle.compare_merge(&merge).map(|compared| compared.map(Arc::new)));
+            handle.inbox.send(MailboxMessage::Read(Box::new(|_| ())));
         });
         told
     }

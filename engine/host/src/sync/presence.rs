@@ -24,57 +24,57 @@ impl PeerPresence {
         PeerPresence { presence: DocumentPresence::default(), began: Instant::now(), session, own: None }
     }
 
-    fn now(&self) -> u64 {
+    fn elapsed_millis(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns when something is due next. `heard`: whether anyone would receive our presence.
-    pub(crate) fn due(&self, heard: bool) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self, heard: bool) -> Option<Instant> {
         let due = if heard { self.presence.next_due() } else { self.presence.next_expiry() };
         due.map(|due| self.began + Duration::from_millis(due))
     }
 
-    pub(crate) fn set(&mut self, doc: DocId, state: Option<PresentPerson>, volume: bool) {
-        let (name, device) = self.own.get_or_insert_with(own).clone();
+    pub(crate) fn set_own_state(&mut self, doc: DocId, state: Option<PresentPerson>, volume: bool) {
+        let (name, device) = self.own.get_or_insert_with(own_identity).clone();
         let state = state.map(|state| PresentPerson { name, device, ..state });
         self.presence.set_own(doc, state, volume);
     }
 
-    pub(crate) fn again(&mut self) {
-        self.own = Some(own());
+    pub(crate) fn announce_again(&mut self) {
+        self.own = Some(own_identity());
         let (name, device) = self.own.clone().unwrap_or_default();
         self.presence.set_device_name(&name, &device);
         self.presence.resend_all();
     }
 
-    pub(crate) fn say(&mut self) -> Vec<(DocId, Vec<u8>)> {
-        self.presence.take_due_messages(self.now())
+    pub(crate) fn due_messages(&mut self) -> Vec<(DocId, Vec<u8>)> {
+        self.presence.take_due_messages(self.elapsed_millis())
     }
 
-    pub(crate) fn leave(&mut self) -> Vec<(DocId, Vec<u8>)> {
+    pub(crate) fn departure_messages(&mut self) -> Vec<(DocId, Vec<u8>)> {
         self.presence.take_goodbyes()
     }
 
     /// Handles a presence message. Returns who is there now, if that has changed.
-    pub(crate) fn hear(&mut self, doc: DocId, from: &PeerId, data: &[u8]) -> Option<RemotePresence> {
-        let now = self.now();
-        self.presence.receive(now, doc, from, data).then(|| self.of(doc))
+    pub(crate) fn receive(&mut self, doc: DocId, from: &PeerId, data: &[u8]) -> Option<RemotePresence> {
+        let now = self.elapsed_millis();
+        self.presence.receive(now, doc, from, data).then(|| self.remote_presence(doc))
     }
 
     /// Expires silent people. Returns affected documents, and who remains.
-    pub(crate) fn forget(&mut self) -> Vec<(DocId, RemotePresence)> {
-        let changed = self.presence.expire_silent(self.now());
-        changed.into_iter().map(|doc| (doc, self.of(doc))).collect()
+    pub(crate) fn remove_silent_peers(&mut self) -> Vec<(DocId, RemotePresence)> {
+        let changed = self.presence.expire_silent(self.elapsed_millis());
+        changed.into_iter().map(|doc| (doc, self.remote_presence(doc))).collect()
     }
 
-    fn of(&self, doc: DocId) -> RemotePresence {
+    fn remote_presence(&self, doc: DocId) -> RemotePresence {
         self.presence.others_at(doc).into_iter().map(|(peer, present)| (peer.0, present)).collect()
     }
 }
 
 /// How this device is called, and the beginning of its key, if it has one.
-fn own() -> (String, String) {
-    let name = crate::sync::devices::called().unwrap_or_else(|_| crate::sync::devices::name());
-    let key = crate::sync::devices::known_key().ok().flatten();
+fn own_identity() -> (String, String) {
+    let name = crate::sync::devices::own_device_name().unwrap_or_else(|_| crate::sync::devices::machine_name());
+    let key = crate::sync::devices::existing_device_key().ok().flatten();
     (name, key.map(|(key, _)| key.id().short_id()).unwrap_or_default())
 }

@@ -1,9 +1,9 @@
 //! Changes that a program made in a volume: files are compared before and after, so that its changes can be shown and
 //! undone. Anything that Git would run as the user, outside every sandbox, is restored.
 
-use super::shown::keep;
-use crate::fs::confined::ConfinedFolder;
-use crate::fs::replace::is_temporary;
+use super::truncate::store_blob;
+use crate::fs::atomic_write::is_temporary_file;
+use crate::fs::confined_dir::ConfinedFolder;
 use agent::tool_job::FileChange;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -24,7 +24,7 @@ const MAX_NAMED_FILES: usize = 10;
 /// Maximum depth of compared folders.
 const MAX_SNAPSHOT_DEPTH: usize = 16;
 /// The files of a repository that name programs, below `.git`.
-const RUN: [&str; 2] = ["config", "hooks"];
+const GIT_PROGRAM_PATHS: [&str; 2] = ["config", "hooks"];
 
 /// A file as it stood.
 struct SeenFile {
@@ -42,7 +42,7 @@ struct ContentStamp {
 }
 
 impl ContentStamp {
-    fn of(meta: &Metadata) -> ContentStamp {
+    fn from_metadata(meta: &Metadata) -> ContentStamp {
         #[cfg(unix)]
         let own = {
             use std::os::unix::fs::MetadataExt;
@@ -50,7 +50,7 @@ impl ContentStamp {
         };
         #[cfg(not(unix))]
         let own = (0, 0, 0);
-        ContentStamp { size: meta.len(), modified: crate::fs::replace::modified(meta), own }
+        ContentStamp { size: meta.len(), modified: crate::fs::atomic_write::modified_nanos(meta), own }
     }
 }
 
@@ -66,31 +66,31 @@ pub(super) struct VolumeSnapshot {
 
 impl VolumeSnapshot {
     /// Takes a snapshot of everything except the folder `apart`, the workspace.
-    pub(super) fn look(root: &ConfinedFolder, apart: &Path) -> VolumeSnapshot {
-        let (stamps, whole) = stamps(root.place(), apart);
+    pub(super) fn capture(root: &ConfinedFolder, apart: &Path) -> VolumeSnapshot {
+        let (stamps, whole) = file_stamps(root.original_path(), apart);
         let mut room = MAX_SNAPSHOT_BYTES;
         let files = stamps.into_iter().map(|(path, stamp)| {
             let fits = stamp.size <= MAX_SNAPSHOT_FILE_BYTES.min(room);
-            let bytes = if fits { read(root, &path, MAX_SNAPSHOT_FILE_BYTES) } else { None };
+            let bytes = if fits { read_file(root, &path, MAX_SNAPSHOT_FILE_BYTES) } else { None };
             room -= bytes.as_ref().map_or(0, |bytes| (bytes.len() as u64).min(room));
             (path, SeenFile { stamp, bytes })
         });
-        VolumeSnapshot { files: files.collect(), whole, git: runs(root), apart: apart.to_owned() }
+        VolumeSnapshot { files: files.collect(), whole, git: read_git_programs(root), apart: apart.to_owned() }
     }
 
     /// What has changed since, and what there is to say about it.
-    pub(super) fn compare(
+    pub(super) fn changes_since(
         &self,
         root: &ConfinedFolder,
         blobs: &BlobStore,
     ) -> Result<(Vec<FileChange>, Vec<String>), String> {
         let mut remarks = Vec::new();
         if let Some(before) = &self.git
-            && let Some(remark) = put_back(root, before)?
+            && let Some(remark) = restore_git_programs(root, before)?
         {
             remarks.push(remark);
         }
-        let (now, whole) = stamps(root.place(), &self.apart);
+        let (now, whole) = file_stamps(root.original_path(), &self.apart);
         let (mut changed, mut lost) = (Vec::new(), Vec::new());
         let paths: BTreeSet<&String> = self.files.keys().chain(now.keys()).collect();
         for path in paths {
@@ -99,7 +99,7 @@ impl VolumeSnapshot {
                 continue;
             }
             let known = before.is_none_or(|seen| seen.bytes.is_some());
-            let bytes = after.and_then(|_| read(root, path, super::files::MAX_TOOL_FILE_BYTES));
+            let bytes = after.and_then(|_| read_file(root, path, super::files::MAX_TOOL_FILE_BYTES));
             if !known
                 || (after.is_some() && bytes.is_none())
                 || changed.len() >= MAX_KEPT_CHANGES
@@ -112,11 +112,11 @@ impl VolumeSnapshot {
             if old == bytes.as_deref() {
                 continue; // only touched
             }
-            let before = old.map(|old| keep(old, blobs)).transpose()?;
-            let after = bytes.map(|bytes| keep(&bytes, blobs)).transpose()?;
+            let before = old.map(|old| store_blob(old, blobs)).transpose()?;
+            let after = bytes.map(|bytes| store_blob(&bytes, blobs)).transpose()?;
             changed.push(FileChange { path: path.clone(), before, after });
         }
-        if let Some((count, names)) = named(&lost) {
+        if let Some((count, names)) = count_and_names(&lost) {
             remarks.push(format!("(changed, and not kept for undo: {count} files, among them {names})"));
         } else if !(self.whole && whole) {
             remarks.push(format!(
@@ -127,17 +127,17 @@ impl VolumeSnapshot {
     }
 }
 
-fn named(paths: &[&str]) -> Option<(usize, String)> {
+fn count_and_names(paths: &[&str]) -> Option<(usize, String)> {
     let names = paths.iter().take(MAX_NAMED_FILES).copied().collect::<Vec<_>>().join(", ");
     (!paths.is_empty()).then_some((paths.len(), names))
 }
 
 /// The ordinary files below a folder, without what is hidden, and whether that is all.
-fn stamps(place: &Path, apart: &Path) -> (BTreeMap<String, ContentStamp>, bool) {
+fn file_stamps(place: &Path, apart: &Path) -> (BTreeMap<String, ContentStamp>, bool) {
     let mut found = BTreeMap::new();
     let shown = |entry: &walkdir::DirEntry| {
         let name = entry.file_name();
-        let hidden = name.as_encoded_bytes().starts_with(b".") || is_temporary(name) || entry.path() == apart;
+        let hidden = name.as_encoded_bytes().starts_with(b".") || is_temporary_file(name) || entry.path() == apart;
         entry.depth() == 0 || !hidden
     };
     for entry in WalkDir::new(place).max_depth(MAX_SNAPSHOT_DEPTH).into_iter().filter_entry(shown).flatten() {
@@ -149,34 +149,34 @@ fn stamps(place: &Path, apart: &Path) -> (BTreeMap<String, ContentStamp>, bool) 
         }
         let path = entry.path().strip_prefix(place).ok().and_then(Path::to_str);
         if let Some((path, meta)) = path.zip(entry.metadata().ok()) {
-            found.insert(path.to_owned(), ContentStamp::of(&meta));
+            found.insert(path.to_owned(), ContentStamp::from_metadata(&meta));
         }
     }
     (found, true)
 }
 
-fn read(root: &ConfinedFolder, path: &str, most: u64) -> Option<Vec<u8>> {
-    let file = root.file(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
+fn read_file(root: &ConfinedFolder, path: &str, most: u64) -> Option<Vec<u8>> {
+    let file = root.open_file(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 
 /// Returns what Git runs in this folder's repository, by path below `.git`. `None` if there's no repository.
-fn runs(root: &ConfinedFolder) -> Option<BTreeMap<String, Vec<u8>>> {
-    let git = root.folder(".git").ok()?;
+fn read_git_programs(root: &ConfinedFolder) -> Option<BTreeMap<String, Vec<u8>>> {
+    let git = root.open_folder(".git").ok()?;
     let mut found = BTreeMap::new();
-    for name in RUN {
-        if let Some(bytes) = read(&git, name, MAX_SNAPSHOT_FILE_BYTES) {
+    for name in GIT_PROGRAM_PATHS {
+        if let Some(bytes) = read_file(&git, name, MAX_SNAPSHOT_FILE_BYTES) {
             found.insert(name.to_owned(), bytes);
-        } else if let Ok(folder) = git.folder(name) {
-            let entries = std::fs::read_dir(folder.path())
+        } else if let Ok(folder) = git.open_folder(name) {
+            let entries = std::fs::read_dir(folder.stable_path())
                 .into_iter()
                 .flatten()
                 .flatten()
                 .take(MAX_NAMED_FILES * MAX_NAMED_FILES);
             for entry in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
-                let bytes = read(&folder, &entry, MAX_SNAPSHOT_FILE_BYTES).unwrap_or_default();
+                let bytes = read_file(&folder, &entry, MAX_SNAPSHOT_FILE_BYTES).unwrap_or_default();
                 found.insert(format!("{name}/{entry}"), bytes);
             }
         }
@@ -185,15 +185,15 @@ fn runs(root: &ConfinedFolder) -> Option<BTreeMap<String, Vec<u8>>> {
 }
 
 /// Puts back what git runs. Gives what there is to say about it, if anything had changed.
-fn put_back(root: &ConfinedFolder, before: &BTreeMap<String, Vec<u8>>) -> Result<Option<String>, String> {
+fn restore_git_programs(root: &ConfinedFolder, before: &BTreeMap<String, Vec<u8>>) -> Result<Option<String>, String> {
     let fail = |error: std::io::Error| format!("git's own files were changed and could not be put back ({error})");
     // Where the whole repository is gone there is nothing that git would run.
-    let Some(after) = runs(root) else { return Ok(Some("(the repository .git is gone)".to_owned())) };
+    let Some(after) = read_git_programs(root) else { return Ok(Some("(the repository .git is gone)".to_owned())) };
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differs: Vec<&String> = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).collect();
     for name in &differs {
-        let (folder, file) = root.above(format!(".git/{name}"), true)?;
-        let path = folder.path().join(&file);
+        let (folder, file) = root.open_parent(format!(".git/{name}"), true)?;
+        let path = folder.stable_path().join(&file);
         // Remove whatever is there now, even a link.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),

@@ -3,7 +3,7 @@
 //! checked address, so that no name leads into the user's own network unasked.
 
 use super::ToolWorkspace;
-use super::shown::{keep, shown};
+use super::truncate::{store_blob, truncate_output};
 use agent::tool_job::{AccessRequest, ToolOutcome, WebAccess};
 use agent::web_address::{WebAddress, describe_ip, is_listed, special_range_name, unmap_ipv4};
 use base64::Engine;
@@ -25,15 +25,15 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 /// Bytes that are read.
 const MAX_PAGE_BYTES: u64 = 2 << 20;
 /// For all of it.
-const TIME: Duration = Duration::from_secs(20);
-const REDIRECTS: usize = 5;
+const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
+const MAX_REDIRECTS: usize = 5;
 /// Deeper HTML is returned as is, because the converter is recursive.
 const MAX_PAGE_DEPTH: usize = 150;
 /// Elements times depth: some HTML makes a reader repeat what is open for each that is not closed.
 const MAX_PAGE_WORK: usize = 4_000_000;
 
 /// Elements that are dropped.
-const NEVER: [&str; 16] = [
+const SKIPPED_ELEMENTS: [&str; 16] = [
     "script", "style", "meta", "link", "noscript", "template", "iframe", "object", "embed", "svg", "canvas", "form",
     "input", "select", "button", "textarea",
 ];
@@ -71,7 +71,7 @@ pub(super) fn run(
         }
         Ok(listed_ip(address, hosts))
     };
-    let page = match get(&first, &WebRequestBody::default(), &gate) {
+    let page = match fetch_page(&first, &WebRequestBody::default(), &gate) {
         Ok(page) => page,
         Err(FetchError::Asks(asks)) => return Ok(ToolOutcome { asks: Some(asks), ..ToolOutcome::default() }),
         Err(FetchError::Failed(why)) => return Err(why),
@@ -86,18 +86,18 @@ pub(super) fn run(
         text += &format!("(from {})\n", page.url);
     }
     if matches!(kind.as_str(), "text/html" | "application/xhtml+xml") {
-        text += &markdown(&decoded(&page.bytes, &page.mime));
+        text += &html_to_markdown(&decode_text(&page.bytes, &page.mime));
     } else if is_text(&kind, &page.bytes) {
-        text += &decoded(&page.bytes, &page.mime);
+        text += &decode_text(&page.bytes, &page.mime);
     } else {
-        let blob = keep(&page.bytes, &place.blobs)?;
+        let blob = store_blob(&page.bytes, &place.blobs)?;
         text += &format!("({kind}, {} bytes)\n", page.bytes.len());
         outcome.attached.push(BlobRef { blob, mime: kind, size: page.bytes.len() as u64 });
     }
     if page.cut {
         text += &format!("\n(only the first {} MB are read)", MAX_PAGE_BYTES >> 20);
     }
-    (outcome.text, outcome.whole) = shown(text.as_bytes(), &place.blobs)?;
+    (outcome.text, outcome.whole) = truncate_output(text.as_bytes(), &place.blobs)?;
     Ok(outcome)
 }
 
@@ -126,7 +126,7 @@ struct WebRequestBody {
 }
 
 /// Performs a web request of a tool's program under the policy of `web`. The answer is JSON: the response, or `error`.
-pub(super) fn answer(request: &str, web: &WebAccess) -> Value {
+pub(super) fn answer_web_request(request: &str, web: &WebAccess) -> Value {
     let gate = |address: &WebAddress| {
         let host = &address.site.host;
         if web.restricted && !is_listed(host, &web.hosts) {
@@ -137,7 +137,7 @@ pub(super) fn answer(request: &str, web: &WebAccess) -> Value {
     let read = serde_json::from_str::<WebRequest>(request).map_err(|error| format!("no request: {error}"));
     let page = read.and_then(|request| {
         let address = WebAddress::read(&request.url)?;
-        get(&address, &request.sent, &gate).map_err(|halt| match halt {
+        fetch_page(&address, &request.sent, &gate).map_err(|halt| match halt {
             FetchError::Failed(why) => why,
             // A program that was allowed as a whole reaches no address that wasn't approved.
             FetchError::Asks(AccessRequest::PrivateAddress { url, ips }) => {
@@ -174,7 +174,7 @@ struct FetchedPage {
 }
 
 /// Hop-by-hop headers, which describe the transport.
-fn is_carriage(name: &str) -> bool {
+fn is_transport_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     matches!(name.as_str(), "host" | "content-length" | "transfer-encoding" | "connection" | "upgrade" | "te")
         || name.starts_with("proxy-")
@@ -182,7 +182,7 @@ fn is_carriage(name: &str) -> bool {
 
 /// Fetches an address. `gate` is asked before each connection: it gives the addresses outside of the public internet
 /// that may be reached there.
-fn get(
+fn fetch_page(
     first: &WebAddress,
     sent: &WebRequestBody,
     gate: &dyn Fn(&WebAddress) -> Result<Vec<IpAddr>, FetchError>,
@@ -190,10 +190,10 @@ fn get(
     let begun = Instant::now();
     let mut at = first.clone();
     let looks = matches!(sent.method.as_str(), "" | "GET" | "HEAD");
-    for _ in 0..=REDIRECTS {
+    for _ in 0..=MAX_REDIRECTS {
         let allowed = gate(&at)?;
         let host = at.site.host.clone();
-        let left = TIME.checked_sub(begun.elapsed()).ok_or_else(|| late(&host))?;
+        let left = FETCH_TIMEOUT.checked_sub(begun.elapsed()).ok_or_else(|| timeout_message(&host))?;
         let config = Config::builder()
             .timeout_global(Some(left))
             .http_status_as_error(false)
@@ -211,7 +211,7 @@ fn get(
         let mut request = ureq::http::Request::builder().method(method).uri(&at.text);
         // Headers for one site aren't sent to another.
         let own = |_: &(&String, &String)| at.site == first.site;
-        for (name, value) in sent.headers.iter().filter(own).filter(|(name, _)| !is_carriage(name)) {
+        for (name, value) in sent.headers.iter().filter(own).filter(|(name, _)| !is_transport_header(name)) {
             request = request.header(name, value);
         }
         let body = sent.body.as_ref().map(|body| base64::engine::general_purpose::STANDARD.decode(body)).transpose();
@@ -229,7 +229,7 @@ fn get(
                     let ips = found.iter().map(ToString::to_string).collect();
                     return Err(FetchError::Asks(AccessRequest::PrivateAddress { url: at.text, ips }));
                 }
-                return Err(FetchError::Failed(said(&host, &error)));
+                return Err(FetchError::Failed(error_message(&host, &error)));
             }
         };
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -252,17 +252,17 @@ fn get(
         bytes.truncate(usize::try_from(MAX_PAGE_BYTES).unwrap_or(usize::MAX));
         return Ok(FetchedPage { url: at.text, status, mime, headers, bytes, cut });
     }
-    Err(FetchError::Failed(format!("more than {REDIRECTS} redirects: {}", first.text)))
+    Err(FetchError::Failed(format!("more than {MAX_REDIRECTS} redirects: {}", first.text)))
 }
 
-fn late(host: &str) -> String {
-    format!("{host} has not answered within {} s", TIME.as_secs())
+fn timeout_message(host: &str) -> String {
+    format!("{host} has not answered within {} s", FETCH_TIMEOUT.as_secs())
 }
 
 /// An error in our words.
-fn said(host: &str, error: &ureq::Error) -> String {
+fn error_message(host: &str, error: &ureq::Error) -> String {
     match error {
-        ureq::Error::Timeout(_) => late(host),
+        ureq::Error::Timeout(_) => timeout_message(host),
         ureq::Error::HostNotFound => format!("there is no host {host}, or no network"),
         error => format!("{host} could not be reached ({error})"),
     }
@@ -312,7 +312,7 @@ fn is_text(kind: &str, bytes: &[u8]) -> bool {
 }
 
 /// Decodes bytes by the declared charset.
-fn decoded(bytes: &[u8], mime: &str) -> String {
+fn decode_text(bytes: &[u8], mime: &str) -> String {
     let charset = mime.split(';').skip(1).find_map(|part| part.trim().strip_prefix("charset="));
     let label = charset.unwrap_or("utf-8").trim_matches('"');
     let encoding = encoding_rs::Encoding::for_label(label.as_bytes()).unwrap_or(encoding_rs::UTF_8);
@@ -320,12 +320,12 @@ fn decoded(bytes: &[u8], mime: &str) -> String {
 }
 
 /// Converts HTML to Markdown, or returns it as is if it's nested too deeply.
-fn markdown(html: &str) -> String {
-    let (depth, tags) = measured(html);
+fn html_to_markdown(html: &str) -> String {
+    let (depth, tags) = measure_html(html);
     if depth > MAX_PAGE_DEPTH || depth.saturating_mul(tags) > MAX_PAGE_WORK {
         return html.to_owned();
     }
-    let converter = HtmlToMarkdown::builder().skip_tags(NEVER.to_vec()).build();
+    let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED_ELEMENTS.to_vec()).build();
     let made = catch_unwind(AssertUnwindSafe(|| converter.convert(html)));
     match made {
         Ok(Ok(text)) if !text.trim().is_empty() => text,
@@ -334,9 +334,9 @@ fn markdown(html: &str) -> String {
 }
 
 /// Returns the maximum nesting of elements, and their number.
-fn measured(html: &str) -> (usize, usize) {
+fn measure_html(html: &str) -> (usize, usize) {
     // They end where the next begins, or at once.
-    const LOOSE: [&str; 17] = [
+    const OPTIONAL_END_ELEMENTS: [&str; 17] = [
         "p", "li", "td", "th", "tr", "dt", "dd", "option", "br", "hr", "img", "meta", "link", "input", "col", "source",
         "wbr",
     ];
@@ -345,7 +345,7 @@ fn measured(html: &str) -> (usize, usize) {
         let (closes, part) = part.strip_prefix('/').map_or((false, part), |part| (true, part));
         let end = part.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(part.len());
         let name = part[..end].to_ascii_lowercase();
-        if name.is_empty() || LOOSE.contains(&name.as_str()) {
+        if name.is_empty() || OPTIONAL_END_ELEMENTS.contains(&name.as_str()) {
             continue;
         }
         tags += 1;
@@ -361,14 +361,14 @@ mod tests {
 
     #[test]
     fn html_becomes_markdown_however_deep() {
-        let text = markdown(
+        let text = html_to_markdown(
             "<html><head><title>T</title><style>a{}</style></head><body><h1>One</h1><script>x()</script>\
                              <p>two <b>three</b> <a href='https://x.org'>four</a></p></body></html>",
         );
         assert!(text.contains("# One") && text.contains("two **three** [four](https://x.org)"), "{text}");
         assert!(!text.contains("x()") && !text.contains("a{}"), "{text}");
         let deep = "<div>".repeat(100_000);
-        assert_eq!(markdown(&deep), deep);
-        assert_eq!(decoded(b"gr\xfc\xdfe", "text/plain; charset=iso-8859-1"), "grüße");
+        assert_eq!(html_to_markdown(&deep), deep);
+        assert_eq!(decode_text(b"gr\xfc\xdfe", "text/plain; charset=iso-8859-1"), "grüße");
     }
 }

@@ -1,9 +1,9 @@
 //! Files of a volume: read, list, replace, edit, remove. Content before and after is stored as blobs.
 
-use super::shown::{keep, shown};
+use super::truncate::{store_blob, truncate_output};
 use super::{StopSignal, ToolWorkspace};
-use crate::fs::confined::{ConfinedFolder, tidy};
-use crate::fs::replace::{ReplaceOutcome, replace_file};
+use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
+use crate::fs::confined_dir::{ConfinedFolder, normalize_path};
 use agent::tool_job::{FileChange, ToolOutcome};
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ use text::diff::unified_diff;
 /// A larger file is neither read nor written.
 pub(super) const MAX_TOOL_FILE_BYTES: u64 = 10 << 20;
 /// A larger file is not removed, since no copy of it is kept.
-const LARGEST_REMOVED: u64 = 100 << 20;
+const MAX_REMOVED_FILE_BYTES: u64 = 100 << 20;
 /// Entries of a listing.
 const MAX_LISTED_ENTRIES: usize = 2_000;
 /// Number of retries if another program writes between our read and our write.
@@ -26,8 +26,8 @@ pub(super) fn read(
     path: &str,
     lines: Option<(usize, usize)>,
 ) -> Result<ToolOutcome, String> {
-    let folder = ConfinedFolder::root(root)?;
-    let text = text(bytes(folder.file(path)?, MAX_TOOL_FILE_BYTES, path)?, path)?;
+    let folder = ConfinedFolder::open_root(root)?;
+    let text = decode_utf8(read_bytes(folder.open_file(path)?, MAX_TOOL_FILE_BYTES, path)?, path)?;
     // Masked before lines are taken: a key that is cut is not known as one.
     let text = agent::secrets::mask_known_secrets(&text);
     let part = match lines {
@@ -43,25 +43,25 @@ pub(super) fn read(
             &text[*start..end]
         }
     };
-    let (text, whole) = shown(part.as_bytes(), &place.blobs)?;
+    let (text, whole) = truncate_output(part.as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
 pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSignal) -> Result<ToolOutcome, String> {
-    let tidied = tidy(path)?;
-    if tidied.split('/').any(is_git) {
+    let tidied = normalize_path(path)?;
+    if tidied.split('/').any(is_git_folder_name) {
         return Err(format!(
             "git's own files are not listed; `git_status`, `git_log` and `git_diff` read them: {path}"
         ));
     }
-    let folder = ConfinedFolder::root(root)?.folder(&tidied)?;
+    let folder = ConfinedFolder::open_root(root)?.open_folder(&tidied)?;
     let mut lines = Vec::new();
     let whole = walk(&folder, "", 2, &mut lines, stop)?;
     let mut text = if lines.is_empty() { "(the folder is empty)\n".to_owned() } else { lines.concat() };
     if !whole {
         text += &format!("… more than {MAX_LISTED_ENTRIES} entries; list a folder below …\n");
     }
-    let (text, whole) = shown(text.as_bytes(), &place.blobs)?;
+    let (text, whole) = truncate_output(text.as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
@@ -73,7 +73,8 @@ fn walk(
     lines: &mut Vec<String>,
     stop: &StopSignal,
 ) -> Result<bool, String> {
-    let entries = std::fs::read_dir(folder.path()).map_err(|error| format!("the folder cannot be listed ({error})"))?;
+    let entries =
+        std::fs::read_dir(folder.stable_path()).map_err(|error| format!("the folder cannot be listed ({error})"))?;
     let mut found = Vec::new();
     let mut whole = true;
     for entry in entries.flatten() {
@@ -81,12 +82,12 @@ fn walk(
             whole = false;
             break;
         }
-        stop.check()?;
+        stop.check_not_stopped()?;
         // What is not UTF-8 text cannot be named by a tool.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(meta) = entry.metadata() else { continue }; // gone meanwhile
         // The repository's own files are numerous and irrelevant.
-        if !crate::fs::replace::is_temporary(name.as_ref()) && !is_git(&name) {
+        if !crate::fs::atomic_write::is_temporary_file(name.as_ref()) && !is_git_folder_name(&name) {
             found.push((name, meta));
         }
     }
@@ -99,7 +100,7 @@ fn walk(
         if meta.is_dir() {
             lines.push(format!("{path}/\n"));
             if deep > 1
-                && let Ok(below) = folder.folder(&name)
+                && let Ok(below) = folder.open_folder(&name)
                 && !walk(&below, &format!("{path}/"), deep - 1, lines, stop)?
             {
                 return Ok(false);
@@ -113,14 +114,14 @@ fn walk(
     Ok(whole)
 }
 
-pub(super) fn replace(
+pub(super) fn write_text(
     place: &ToolWorkspace,
     root: &Path,
     path: &str,
     text: &str,
     expected: Option<Option<BlobHash>>,
 ) -> Result<ToolOutcome, String> {
-    change(place, root, path, true, &|old| {
+    change_file(place, root, path, true, &|old| {
         if expected.is_some_and(|expected| expected != old.map(BlobHash::of)) {
             return Err(format!("the file has changed since it was read; read it again: {path}"));
         }
@@ -128,7 +129,7 @@ pub(super) fn replace(
     })
 }
 
-pub(super) fn amend(
+pub(super) fn edit_text(
     place: &ToolWorkspace,
     root: &Path,
     path: &str,
@@ -138,9 +139,9 @@ pub(super) fn amend(
     if old.is_empty() {
         return Err("the text to replace is empty; give the exact text from the file".to_owned());
     }
-    change(place, root, path, false, &|there| {
+    change_file(place, root, path, false, &|there| {
         let Some(there) = there else { return Err(format!("no such file or folder: {path}")) };
-        let there = std::str::from_utf8(there).map_err(|_| no_text(path))?;
+        let there = std::str::from_utf8(there).map_err(|_| not_text_message(path))?;
         match there.matches(old).count() {
             0 => Err(format!("the text to replace isn't in the file; read the file again: {path}")),
             1 => Ok(there.replacen(old, new, 1)),
@@ -153,38 +154,38 @@ pub(super) fn amend(
 type FileTextMaker<'a> = dyn Fn(Option<&[u8]>) -> Result<String, String> + 'a;
 
 /// Replaces a file's content by a function of its bytes (`None` if it doesn't exist), and returns the diff.
-fn change(
+fn change_file(
     place: &ToolWorkspace,
     root: &Path,
     path: &str,
     make: bool,
     made: &FileTextMaker<'_>,
 ) -> Result<ToolOutcome, String> {
-    let tidied = guarded(path)?;
-    let (folder, name) = ConfinedFolder::root(root)?.above(path, make)?;
-    let file = folder.path().join(&name);
+    let tidied = check_writable_path(path)?;
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, make)?;
+    let file = folder.stable_path().join(&name);
     let own = |error: store::disk::DiskError| {
-        let here = folder.place().join(&name);
+        let here = folder.original_path().join(&name);
         error.to_string().replace(&*file.to_string_lossy(), &here.to_string_lossy())
     };
     for _ in 0..MAX_WRITE_TRIES {
         let there = std::fs::symlink_metadata(&file).is_ok();
         let old = match there {
-            true => Some(bytes(folder.file(&name)?, MAX_TOOL_FILE_BYTES, path)?),
+            true => Some(read_bytes(folder.open_file(&name)?, MAX_TOOL_FILE_BYTES, path)?),
             false => None,
         };
         let text = made(old.as_deref())?;
         if text.len() as u64 > MAX_TOOL_FILE_BYTES {
             return Err(format!("a file of more than {} MB is not written: {path}", MAX_TOOL_FILE_BYTES >> 20));
         }
-        let before = old.as_deref().map(|old| keep(old, &place.blobs)).transpose()?;
-        let after = keep(text.as_bytes(), &place.blobs)?;
+        let before = old.as_deref().map(|old| store_blob(old, &place.blobs)).transpose()?;
+        let after = store_blob(text.as_bytes(), &place.blobs)?;
         match replace_file(&file, before, text.as_bytes()).map_err(own)? {
             ReplaceOutcome::Done { .. } => {
                 let old = old.map(|old| String::from_utf8_lossy(&old).into_owned());
                 let diff = unified_diff(&tidied, old.as_deref(), Some(&text));
                 let diff = if diff.is_empty() { "nothing differs".to_owned() } else { diff };
-                let (text, whole) = shown(diff.as_bytes(), &place.blobs)?;
+                let (text, whole) = truncate_output(diff.as_bytes(), &place.blobs)?;
                 let changed = FileChange { path: tidied, before, after: Some(after) };
                 let changed = if before == Some(after) { Vec::new() } else { vec![changed] };
                 return Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() });
@@ -196,23 +197,23 @@ fn change(
 }
 
 pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> Result<ToolOutcome, String> {
-    let tidied = guarded(path)?;
-    let (folder, name) = ConfinedFolder::root(root)?.above(path, false)?;
-    let meta = std::fs::symlink_metadata(folder.path().join(&name));
+    let tidied = check_writable_path(path)?;
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, false)?;
+    let meta = std::fs::symlink_metadata(folder.stable_path().join(&name));
     match meta {
         Err(_) => return Err(format!("no such file or folder: {path}")),
         Ok(meta) if meta.is_dir() => return Err(format!("it's a folder; only files can be removed: {path}")),
         Ok(meta) if meta.is_symlink() => return Err(format!("it's a link; only files can be removed: {path}")),
         Ok(_) => {}
     }
-    let old = bytes(folder.file(&name)?, LARGEST_REMOVED, path)?;
-    let before = Some(keep(&old, &place.blobs)?);
-    folder.remove(&name).map_err(|why| format!("{why}: {path}"))?;
+    let old = read_bytes(folder.open_file(&name)?, MAX_REMOVED_FILE_BYTES, path)?;
+    let before = Some(store_blob(&old, &place.blobs)?);
+    folder.remove_file(&name).map_err(|why| format!("{why}: {path}"))?;
     let diff = std::str::from_utf8(&old).map_or_else(
         |_| format!("{tidied} is removed ({} bytes)", old.len()),
         |old| unified_diff(&tidied, Some(old), None),
     );
-    let (text, whole) = shown(diff.as_bytes(), &place.blobs)?;
+    let (text, whole) = truncate_output(diff.as_bytes(), &place.blobs)?;
     let changed = vec![FileChange { path: tidied, before, after: None }];
     Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() })
 }
@@ -227,18 +228,18 @@ pub(super) fn restore(
 ) -> Result<ToolOutcome, String> {
     let moved = || format!("the file has changed since, so it was left alone: {path}");
     let Some(to) = to else {
-        let (folder, name) = ConfinedFolder::root(root)?.above(path, false)?;
-        let now = bytes(folder.file(&name)?, LARGEST_REMOVED, path)?;
+        let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, false)?;
+        let now = read_bytes(folder.open_file(&name)?, MAX_REMOVED_FILE_BYTES, path)?;
         return if Some(BlobHash::of(&now)) == expected { remove(place, root, path) } else { Err(moved()) };
     };
     let old = place.blobs.read(to).map_err(|error| error.to_string())?;
     if let Ok(text) = String::from_utf8(old.clone()) {
-        return replace(place, root, path, &text, Some(expected)).map_err(|_| moved());
+        return write_text(place, root, path, &text, Some(expected)).map_err(|_| moved());
     }
-    let tidied = guarded(path)?;
-    let (folder, name) = ConfinedFolder::root(root)?.above(path, true)?;
-    match crate::fs::replace::replace_file(&folder.path().join(&name), expected, &old) {
-        Ok(crate::fs::replace::ReplaceOutcome::Done { .. }) => {}
+    let tidied = check_writable_path(path)?;
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, true)?;
+    match crate::fs::atomic_write::replace_file(&folder.stable_path().join(&name), expected, &old) {
+        Ok(crate::fs::atomic_write::ReplaceOutcome::Done { .. }) => {}
         Ok(_) => return Err(moved()),
         Err(error) => return Err(error.to_string()),
     }
@@ -248,21 +249,21 @@ pub(super) fn restore(
 
 /// Returns a writable path in normalized form. Files in `.git` run as the user, outside every sandbox, when they next
 /// use Git.
-fn guarded(path: &str) -> Result<String, String> {
-    let path = tidy(path)?;
-    if path.split('/').any(is_git) {
+fn check_writable_path(path: &str) -> Result<String, String> {
+    let path = normalize_path(path)?;
+    if path.split('/').any(is_git_folder_name) {
         return Err(format!("git's own files are not written by tools: {path}"));
     }
     Ok(path)
 }
 
 /// Whether it is the name of a repository's own folder.
-fn is_git(name: &str) -> bool {
+fn is_git_folder_name(name: &str) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
 /// All of a file, unless it is too much or no ordinary file.
-fn bytes(file: File, most: u64, path: &str) -> Result<Vec<u8>, String> {
+fn read_bytes(file: File, most: u64, path: &str) -> Result<Vec<u8>, String> {
     let fail = |error: std::io::Error| format!("the file cannot be read ({error}): {path}");
     let meta = file.metadata().map_err(fail)?;
     if meta.is_dir() {
@@ -283,10 +284,10 @@ fn bytes(file: File, most: u64, path: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn text(bytes: Vec<u8>, path: &str) -> Result<String, String> {
-    String::from_utf8(bytes).map_err(|_| no_text(path))
+fn decode_utf8(bytes: Vec<u8>, path: &str) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|_| not_text_message(path))
 }
 
-fn no_text(path: &str) -> String {
+fn not_text_message(path: &str) -> String {
     format!("the file is not UTF-8 text: {path}")
 }

@@ -1,22 +1,22 @@
 //! Git operations as text.
 
 use super::ToolWorkspace;
-use super::shown::shown;
+use super::truncate::truncate_output;
 use agent::tool_job::{GitJob, ToolOutcome};
 use std::path::Path;
-use vcs::{MAX_STATUS_FILES, Part};
+use vcs::{MAX_STATUS_FILES, RepositoryFolder};
 
 /// Commits of a log where nothing is said.
 const DEFAULT_LOG_COMMITS: usize = 20;
 
 pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob) -> Result<ToolOutcome, String> {
-    let text = perform(root, what).map_err(|error| error.to_string())?;
-    let (text, whole) = shown(text.as_bytes(), &place.blobs)?;
+    let text = run_git_job(root, what).map_err(|error| error.to_string())?;
+    let (text, whole) = truncate_output(text.as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
-fn perform(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
-    let part = Part::open(root)?;
+fn run_git_job(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
+    let part = RepositoryFolder::open(root)?;
     Ok(match what {
         GitJob::Status => match part.status()? {
             (lines, _) if lines.is_empty() => "nothing has changed since the last commit".to_owned(),
@@ -26,13 +26,13 @@ fn perform(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
         GitJob::Diff { path } => match part.diff(path.as_deref())? {
             (text, _) if text.is_empty() => "nothing differs from the last commit".to_owned(),
             (text, true) => text,
-            (text, false) => format!("{text}\n… more than {} MB …", vcs::DIFF >> 20),
+            (text, false) => format!("{text}\n… more than {} MB …", vcs::MAX_DIFF_BYTES >> 20),
         },
         GitJob::Log { limit } => {
             let commits = part.log(limit.unwrap_or(DEFAULT_LOG_COMMITS))?;
             let line = |commit: &vcs::Commit| {
                 let id = commit.id.get(..8).unwrap_or(&commit.id);
-                format!("{id} {} {}: {}", day(commit.time), commit.author, commit.summary)
+                format!("{id} {} {}: {}", format_day(commit.time), commit.author, commit.summary)
             };
             match commits.as_slice() {
                 [] => "there is no commit yet".to_owned(),
@@ -47,7 +47,7 @@ fn perform(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
 }
 
 /// The day of a point in time, in UTC, as `2026-11-22`: by Howard Hinnant's `civil_from_days`.
-fn day(seconds: i64) -> String {
+fn format_day(seconds: i64) -> String {
     let days = seconds.div_euclid(86_400).clamp(-1_000_000_000, 1_000_000_000) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -69,9 +69,9 @@ mod tests {
             (1_795_305_600, "2026-11-22"),
             (-1, "1969-12-31"),
         ] {
-            assert_eq!(super::day(seconds), day);
+            assert_eq!(super::format_day(seconds), day);
         }
-        super::day(i64::MAX);
-        super::day(i64::MIN);
+        super::format_day(i64::MAX);
+        super::format_day(i64::MIN);
     }
 }

@@ -1,6 +1,6 @@
 //! Tools of MCP servers.
 
-use super::shown::{keep, shown};
+use super::truncate::{store_blob, truncate_output};
 use super::{CANCEL_POLL_INTERVAL, StopSignal, ToolWorkspace};
 use agent::tool_job::ToolOutcome;
 use agent::tool_spec::{self, ToolPermissions, ToolSource};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use store::BlobRef;
 
 /// A call is given up after this.
-const LIMIT: Duration = Duration::from_secs(300);
+const MCP_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A call of a tool of a server.
 pub(super) struct McpCall<'a> {
@@ -21,7 +21,7 @@ pub(super) struct McpCall<'a> {
 }
 
 /// Returns a server tool's specification and the hash of its server, name, description and parameters.
-pub(crate) fn definition(server: &str, tool: &mcp::McpTool) -> (ToolSource, String) {
+pub(crate) fn tool_definition_hash(server: &str, tool: &mcp::McpTool) -> (ToolSource, String) {
     let source = ToolSource::Server { server: server.to_owned(), tool: tool.name.clone() };
     let hash = tool_spec::hash_definition(&source, &tool.description, &tool.schema, &ToolPermissions::default());
     (source, hash)
@@ -33,12 +33,12 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
     // A server may say something else of its tools by now than what the user has allowed.
     let listing = servers.list_tools(server);
     let listed = loop {
-        stop.check()?;
+        stop.check_not_stopped()?;
         if let Some(listed) = listing.wait(CANCEL_POLL_INTERVAL) {
             break listed.map_err(|error| error.to_string())?;
         }
     };
-    let same = listed.tools.iter().any(|known| known.name == tool && definition(server, known).1 == allowed);
+    let same = listed.tools.iter().any(|known| known.name == tool && tool_definition_hash(server, known).1 == allowed);
     if !same {
         let text = format!(
             "{server}/{tool} is no longer the tool that was allowed: its server has changed or removed it. Nothing \
@@ -46,20 +46,20 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
         );
         return Ok(ToolOutcome { text, outdated: true, ..ToolOutcome::default() });
     }
-    let pending = servers.call_tool(server, tool, arguments.clone(), LIMIT);
+    let pending = servers.call_tool(server, tool, arguments.clone(), MCP_CALL_TIMEOUT);
     let said = loop {
         // Dropping the pending call cancels it.
-        stop.check()?;
+        stop.check_not_stopped()?;
         if let Some(said) = pending.wait(CANCEL_POLL_INTERVAL) {
             break said.map_err(|error| error.to_string())?;
         }
     };
     let mut outcome = ToolOutcome { success: !said.failed, ..ToolOutcome::default() };
     for (mime, bytes) in said.attached {
-        let blob = keep(&bytes, &place.blobs)?;
+        let blob = store_blob(&bytes, &place.blobs)?;
         outcome.attached.push(BlobRef { blob, mime, size: bytes.len() as u64 });
     }
     let text = if said.text.is_empty() { "(no output)" } else { &said.text };
-    (outcome.text, outcome.whole) = shown(text.as_bytes(), &place.blobs)?;
+    (outcome.text, outcome.whole) = truncate_output(text.as_bytes(), &place.blobs)?;
     Ok(outcome)
 }

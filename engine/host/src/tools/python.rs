@@ -1,10 +1,10 @@
 //! Python: an embedded kernel for one run, with the sandbox of cells. What it prints and returns is the result.
 
 use super::changes::VolumeSnapshot;
-use super::shell::{end, noted};
-use super::shown::keep;
+use super::shell::{append_end_note, end_child};
+use super::truncate::store_blob;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
-use crate::fs::confined::ConfinedFolder;
+use crate::fs::confined_dir::ConfinedFolder;
 use agent::tool_job::{ToolOutcome, WebAccess};
 use base64::Engine;
 use serde_json::{Value, json};
@@ -20,9 +20,10 @@ const MAX_KERNEL_MESSAGE_BYTES: u64 = 80 << 20;
 /// Printed text and values together.
 const MAX_PYTHON_OUTPUT_BYTES: usize = 50 << 20;
 /// Pictures of one run.
-const PICTURES: usize = 32;
+const MAX_RUN_IMAGES: usize = 32;
 /// What a value may look like, the best first.
-const PICTURE: [&str; 4] = ["application/vnd.tracebook.figure+json", "image/png", "image/jpeg", "image/svg+xml"];
+const IMAGE_MIME_TYPES: [&str; 4] =
+    ["application/vnd.tracebook.figure+json", "image/png", "image/jpeg", "image/svg+xml"];
 /// How soon a cancel is seen.
 const PYTHON_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A kernel starts within this, or not at all.
@@ -49,12 +50,12 @@ pub(super) struct PythonRun<'a> {
 }
 
 pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal) -> Result<ToolOutcome, String> {
-    let root = ConfinedFolder::root(run.root)?;
-    let before = VolumeSnapshot::look(&root, &place.workspace);
+    let root = ConfinedFolder::open_root(run.root)?;
+    let before = VolumeSnapshot::capture(&root, &place.workspace);
     let fail = |error: std::io::Error| format!("Python could not be started ({error})");
     let mut command = Command::new(&place.program);
     command.arg("kernel").arg("--shut").arg(&place.workspace);
-    command.current_dir(root.place()).env_clear();
+    command.current_dir(root.original_path()).env_clear();
     command.envs(PASSED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.envs(run.web.map(|_| ("TRACEBOOK_WEB", "1")));
     command.envs(place.home.iter().map(|home| ("HOME", home)));
@@ -78,26 +79,26 @@ pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal)
                     line.clear();
                 }
             });
-            converse(&mut input, &messages, run, stop, &mut heard)
+            execute_code(&mut input, &messages, run, stop, &mut heard)
         }
         None => Err("Python could not be started (no pipe)".to_owned()),
     };
-    end(&mut child);
+    end_child(&mut child);
     let note = note?;
     let mut attached = Vec::new();
     for (mime, bytes) in heard.pictures {
-        attached.push(BlobRef { blob: keep(&bytes, &place.blobs)?, mime, size: bytes.len() as u64 });
+        attached.push(BlobRef { blob: store_blob(&bytes, &place.blobs)?, mime, size: bytes.len() as u64 });
     }
     let success = note.is_none() && !heard.failed;
     let note = note.unwrap_or_else(|| if heard.output.is_empty() { "(no output)" } else { "" }.to_owned());
-    let (changed, remarks) = before.compare(&root, &place.blobs)?;
+    let (changed, remarks) = before.changes_since(&root, &place.blobs)?;
     let note = [note].into_iter().filter(|note| !note.is_empty()).chain(remarks).collect::<Vec<_>>().join("\n");
-    let (text, whole) = noted(heard.output, &note, place)?;
+    let (text, whole) = append_end_note(heard.output, &note, place)?;
     Ok(ToolOutcome { success, text, whole, changed, attached, ..ToolOutcome::default() })
 }
 
 /// Sends the code and collects results. Returns why it didn't finish, if so.
-fn converse(
+fn execute_code(
     input: &mut impl Write,
     messages: &Receiver<Value>,
     run: &PythonRun<'_>,
@@ -122,7 +123,7 @@ fn converse(
             Err(RecvTimeoutError::Disconnected) if ready => return Ok(Some("(Python's process ended)".to_owned())),
             Err(RecvTimeoutError::Disconnected) => return Err("Python did not start".to_owned()),
         };
-        if stop.is_set() {
+        if stop.is_stopped() {
             return Ok(Some("(cancelled)".to_owned()));
         } else if begun.elapsed() >= if ready { time } else { KERNEL_START_TIMEOUT } {
             return Ok(Some(format!("(stopped after {} s)", begun.elapsed().as_secs())));
@@ -145,14 +146,14 @@ fn converse(
                 let sent = writeln!(input, "{request}").and_then(|()| input.flush());
                 sent.map_err(|error| format!("Python did not listen ({error})"))?;
             }
-            "stream" => heard.text(content["text"].as_str().unwrap_or_default()),
-            "execute_result" | "display_data" => heard.data(&content["data"]),
+            "stream" => heard.add_text(content["text"].as_str().unwrap_or_default()),
+            "execute_result" | "display_data" => heard.add_value(&content["data"]),
             "error" => {
                 heard.failed = true;
                 let lines = content["traceback"].as_array().into_iter().flatten().filter_map(Value::as_str);
                 let traceback = lines.collect::<Vec<_>>().join("\n");
-                heard.line();
-                heard.text(&traceback);
+                heard.start_line();
+                heard.add_text(&traceback);
             }
             // What it wants of the web is fetched here, under the same policy as `fetch_url`.
             // One at a time: it waits for the answer.
@@ -162,7 +163,7 @@ fn converse(
                 };
                 let request = content["request"].as_str().unwrap_or_default().to_owned();
                 let (tell, answer) = channel();
-                std::thread::spawn(move || tell.send(fetch::answer(&request, &web)));
+                std::thread::spawn(move || tell.send(fetch::answer_web_request(&request, &web)));
                 fetching = Some(answer);
             }
             "input_request" => return Ok(Some("(stopped: it asked for input, and there is nobody to ask)".to_owned())),
@@ -176,22 +177,22 @@ fn converse(
 }
 
 impl PythonRunEvents {
-    fn text(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         let room = MAX_PYTHON_OUTPUT_BYTES.saturating_sub(self.output.len());
         self.output.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(room)]);
     }
 
     /// Starts a new line.
-    fn line(&mut self) {
+    fn start_line(&mut self) {
         if !self.output.is_empty() && !self.output.ends_with(b"\n") {
-            self.text("\n");
+            self.add_text("\n");
         }
     }
 
     /// Adds a value as text, with its picture as attachment.
-    fn data(&mut self, data: &Value) {
-        self.line();
-        for mime in PICTURE {
+    fn add_value(&mut self, data: &Value) {
+        self.start_line();
+        for mime in IMAGE_MIME_TYPES {
             let bytes = match (&data[mime], mime.ends_with("ml") || mime.ends_with("json")) {
                 (Value::Null, _) => continue,
                 (Value::String(text), true) => Some(text.as_bytes().to_vec()),
@@ -200,15 +201,15 @@ impl PythonRunEvents {
                 }
                 (value, _) => Some(value.to_string().into_bytes()),
             };
-            if let Some(bytes) = bytes.filter(|_| self.pictures.len() < PICTURES) {
-                self.text(&format!("(a picture, {mime}, {} bytes)\n", bytes.len()));
+            if let Some(bytes) = bytes.filter(|_| self.pictures.len() < MAX_RUN_IMAGES) {
+                self.add_text(&format!("(a picture, {mime}, {} bytes)\n", bytes.len()));
                 self.pictures.push((mime.to_owned(), bytes));
             }
             break;
         }
         if let Some(text) = data["text/plain"].as_str() {
-            self.text(text);
-            self.text("\n");
+            self.add_text(text);
+            self.add_text("\n");
         }
     }
 }

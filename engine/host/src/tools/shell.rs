@@ -1,11 +1,11 @@
 //! Shell: a line for `sh` in a process `tracebook sandbox` of its own, that is ended with all that it started.
 
-use super::census::{self, ProcessCensus, ProcessExcess};
 use super::changes::VolumeSnapshot;
-use super::shown::shown;
+use super::process_limits::{self, ProcessCensus, ProcessExcess};
+use super::truncate::truncate_output;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
-use crate::fs::confined::ConfinedFolder;
-use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict, granted};
+use crate::fs::confined_dir::ConfinedFolder;
+use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict, granted_paths};
 use agent::tool_job::ToolOutcome;
 use rand::TryRngCore;
 use std::io::{Read, Write};
@@ -35,10 +35,10 @@ pub(super) struct ShellRun<'a> {
 
 /// How it ended for us.
 enum ShellExit {
-    Said(SandboxVerdict),
-    Late,
+    Verdict(SandboxVerdict),
+    TimedOut,
     Cancelled,
-    Flood,
+    TooMuchOutput,
     Excess(ProcessExcess),
     /// The sandbox's own process ended without a word.
     Silent,
@@ -49,62 +49,62 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         return Err(format!("a command has at most {} kB and no zero byte", MAX_COMMAND_BYTES >> 10));
     }
     let seconds = shell.seconds.clamp(1, MAX_JOB_SECS);
-    let root = ConfinedFolder::root(shell.root)?;
-    let folder = root.folder(shell.path)?;
+    let root = ConfinedFolder::open_root(shell.root)?;
+    let folder = root.open_folder(shell.path)?;
     let private = PrivateFolder::new()?;
     // A process may compute on all processors for all of the time.
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let order = SandboxOrder {
         command: shell.command.to_owned(),
-        write: granted(root.place(), place.home.as_deref(), &place.workspace),
-        root: Some(root.place().to_owned()),
+        write: granted_paths(root.original_path(), place.home.as_deref(), &place.workspace),
+        root: Some(root.original_path().to_owned()),
         private: vec![private.path.clone()],
         read: place.readable.clone(),
         network: shell.network,
         seconds: seconds.saturating_mul(processors) + 1,
     };
-    let before = VolumeSnapshot::look(&root, &place.workspace);
-    let mut running = ShellProcess::start(place, &order, folder.place(), &private.path)?;
-    let mut end = running.wait(Duration::from_secs(seconds), stop);
-    running.end();
-    let mut output = running.output();
+    let before = VolumeSnapshot::capture(&root, &place.workspace);
+    let mut running = ShellProcess::start(place, &order, folder.original_path(), &private.path)?;
+    let mut end = running.wait_for_exit(Duration::from_secs(seconds), stop);
+    running.end_group();
+    let mut output = running.read_output();
     drop(private);
     if output.len() > MAX_SHELL_OUTPUT_BYTES {
-        end = ShellExit::Flood; // also where it ended of that by itself: nobody listened any more
+        end = ShellExit::TooMuchOutput; // also where it ended of that by itself: nobody listened any more
         output.truncate(MAX_SHELL_OUTPUT_BYTES);
     }
     let note = match &end {
-        ShellExit::Said(SandboxVerdict::Refused(why)) => return Err(why.clone()),
-        ShellExit::Said(SandboxVerdict::Exited(0)) if output.is_empty() => "(no output)".to_owned(),
-        ShellExit::Said(SandboxVerdict::Exited(0)) => String::new(),
-        ShellExit::Said(SandboxVerdict::Exited(code)) => format!("(exit code {code})"),
-        ShellExit::Said(SandboxVerdict::Signal(signal)) => format!("(ended by signal {signal})"),
+        ShellExit::Verdict(SandboxVerdict::Refused(why)) => return Err(why.clone()),
+        ShellExit::Verdict(SandboxVerdict::Exited(0)) if output.is_empty() => "(no output)".to_owned(),
+        ShellExit::Verdict(SandboxVerdict::Exited(0)) => String::new(),
+        ShellExit::Verdict(SandboxVerdict::Exited(code)) => format!("(exit code {code})"),
+        ShellExit::Verdict(SandboxVerdict::Signal(signal)) => format!("(ended by signal {signal})"),
         ShellExit::Excess(ProcessExcess::Memory) => {
             format!("(stopped: it took more than {} GB of memory)", MAX_MEMORY_BYTES >> 30)
         }
         ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {MAX_PROCESSES} processes)"),
-        ShellExit::Late => format!("(stopped after {seconds} s)"),
+        ShellExit::TimedOut => format!("(stopped after {seconds} s)"),
         ShellExit::Cancelled => "(cancelled)".to_owned(),
-        ShellExit::Flood => format!("(stopped: it printed more than {} MB)", MAX_SHELL_OUTPUT_BYTES >> 20),
+        ShellExit::TooMuchOutput => format!("(stopped: it printed more than {} MB)", MAX_SHELL_OUTPUT_BYTES >> 20),
         ShellExit::Silent => "(the sandbox ended without a word)".to_owned(),
     };
-    let success = matches!(end, ShellExit::Said(SandboxVerdict::Exited(0)));
-    let (changed, remarks) = before.compare(&root, &place.blobs)?;
+    let success = matches!(end, ShellExit::Verdict(SandboxVerdict::Exited(0)));
+    let (changed, remarks) = before.changes_since(&root, &place.blobs)?;
     let refused = running.refused.iter().map(|refused| format!("(not written: {refused})"));
     let notes = [note].into_iter().filter(|note| !note.is_empty()).chain(refused).chain(remarks);
-    let (text, whole) = noted(output, &notes.collect::<Vec<_>>().join("\n"), place)?;
+    let (text, whole) = append_end_note(output, &notes.collect::<Vec<_>>().join("\n"), place)?;
     Ok(ToolOutcome { success, text, whole, changed, ..ToolOutcome::default() })
 }
 
 /// Runs a line that does nothing, in a folder of its own.
-pub(super) fn probe(place: &ToolWorkspace) -> Result<ToolOutcome, String> {
+pub(super) fn probe_sandbox(place: &ToolWorkspace) -> Result<ToolOutcome, String> {
     let private = PrivateFolder::new()?;
     let nothing = ShellRun { root: &private.path, path: "", command: ":", seconds: 30, network: false };
     run(place, &nothing, &StopSignal::default())
 }
 
 /// Output, and what there is to say about its end on a line of its own.
-pub(super) fn noted(
+pub(super) fn append_end_note(
     mut output: Vec<u8>,
     note: &str,
     place: &ToolWorkspace,
@@ -115,13 +115,13 @@ pub(super) fn noted(
         }
         output.extend_from_slice(note.as_bytes());
     }
-    shown(&output, &place.blobs)
+    truncate_output(&output, &place.blobs)
 }
 
 /// The process and its pipes.
 struct ShellProcess {
     child: Child,
-    census: ProcessCensus,
+    processes: ProcessCensus,
     /// While it is open, we live.
     _input: std::process::ChildStdin,
     verdict: Receiver<Option<SandboxReport>>,
@@ -142,19 +142,19 @@ impl ShellProcess {
         let fail = |error: std::io::Error| format!("the sandbox could not be started ({error})");
         let (mut from, to) = std::io::pipe().map_err(fail)?;
         let mut command = Command::new(&place.program);
-        command.arg("sandbox").current_dir(folder).env_clear().envs(surroundings(private, &place.readable));
+        command.arg("sandbox").current_dir(folder).env_clear().envs(tool_environment(private, &place.readable));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to);
         let mut child = command.spawn().map_err(fail)?;
         drop(command); // and with it our end of the pipe
-        let census = ProcessCensus::new(child.id());
+        let processes = ProcessCensus::new(child.id());
         let (Some(mut input), Some(said)) = (child.stdin.take(), child.stdout.take()) else {
-            end(&mut child);
+            end_child(&mut child);
             return Err("the sandbox could not be started (no pipe)".to_owned());
         };
         let line = serde_json::to_string(order).map_err(|error| format!("the command cannot be handed on ({error})"));
         let given = line.and_then(|line| writeln!(input, "{line}").and_then(|()| input.flush()).map_err(fail));
         if let Err(why) = given {
-            end(&mut child);
+            end_child(&mut child);
             return Err(why);
         }
         let (tell, verdict) = channel();
@@ -178,45 +178,45 @@ impl ShellProcess {
                 }
             }
         });
-        Ok(ShellProcess { child, census, _input: input, verdict, refused: Vec::new(), output, ended })
+        Ok(ShellProcess { child, processes, _input: input, verdict, refused: Vec::new(), output, ended })
     }
 
-    fn wait(&mut self, time: Duration, stop: &StopSignal) -> ShellExit {
+    fn wait_for_exit(&mut self, time: Duration, stop: &StopSignal) -> ShellExit {
         let begun = Instant::now();
         loop {
             match self.verdict.recv_timeout(SHELL_POLL_INTERVAL) {
                 Ok(Some(report)) => {
                     self.refused = report.refused;
-                    return ShellExit::Said(report.verdict);
+                    return ShellExit::Verdict(report.verdict);
                 }
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => return ShellExit::Silent,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if stop.is_set() {
+            if stop.is_stopped() {
                 return ShellExit::Cancelled;
             } else if begun.elapsed() >= time {
-                return ShellExit::Late;
+                return ShellExit::TimedOut;
             } else if self.output.lock().unwrap_or_else(PoisonError::into_inner).len() > MAX_SHELL_OUTPUT_BYTES {
-                return ShellExit::Flood;
-            } else if let Some(excess) = self.census.look() {
+                return ShellExit::TooMuchOutput;
+            } else if let Some(excess) = self.processes.find_excess() {
                 return ShellExit::Excess(excess);
             }
         }
     }
 
-    fn end(&mut self) {
-        end(&mut self.child);
+    fn end_group(&mut self) {
+        end_child(&mut self.child);
     }
 
     /// Returns all output; no process is left that could print more.
-    fn output(&self) -> Vec<u8> {
+    fn read_output(&self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(PIPE_DRAIN_TIMEOUT);
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Ends the sandbox's process and its group, whether or not it has a group by now.
-pub(super) fn end(child: &mut Child) {
+pub(super) fn end_child(child: &mut Child) {
     #[cfg(unix)]
     let group = || {
         let group = rustix::process::Pid::from_child(child);
@@ -235,14 +235,14 @@ pub(super) fn end(child: &mut Child) {
     let _ = child.wait();
     // A killed process ends when it's next scheduled; wait, so that the caller finds it ended.
     let begun = Instant::now();
-    while begun.elapsed() < PIPE_DRAIN_TIMEOUT && census::lives(child.id()) {
+    while begun.elapsed() < PIPE_DRAIN_TIMEOUT && process_limits::is_group_alive(child.id()) {
         std::thread::sleep(SHELL_POLL_INTERVAL);
     }
 }
 
 /// Returns a tool's environment: nothing of the user's except the language. Its home is the private folder, so that `~`
 /// refers to nothing of the user's.
-fn surroundings(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, std::ffi::OsString)> {
+fn tool_environment(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, std::ffi::OsString)> {
     let known = |folder: &PathBuf| {
         let system = ["/usr", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store", "/run/current-system", "/snap"];
         system.iter().any(|system| folder.starts_with(system)) || readable.iter().any(|open| folder.starts_with(open))

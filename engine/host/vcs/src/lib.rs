@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 /// Files that a status names.
 pub const MAX_STATUS_FILES: usize = 2_000;
 /// Bytes of a diff.
-pub const DIFF: usize = 10 << 20;
+pub const MAX_DIFF_BYTES: usize = 10 << 20;
 /// Commits of a log.
 pub const MAX_LOG_COMMITS: usize = 200;
 /// The largest file that is committed, in bytes.
@@ -55,7 +55,7 @@ pub struct Commit {
 }
 
 /// The part of a repository in one folder.
-pub struct Part {
+pub struct RepositoryFolder {
     repository: Repository,
     /// The folder inside the repository's own, `/` between parts; empty if they are the same.
     prefix: String,
@@ -63,12 +63,12 @@ pub struct Part {
     top: PathBuf,
 }
 
-impl Part {
+impl RepositoryFolder {
     /// Finds the repository that contains a folder.
     ///
     /// # Errors
     /// [`VcsError::None`]; [`VcsError::Refused`] where it has no files of its own, or they lie elsewhere.
-    pub fn open(folder: &Path) -> Result<Part, VcsError> {
+    pub fn open(folder: &Path) -> Result<RepositoryFolder, VcsError> {
         let folder = folder.canonicalize().map_err(|error| VcsError::Git(format!("{error}: {}", folder.display())))?;
         let repository = Repository::discover(&folder).map_err(|error| match error.code() {
             ErrorCode::NotFound => VcsError::None(folder.clone()),
@@ -81,10 +81,10 @@ impl Part {
         let top = repository.workdir().and_then(|top| top.canonicalize().ok());
         let top =
             top.ok_or_else(|| VcsError::Refused("the repository has no files of its own (it is bare)".to_owned()))?;
-        let inside = folder.strip_prefix(&top).ok().and_then(slashed);
+        let inside = folder.strip_prefix(&top).ok().and_then(slash_path);
         let prefix = inside
             .ok_or_else(|| VcsError::Refused(format!("the repository's files are elsewhere: {}", top.display())))?;
-        Ok(Part { repository, prefix, top })
+        Ok(RepositoryFolder { repository, prefix, top })
     }
 
     /// What has changed since the last commit: a line for each file, marked as `git status --short` does, and whether
@@ -93,8 +93,9 @@ impl Part {
     /// # Errors
     /// What libgit2 says, here and below.
     pub fn status(&self) -> Result<(Vec<String>, bool), VcsError> {
-        let changed = self.changed()?;
-        let line = |(path, status): &(String, Status)| format!("{} {}", letters(*status), self.inner(path));
+        let changed = self.changed_files()?;
+        let line =
+            |(path, status): &(String, Status)| format!("{} {}", status_letters(*status), self.folder_path(path));
         Ok((changed.iter().take(MAX_STATUS_FILES).map(line).collect(), changed.len() <= MAX_STATUS_FILES))
     }
 
@@ -106,13 +107,13 @@ impl Part {
         let mut options = DiffOptions::new();
         options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
         options.disable_pathspec_match(true).ignore_submodules(true).max_size(10 << 20);
-        let within = path.map_or_else(|| Ok(self.prefix.clone()), |path| self.outer(path))?;
+        let within = path.map_or_else(|| Ok(self.prefix.clone()), |path| self.repository_path(path))?;
         if !within.is_empty() {
             options.pathspec(&within);
         }
-        let head = self.head()?;
+        let head = self.head_tree()?;
         let diff = self.repository.diff_tree_to_workdir_with_index(head.as_ref(), Some(&mut options))?;
-        printed(&diff)
+        format_diff(&diff)
     }
 
     /// The last commits, newest first: at most `limit`, and at most [`MAX_LOG_COMMITS`].
@@ -120,7 +121,7 @@ impl Part {
     /// # Errors
     /// What libgit2 says. A repository without a commit has an empty log.
     pub fn log(&self, limit: usize) -> Result<Vec<Commit>, VcsError> {
-        if self.head()?.is_none() {
+        if self.head_tree()?.is_none() {
             return Ok(Vec::new());
         }
         let mut walk = self.repository.revwalk()?;
@@ -159,13 +160,13 @@ impl Part {
             ErrorCode::NotFound => VcsError::Nobody,
             _ => VcsError::from(error),
         })?;
-        let changed: Vec<String> = self.changed()?.into_iter().map(|(path, _)| path).collect();
+        let changed: Vec<String> = self.changed_files()?.into_iter().map(|(path, _)| path).collect();
         let paths: Vec<String> = if files.is_empty() {
             changed
         } else {
             let mut chosen = Vec::new();
             for file in files {
-                let path = self.outer(file)?;
+                let path = self.repository_path(file)?;
                 let below = format!("{path}/");
                 let before = chosen.len();
                 chosen.extend(changed.iter().filter(|known| **known == path || known.starts_with(&below)).cloned());
@@ -178,14 +179,14 @@ impl Part {
             chosen
         };
         // A tree of its own: the last commit's, and these files. The user's index may hold what is not ours to commit.
-        let head = self.head()?;
+        let head = self.head_tree()?;
         let mut tree = Index::new()?;
         if let Some(head) = &head {
             tree.read_tree(head)?;
         }
         let mut index = self.repository.index()?;
         for path in &paths {
-            self.take(path, &mut tree, &mut index)?;
+            self.stage_file(path, &mut tree, &mut index)?;
         }
         let written = tree.write_tree_to(&self.repository)?;
         if head.as_ref().map_or(paths.is_empty(), |head| head.id() == written) {
@@ -206,12 +207,12 @@ impl Part {
             author: String::from_utf8_lossy(signature.name_bytes()).into_owned(),
             summary: message.lines().next().unwrap_or_default().to_owned(),
         };
-        Ok((commit, paths.iter().map(|path| self.inner(path).to_owned()).collect()))
+        Ok((commit, paths.iter().map(|path| self.folder_path(path).to_owned()).collect()))
     }
 
     /// Adds a file's current content to both indexes, or removes it if it's gone.
-    fn take(&self, path: &str, tree: &mut Index, index: &mut Index) -> Result<(), VcsError> {
-        let refuse = |why: &str| Err(VcsError::Refused(format!("{why}: {}", self.inner(path))));
+    fn stage_file(&self, path: &str, tree: &mut Index, index: &mut Index) -> Result<(), VcsError> {
+        let refuse = |why: &str| Err(VcsError::Refused(format!("{why}: {}", self.folder_path(path))));
         let file = self.top.join(path);
         let mut above = PathBuf::new();
         for part in Path::new(path).parent().into_iter().flat_map(Path::components) {
@@ -242,12 +243,12 @@ impl Part {
             // As git would: line ends as the repository's attributes ask for.
             self.repository.blob_path(&file)?
         };
-        tree.add(&entry(path, id, &meta))?;
+        tree.add(&index_entry(path, id, &meta))?;
         index.add_path(Path::new(path)).map_err(VcsError::from)
     }
 
     /// Files inside the folder that differ from the last commit, by their path in the repository.
-    fn changed(&self) -> Result<Vec<(String, Status)>, VcsError> {
+    fn changed_files(&self) -> Result<Vec<(String, Status)>, VcsError> {
         let mut options = StatusOptions::new();
         options
             .include_untracked(true)
@@ -265,7 +266,7 @@ impl Part {
             .collect())
     }
 
-    fn head(&self) -> Result<Option<Tree<'_>>, VcsError> {
+    fn head_tree(&self) -> Result<Option<Tree<'_>>, VcsError> {
         match self.repository.head() {
             Ok(head) => Ok(Some(head.peel_to_tree()?)),
             Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => Ok(None),
@@ -274,8 +275,8 @@ impl Part {
     }
 
     /// A path of the folder as the repository knows it.
-    fn outer(&self, path: &str) -> Result<String, VcsError> {
-        let inside = slashed(Path::new(path)).filter(|inside| !inside.split('/').any(|part| part == ".git"));
+    fn repository_path(&self, path: &str) -> Result<String, VcsError> {
+        let inside = slash_path(Path::new(path)).filter(|inside| !inside.split('/').any(|part| part == ".git"));
         let Some(inside) = inside else {
             return Err(VcsError::Refused(format!("the path leads out of the volume: {path}")));
         };
@@ -287,13 +288,13 @@ impl Part {
     }
 
     /// A path of the repository as the folder knows it.
-    fn inner<'a>(&self, path: &'a str) -> &'a str {
+    fn folder_path<'a>(&self, path: &'a str) -> &'a str {
         path.strip_prefix(&self.prefix).map_or(path, |path| path.trim_start_matches('/'))
     }
 }
 
 /// A relative path with `/` between its parts; `None` if it leads anywhere but down.
-fn slashed(path: &Path) -> Option<String> {
+fn slash_path(path: &Path) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.components() {
         match part {
@@ -305,7 +306,7 @@ fn slashed(path: &Path) -> Option<String> {
     Some(parts.join("/"))
 }
 
-fn entry(path: &str, id: Oid, meta: &std::fs::Metadata) -> IndexEntry {
+fn index_entry(path: &str, id: Oid, meta: &std::fs::Metadata) -> IndexEntry {
     #[cfg(unix)]
     let runs = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0;
     #[cfg(not(unix))]
@@ -335,7 +336,7 @@ fn entry(path: &str, id: Oid, meta: &std::fs::Metadata) -> IndexEntry {
 }
 
 /// What has changed in the index, and what in the working tree.
-fn letters(status: Status) -> String {
+fn status_letters(status: Status) -> String {
     if status.contains(Status::WT_NEW) {
         return "??".to_owned();
     } else if status.contains(Status::CONFLICTED) {
@@ -360,11 +361,11 @@ fn letters(status: Status) -> String {
     format!("{index}{tree}")
 }
 
-fn printed(diff: &Diff<'_>) -> Result<(String, bool), VcsError> {
+fn format_diff(diff: &Diff<'_>) -> Result<(String, bool), VcsError> {
     let mut text = Vec::new();
     let mut whole = true;
     let done = diff.print(DiffFormat::Patch, |delta, _, line| {
-        if text.len() > DIFF {
+        if text.len() > MAX_DIFF_BYTES {
             whole = false;
             return false;
         }

@@ -27,7 +27,7 @@ fn repository() -> tempfile::TempDir {
 fn what_changed_is_told_and_committed_and_nothing_else() {
     let dir = repository();
     let notes = dir.path().join("notes");
-    let part = Part::open(&notes).expect("opened");
+    let part = RepositoryFolder::open(&notes).expect("opened");
     assert_eq!(part.status().expect("told"), (vec![], true));
     fs::write(notes.join("one.md"), "one\ntwo\n").expect("written");
     fs::create_dir(notes.join("sub")).expect("made");
@@ -60,7 +60,7 @@ fn what_changed_is_told_and_committed_and_nothing_else() {
     let head = repository.head().and_then(|head| head.peel_to_tree()).expect("a tree");
     let beside = head.get_path(Path::new("beside.txt")).and_then(|entry| entry.to_object(&repository)).expect("there");
     assert_eq!(beside.as_blob().expect("a file").content(), b"beside\n", "what the user staged is not ours");
-    assert_eq!(Part::open(dir.path()).and_then(|whole| whole.status()).expect("told").0, ["M  beside.txt"]);
+    assert_eq!(RepositoryFolder::open(dir.path()).and_then(|whole| whole.status()).expect("told").0, ["M  beside.txt"]);
 
     fs::remove_file(notes.join("one.md")).expect("removed");
     part.commit("Gone", &["one.md".to_owned()]).expect("committed");
@@ -72,7 +72,7 @@ fn what_changed_is_told_and_committed_and_nothing_else() {
 fn what_is_not_ours_is_refused() {
     let dir = repository();
     let notes = dir.path().join("notes");
-    let part = Part::open(&notes).expect("opened");
+    let part = RepositoryFolder::open(&notes).expect("opened");
     fs::write(dir.path().join("beside.txt"), "changed\n").expect("written");
     for outside in ["../beside.txt", "/etc/passwd", ".git/config", "sub/../../beside.txt"] {
         assert!(part.commit("Outside", &[outside.to_owned()]).is_err(), "{outside}");
@@ -86,11 +86,11 @@ fn what_is_not_ours_is_refused() {
 
     let empty = tempfile::tempdir().expect("a folder");
     // If the temporary folder is itself in a repository, there is one.
-    if let Err(error) = Part::open(empty.path()) {
+    if let Err(error) = RepositoryFolder::open(empty.path()) {
         assert!(matches!(error, VcsError::None(_)) && error.to_string().contains("git init"), "{error}");
     }
     let fresh = Repository::init(empty.path()).expect("made");
-    let part = Part::open(empty.path()).expect("opened");
+    let part = RepositoryFolder::open(empty.path()).expect("opened");
     assert_eq!((part.log(5).expect("a log"), part.status().expect("told").0), (vec![], vec![]));
     fs::write(empty.path().join("a.md"), "a\n").expect("written");
     let mut config = fresh.config().expect("a configuration");

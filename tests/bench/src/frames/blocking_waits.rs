@@ -20,7 +20,7 @@ const LONG_RUNNING_CELL: &str =
 
 /// The waits of 1,000 keystroke frames.
 pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
-    if measure::thread_gave_way().is_none() {
+    if measure::thread_voluntary_switches().is_none() {
         report.leave_out("waits of the drawing thread", "this system does not count them");
         return Ok(());
     }
@@ -33,7 +33,7 @@ pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
             text_fixtures::linked_note(number, INDEXING_NOTES).as_bytes(),
         )?;
     }
-    scratch.settle();
+    scratch.sync_to_disk();
     let (mut stage, note) = open_note_window(&scratch)?;
     let cell = stage.session().note(note).and_then(|note| note.cells().next()).ok_or("the note has no cell")?;
     stage.place_caret_and_scroll(60_000);

@@ -21,7 +21,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
             text_fixtures::linked_note(number, count).as_bytes(),
         )?;
     }
-    scratch.settle();
+    scratch.sync_to_disk();
     let mut stage = open_headless_window(&scratch)?;
     let name = format!("graph of {count} notes");
     stage.request_command("view.graph");

@@ -9,7 +9,9 @@ use host::peers::lan::LanVisibility;
 use host::peers::pairing::Invitation;
 use host::peers::pairing_flow::{self, PairingTarget, device_entry};
 use host::peers::{DeviceId, qr};
-use host::sync::devices::{called, key, known_key, list, revoke};
+use host::sync::devices::{
+    existing_device_key, load_or_create_device_key, open_device_list, own_device_name, revoke_device,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -79,10 +81,10 @@ fn work<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send 
 }
 
 fn read() -> Result<KnownDevices, String> {
-    let own = known_key()?.map(|(key, place)| (key.id(), place.words()));
-    let all = list()?.list()?;
+    let own = existing_device_key()?.map(|(key, place)| (key.id(), place.description()));
+    let all = open_device_list()?.list()?;
     let others = all.into_iter().filter(|(id, _)| own.is_none_or(|(own, _)| own != *id)).collect();
-    Ok(KnownDevices { own, name: called()?, others })
+    Ok(KnownDevices { own, name: own_device_name()?, others })
 }
 
 impl DeviceSettings {
@@ -249,7 +251,7 @@ impl DeviceSettings {
 }
 
 fn rename(name: &str) -> Result<String, String> {
-    let (own, devices) = (key()?.0, list()?);
+    let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
     if devices.update_device(own.id(), |device| name.clone_into(&mut device.name)).is_err() {
         devices.pair(own.id(), device_entry(&pairing_flow::device_card(&own, name), DeviceAccess::Write, true))?;
     }
@@ -257,7 +259,8 @@ fn rename(name: &str) -> Result<String, String> {
 }
 
 fn revoked(id: DeviceId, name: &str) -> Result<String, String> {
-    let deaf: Vec<String> = revoke(id)?.into_iter().filter(|(_, why)| why.is_some()).map(|(hub, _)| hub).collect();
+    let deaf: Vec<String> =
+        revoke_device(id)?.into_iter().filter(|(_, why)| why.is_some()).map(|(hub, _)| hub).collect();
     Ok(match deaf.is_empty() {
         true => format!("Revoked {name}. It keeps what it has received."),
         false => format!("{name} is revoked here. Not told: {}; revoke it there, too.", deaf.join(", ")),
@@ -269,21 +272,29 @@ fn start_offer(ctx: &egui::Context) -> PairingOffer {
     let (tell, shown) = channel();
     let (wake, stop) = (ctx.clone(), Arc::clone(&cancelled));
     let done = work(ctx, move || {
-        let (own, devices) = (key()?.0, list()?);
+        let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
         let show = |invitation: &Invitation, offer: &host::peers::pairing::OneTimeCode| {
             let square = qr::QrMatrix::new(&invitation.to_string()).ok();
             let _ = tell.send(PairingCode { code: offer.code(), until: offer.expires_at(), square });
             wake.request_repaint();
         };
         let cancelled = || stop.load(Ordering::Relaxed);
-        let met = pairing_flow::offer_code(&own, &called()?, &devices, LanVisibility::Local, show, cancelled, |_| ())?;
+        let met = pairing_flow::offer_code(
+            &own,
+            &own_device_name()?,
+            &devices,
+            LanVisibility::Local,
+            show,
+            cancelled,
+            |_| (),
+        )?;
         Ok(format!("Paired with {} ({}).", met.name, met.device.short_id()))
     });
     PairingOffer { shown, now: None, done, cancelled }
 }
 
 fn join(at: &str) -> Result<String, String> {
-    let (own, devices) = (key()?.0, list()?);
+    let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
     let (whom, code, promised) = match at.parse::<Invitation>() {
         Ok(invited) => (invited.at.parse()?, invited.code, (Some(invited.key), invited.rights)),
         Err(_) => match at.trim().split_once(char::is_whitespace) {
@@ -291,7 +302,7 @@ fn join(at: &str) -> Result<String, String> {
             Some(_) | None => (PairingTarget::Lan(Vec::new()), at.to_owned(), (None, None)),
         },
     };
-    let met = pairing_flow::join_by_code(&whom, promised, &code, &own, &called()?, &devices)?;
+    let met = pairing_flow::join_by_code(&whom, promised, &code, &own, &own_device_name()?, &devices)?;
     let may = met.rights().map_or_else(String::new, |rights| format!(" This device {} there.", rights.describe()));
     Ok(format!("Paired with {} ({}).{may}", met.name, met.device.short_id()))
 }

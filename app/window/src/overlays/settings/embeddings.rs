@@ -50,7 +50,7 @@ impl EmbeddingSettings {
     ) {
         let fresh = self.search.freshness();
         let state = state(&fresh);
-        if fresh.growing.is_some() || fresh.meanings.0 > 0 {
+        if fresh.pending_model.is_some() || fresh.meanings.0 > 0 {
             lines.ui.ctx().request_repaint_after(Duration::from_millis(500));
         }
         lines.show_matching_row("Found by meaning", &state, |ui| {
@@ -163,25 +163,25 @@ fn state(fresh: &IndexFreshness) -> String {
     if let Some(file) = &fresh.download {
         return format!("Downloading {}: {} of {} MB", file.file, file.received_bytes >> 20, file.total_bytes >> 20);
     }
-    if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
+    if let Some(why) = fresh.words_only_reason.as_ref().or(fresh.error.as_ref()) {
         return why.clone();
     }
     let (left, all) = fresh.meanings;
     let done = format_thousands(all.saturating_sub(left.min(all)));
     let paused = if fresh.paused { "Paused. " } else { "" };
-    match &fresh.growing {
+    match &fresh.pending_model {
         Some(next) => {
             format!(
                 "{paused}{} answers until {} has read all: {done} of {}",
-                called(&fresh.answering),
+                called(&fresh.answering_model),
                 called(next),
                 format_thousands(all)
             )
         }
         None if left > 0 => {
-            format!("{paused}{done} of {} passages by {}", format_thousands(all), called(&fresh.answering))
+            format!("{paused}{done} of {} passages by {}", format_thousands(all), called(&fresh.answering_model))
         }
-        None => format!("{paused}All {} passages by {}", format_thousands(all), called(&fresh.answering)),
+        None => format!("{paused}All {} passages by {}", format_thousands(all), called(&fresh.answering_model)),
     }
 }
 

@@ -132,8 +132,8 @@ fn test(ctx: &egui::Context, config: &AgentConfig, endpoint: ModelEndpoint) -> R
 }
 
 fn ask(endpoint: &ModelEndpoint, default: &str) -> Result<String, String> {
-    let folder = configuration::user_folder().ok_or("there is no home folder to keep secrets in")?;
-    let key = llm::key(endpoint, &UserSecrets::new(&folder))?;
+    let folder = configuration::user_config_folder().ok_or("there is no home folder to keep secrets in")?;
+    let key = llm::read_endpoint_key(endpoint, &UserSecrets::new(&folder))?;
     let (tell, told) = channel();
     let providers = ProviderClient::new(ProviderTimeouts::default());
     providers.test_provider(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {

@@ -57,8 +57,8 @@ impl AuthorsView {
             let at = story.versions.partition_point(|version| version.changes.end <= change);
             story.versions.get(at).filter(|version| version.changes.contains(&change)).map(|_| at)
         };
-        self.versions = authored.written.iter().map(version).collect();
-        let (code, written) = (fences(&authored.text), &authored.written);
+        self.versions = authored.spans.iter().map(version).collect();
+        let (code, written) = (fences(&authored.text), &authored.spans);
         let mut first = 0;
         let rows = line_ranges(&authored.text, 0..authored.text.len()).map(|range| {
             while written.get(first).is_some_and(|one| one.range.end <= range.start) {
@@ -144,7 +144,7 @@ impl AuthorsView {
         }
         let mut job = LayoutJob::default();
         job.wrap.max_width = self.width;
-        for one in authored.written.get(row.written.clone()).unwrap_or_default() {
+        for one in authored.spans.get(row.written.clone()).unwrap_or_default() {
             let (from, to) = (one.range.start.max(row.range.start), one.range.end.min(end));
             let Some(piece) = authored.text.get(from..to).filter(|piece| !piece.is_empty()) else { continue };
             let mut format = ui::widgets::format(font.clone(), 20.0, colours.ink);
@@ -165,7 +165,7 @@ impl AuthorsView {
             ui.painter().rect_filled(ground, CONTROL_CORNER, colours.hover_color(colours.paper));
         }
         paint_focus_ring(ui, &response, CONTROL_CORNER);
-        let newest = row.newest.and_then(|newest| authored.written.get(newest));
+        let newest = row.newest.and_then(|newest| authored.spans.get(newest));
         let who = newest.and_then(|one| one.who.as_ref());
         let said = who.map_or_else(|| "Unknown".to_owned(), ChangeAuthor::describe);
         let time = newest.map_or_else(String::new, |one| when(one.time));
@@ -189,7 +189,7 @@ impl AuthorsView {
         }
         let galley = self.layout_row(ui, authored, row);
         ui.painter().galley(rect.left_top() + vec2(AUTHOR_MARGIN_WIDTH + space::L, 1.0), galley, colours.ink);
-        let own = authored.written.get(row.written.clone()).unwrap_or_default();
+        let own = authored.spans.get(row.written.clone()).unwrap_or_default();
         let mut all: Vec<String> = Vec::new();
         for one in own {
             let who = one.who.as_ref().map_or_else(|| "Unknown".to_owned(), ChangeAuthor::describe);

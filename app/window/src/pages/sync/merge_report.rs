@@ -71,7 +71,8 @@ impl MergesReport {
                 self.sides = SideBySide::default();
             }
             (self.shown, self.trouble) = (wanted.cloned(), None);
-            self.waits = wanted.filter(|entry| entry.has_texts()).map(|entry| driver.merged(entry.clone()));
+            self.waits =
+                wanted.filter(|entry| entry.has_texts()).map(|entry| driver.start_merge_comparison(entry.clone()));
         }
     }
 

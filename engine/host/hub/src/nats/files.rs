@@ -4,7 +4,10 @@
 //! with the places of its pieces; it never changes after that. If the servers lose part of it anyway, a reader notices,
 //! and a third subject tells all replicas that the file is no longer complete.
 
-use super::{FROM, NATS_RETRY_INTERVAL, NatsState, ReplicaListener, StreamEvent, TRY, from, hear, make_stream};
+use super::{
+    FROM_HEADER, NATS_RETRY_INTERVAL, NATS_TRY_TIMEOUT, NatsState, ReplicaListener, StreamEvent, follow_stream, from,
+    make_stream,
+};
 use crate::storage::{HubFiles, ReplicaNews};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
@@ -22,25 +25,25 @@ use tokio::sync::watch;
 /// Name of the stream of files.
 const FILES_STREAM: &str = "TRACEBOOK-FILES";
 /// Subjects of pieces, with the volume and the hash behind.
-const PIECES: &str = "tracebook.file.";
+const PIECE_SUBJECT_PREFIX: &str = "tracebook.file.";
 /// Prefix of subjects for complete files.
-const WHOLE: &str = "tracebook.whole.";
+const WHOLE_SUBJECT_PREFIX: &str = "tracebook.whole.";
 /// Prefix of the hash in subjects for lost files, which are sent to all replicas.
-const LOST: &str = "lost-";
+const LOST_HASH_PREFIX: &str = "lost-";
 /// Which piece of its file it is.
-const NUMBER: &str = "Tracebook-Piece";
+const PIECE_NUMBER_HEADER: &str = "Tracebook-Piece";
 /// How large a whole file is.
-const SIZE: &str = "Tracebook-Size";
+const FILE_SIZE_HEADER: &str = "Tracebook-Size";
 /// What the servers do not do within this time is tried again later; a device waits a minute for a piece.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(40);
 /// To read all of a file once.
 const FILE_CHECK_TIMEOUT: Duration = Duration::from_secs(300);
 /// Pieces that are in memory at once when a file is checked.
-const CHECKED: usize = 64;
+const MAX_PIECES_PER_CHECK: usize = 64;
 /// Number of incomplete files whose state is cached.
 const MAX_KNOWN_ENDS: usize = 10_000;
 /// Number of complete files whose pieces' places are cached, at most 64 KiB each.
-const PLACES: usize = 128;
+const MAX_CACHED_PLACES: usize = 128;
 
 /// Files whose pieces NATS keeps.
 pub(super) struct NatsFiles {
@@ -60,7 +63,7 @@ pub(super) struct KnownFile {
 }
 
 impl KnownFile {
-    fn forget(&mut self, item: VolumeBlob) {
+    fn forget_places(&mut self, item: VolumeBlob) {
         self.whole.remove(&item);
         self.places.remove(&item);
     }
@@ -88,15 +91,15 @@ pub(super) struct PiecePlaces {
 }
 
 impl PiecePlaces {
-    fn read(message: &StreamMessage) -> Option<PiecePlaces> {
-        let size: u64 = message.headers.get(SIZE)?.as_str().parse().ok()?;
+    fn from_message(message: &StreamMessage) -> Option<PiecePlaces> {
+        let size: u64 = message.headers.get(FILE_SIZE_HEADER)?.as_str().parse().ok()?;
         let (sequences, odd) = message.payload.as_chunks::<8>();
         let sequences: Vec<u64> = sequences.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let count = size.div_ceil(PIECE_BYTES).max(1);
         (odd.is_empty() && sequences.len() as u64 == count).then_some(PiecePlaces { size, sequences })
     }
 
-    fn write(&self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         self.sequences.iter().flat_map(|sequence| sequence.to_le_bytes()).collect()
     }
 }
@@ -113,8 +116,8 @@ struct SeenPieces {
 }
 
 impl SeenPieces {
-    fn take(&mut self, message: &Message, sequence: u64, me: &str) {
-        let number = message.headers.as_ref().and_then(number);
+    fn add_message(&mut self, message: &Message, sequence: u64, me: &str) {
+        let number = message.headers.as_ref().and_then(piece_number);
         self.own &= from(message) == Some(me);
         let PiecePlaces { size, sequences } = &mut self.places;
         self.sound &= number == Some(sequences.len() as u64) && *size == sequences.len() as u64 * PIECE_BYTES;
@@ -127,24 +130,24 @@ impl SeenPieces {
     }
 }
 
-fn number(headers: &HeaderMap) -> Option<u64> {
-    headers.get(NUMBER)?.as_str().parse().ok()
+fn piece_number(headers: &HeaderMap) -> Option<u64> {
+    headers.get(PIECE_NUMBER_HEADER)?.as_str().parse().ok()
 }
 
-fn subject(begin: &str, item: VolumeBlob) -> String {
+fn blob_subject(begin: &str, item: VolumeBlob) -> String {
     format!("{begin}{}.{}", item.volume, item.hash)
 }
 
 fn lost_subject(item: VolumeBlob) -> String {
-    format!("{WHOLE}{}.{LOST}{}", item.volume, item.hash)
+    format!("{WHOLE_SUBJECT_PREFIX}{}.{LOST_HASH_PREFIX}{}", item.volume, item.hash)
 }
 
-fn lost(subject: &str) -> Option<VolumeBlob> {
-    let (volume, hash) = subject.strip_prefix(WHOLE)?.split_once('.')?;
-    Some(VolumeBlob { volume: volume.parse().ok()?, hash: hash.strip_prefix(LOST)?.parse().ok()? })
+fn parse_lost_subject(subject: &str) -> Option<VolumeBlob> {
+    let (volume, hash) = subject.strip_prefix(WHOLE_SUBJECT_PREFIX)?.split_once('.')?;
+    Some(VolumeBlob { volume: volume.parse().ok()?, hash: hash.strip_prefix(LOST_HASH_PREFIX)?.parse().ok()? })
 }
 
-fn item(begin: &str, subject: &str) -> Option<VolumeBlob> {
+fn parse_subject(begin: &str, subject: &str) -> Option<VolumeBlob> {
     let (volume, hash) = subject.strip_prefix(begin)?.split_once('.')?;
     Some(VolumeBlob { volume: volume.parse().ok()?, hash: hash.parse().ok()? })
 }
@@ -153,12 +156,12 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn words(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
 /// Tries until it is done: a cluster that chooses a leader answers a little later.
-async fn again<T, F>(within: Duration, mut once: impl FnMut() -> F) -> Result<T, String>
+async fn retry_until<T, F>(within: Duration, mut once: impl FnMut() -> F) -> Result<T, String>
 where
     F: Future<Output = Result<T, String>>,
 {
@@ -184,13 +187,13 @@ pub(super) struct PieceStream {
 
 impl PieceStream {
     pub(super) async fn stream(&self) -> Result<Stream<()>, String> {
-        self.inside.stream.get_stream_no_info(FILES_STREAM).await.map_err(words)
+        self.inside.stream.get_stream_no_info(FILES_STREAM).await.map_err(error_text)
     }
 
     /// Returns the last message of a subject, from the leader.
-    async fn last(&self, subject: &str) -> Result<Option<StreamMessage>, String> {
+    async fn last_message(&self, subject: &str) -> Result<Option<StreamMessage>, String> {
         let stream = self.stream().await?;
-        again(TRY, || async {
+        retry_until(NATS_TRY_TIMEOUT, || async {
             match stream.get_last_raw_message_by_subject(subject).await {
                 Ok(message) => Ok(Some(message)),
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
@@ -201,15 +204,15 @@ impl PieceStream {
     }
 
     /// Returns the piece at this place; `None` if it's gone.
-    async fn piece(&self, subject: &str, sequence: u64) -> Result<Option<Vec<u8>>, String> {
+    async fn fetch_piece(&self, subject: &str, sequence: u64) -> Result<Option<Vec<u8>>, String> {
         let stream = self.stream().await?;
         // Any of the servers, which may not have all of it yet; then the one that leads.
-        if let Ok(Ok(message)) = tokio::time::timeout(TRY, stream.direct_get(sequence)).await
+        if let Ok(Ok(message)) = tokio::time::timeout(NATS_TRY_TIMEOUT, stream.direct_get(sequence)).await
             && message.subject.as_str() == subject
         {
             return Ok(Some(message.payload.to_vec()));
         }
-        again(TRY, || async {
+        retry_until(NATS_TRY_TIMEOUT, || async {
             match stream.get_raw_message(sequence).await {
                 Ok(message) => Ok((message.subject.as_str() == subject).then(|| message.payload.to_vec())),
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
@@ -222,28 +225,35 @@ impl PieceStream {
     /// Removes all of a subject up to this message; what was put behind it meanwhile stays.
     async fn purge(&self, subject: &str, upto: u64) -> Result<(), String> {
         let stream = self.stream().await?;
-        again(TRY, || async { stream.purge().filter(subject).sequence(upto + 1).await.map(drop).map_err(words) }).await
+        retry_until(NATS_TRY_TIMEOUT, || async {
+            stream.purge().filter(subject).sequence(upto + 1).await.map(drop).map_err(error_text)
+        })
+        .await
     }
 
-    async fn whole(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
-        Ok(self.last(&subject(WHOLE, item)).await?.as_ref().and_then(PiecePlaces::read))
+    async fn fetch_places(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
+        Ok(self
+            .last_message(&blob_subject(WHOLE_SUBJECT_PREFIX, item))
+            .await?
+            .as_ref()
+            .and_then(PiecePlaces::from_message))
     }
 
     /// A piece is gone: the file is no longer complete, the rest is deleted, and all replicas are notified. Not if
     /// another replica has noticed it before, or if the file was sent again since.
-    async fn lose(&self, item: VolumeBlob, piece: u64) -> Result<bool, String> {
-        let (whole, lost) = (subject(WHOLE, item), lost_subject(item));
-        let Some(said) = self.last(&whole).await? else { return Ok(false) };
-        let sequences = PiecePlaces::read(&said).map(|places| places.sequences).unwrap_or_default();
+    async fn mark_lost(&self, item: VolumeBlob, piece: u64) -> Result<bool, String> {
+        let (whole, lost) = (blob_subject(WHOLE_SUBJECT_PREFIX, item), lost_subject(item));
+        let Some(said) = self.last_message(&whole).await? else { return Ok(false) };
+        let sequences = PiecePlaces::from_message(&said).map(|places| places.sequences).unwrap_or_default();
         if !sequences.is_empty() && !sequences.contains(&piece) {
             return Ok(false);
         }
         self.purge(&whole, said.sequence).await?;
         if let Some(last) = sequences.last() {
-            self.purge(&subject(PIECES, item), *last).await?;
+            self.purge(&blob_subject(PIECE_SUBJECT_PREFIX, item), *last).await?;
         }
-        let before = self.last(&lost).await?.map_or(0, |before| before.sequence);
-        self.publish(&lost, &self.headers(), b"", before).await?;
+        let before = self.last_message(&lost).await?.map_or(0, |before| before.sequence);
+        self.publish(&lost, &self.piece_headers(), b"", before).await?;
         if before > 0 {
             self.purge(&lost, before).await?;
         }
@@ -251,9 +261,9 @@ impl PieceStream {
     }
 
     /// How far a file has come, and how many bytes that are.
-    async fn end(&self, subject: &str) -> Result<(FileEnd, u64), String> {
-        let Some(last) = self.last(subject).await? else { return Ok((FileEnd::default(), 0)) };
-        let number = number(&last.headers).ok_or("there is something at NATS that is no piece of a file")?;
+    async fn file_end(&self, subject: &str) -> Result<(FileEnd, u64), String> {
+        let Some(last) = self.last_message(subject).await? else { return Ok((FileEnd::default(), 0)) };
+        let number = piece_number(&last.headers).ok_or("there is something at NATS that is no piece of a file")?;
         let bytes = number * PIECE_BYTES + last.payload.len() as u64;
         Ok((FileEnd { pieces: number + 1, last: last.sequence }, bytes))
     }
@@ -273,16 +283,16 @@ impl PieceStream {
             let message = PublishMessage::build().payload(bytes.to_vec().into()).headers(headers.clone());
             let message = message.expected_last_subject_sequence(last);
             let sent = async { self.inside.stream.send_publish(subject.to_owned(), message).await?.await };
-            let why = match tokio::time::timeout(TRY, sent).await {
+            let why = match tokio::time::timeout(NATS_TRY_TIMEOUT, sent).await {
                 Ok(Ok(done)) => return Ok(Some(done.sequence)),
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
             };
             // It may have been taken all the same; or another replica was quicker.
-            match self.last(subject).await? {
+            match self.last_message(subject).await? {
                 Some(there) if there.sequence == last => {}
                 None if last == 0 => {}
-                Some(there) if number(&there.headers) == number(headers) && *there.payload == *bytes => {
+                Some(there) if piece_number(&there.headers) == piece_number(headers) && *there.payload == *bytes => {
                     return Ok(Some(there.sequence));
                 }
                 Some(_) | None => return Ok(None),
@@ -294,57 +304,69 @@ impl PieceStream {
         }
     }
 
-    fn headers(&self) -> HeaderMap {
+    fn piece_headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(FROM, self.inside.me.as_str());
+        headers.insert(FROM_HEADER, self.inside.me.as_str());
         headers
     }
 
     /// Appends a piece. Returns the file's new length.
-    async fn put(&self, item: VolumeBlob, at: u64, bytes: &[u8], end: Option<FileEnd>) -> Result<FileEnd, String> {
-        let subject = subject(PIECES, item);
+    async fn publish_piece(
+        &self,
+        item: VolumeBlob,
+        at: u64,
+        bytes: &[u8],
+        end: Option<FileEnd>,
+    ) -> Result<FileEnd, String> {
+        let subject = blob_subject(PIECE_SUBJECT_PREFIX, item);
         let mut end = match end {
             Some(end) => end,
-            None => self.end(&subject).await?.0,
+            None => self.file_end(&subject).await?.0,
         };
         if at < end.pieces {
             // It may have got further meanwhile, at another replica.
-            end = self.end(&subject).await?.0;
+            end = self.file_end(&subject).await?.0;
         }
         if at + 1 < end.pieces {
             return Ok(end); // whether this is what is there is seen once all of it is checked
         }
         if at + 1 == end.pieces {
             // The last piece is sent again, since it hasn't been checked.
-            let there = self.last(&subject).await?.filter(|there| number(&there.headers) == Some(at));
+            let there = self.last_message(&subject).await?.filter(|there| piece_number(&there.headers) == Some(at));
             if let Some(there) = there.filter(|there| *there.payload == *bytes) {
                 return Ok(FileEnd { pieces: at + 1, last: there.sequence });
             }
-            if self.whole(item).await?.is_some() {
+            if self.fetch_places(item).await?.is_some() {
                 return Err("another replica has it whole by now".to_owned());
             }
             let stream = self.stream().await?;
-            again(TRY, || async { stream.delete_message(end.last).await.map(drop).map_err(words) }).await?;
-            end = self.end(&subject).await?.0;
+            retry_until(NATS_TRY_TIMEOUT, || async {
+                stream.delete_message(end.last).await.map(drop).map_err(error_text)
+            })
+            .await?;
+            end = self.file_end(&subject).await?.0;
         }
         if at != end.pieces {
             return Err("what stood before it is gone".to_owned());
         }
-        let mut headers = self.headers();
-        headers.insert(NUMBER, at.to_string().as_str());
+        let mut headers = self.piece_headers();
+        headers.insert(PIECE_NUMBER_HEADER, at.to_string().as_str());
         let last = self.publish(&subject, &headers, bytes, end.last).await?;
         let last = last.ok_or("another replica takes it just now")?;
         Ok(FileEnd { pieces: at + 1, last })
     }
 
     /// Checks what the servers have of a file, and says that it is whole; `None`: it is something else, and gone.
-    async fn check(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
-        let (stream, pieces) = (self.stream().await?, subject(PIECES, item));
-        let seen = again(FILE_CHECK_TIMEOUT, || async {
+    async fn verify_file(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
+        let (stream, pieces) = (self.stream().await?, blob_subject(PIECE_SUBJECT_PREFIX, item));
+        let seen = retry_until(FILE_CHECK_TIMEOUT, || async {
             let places = PiecePlaces { size: 0, sequences: Vec::new() };
             let mut seen = SeenPieces { hasher: BlobHasher::default(), places, sound: true, own: true, last: 0 };
-            let take = |message: &Message, sequence| seen.take(message, sequence, &self.inside.me);
-            self.inside.each(&stream, pieces.clone(), CHECKED, take).await.map_err(words)?;
+            let take = |message: &Message, sequence| seen.add_message(message, sequence, &self.inside.me);
+            self.inside
+                .for_each_message(&stream, pieces.clone(), MAX_PIECES_PER_CHECK, take)
+                .await
+                .map_err(error_text)?;
             Ok(seen)
         })
         .await?;
@@ -356,26 +378,28 @@ impl PieceStream {
             }
             return Ok(None);
         }
-        let mut headers = self.headers();
-        headers.insert(SIZE, seen.places.size.to_string().as_str());
-        match self.publish(&subject(WHOLE, item), &headers, &seen.places.write(), 0).await? {
+        let mut headers = self.piece_headers();
+        headers.insert(FILE_SIZE_HEADER, seen.places.size.to_string().as_str());
+        match self.publish(&blob_subject(WHOLE_SUBJECT_PREFIX, item), &headers, &seen.places.to_bytes(), 0).await? {
             Some(_) => Ok(Some(seen.places)),
             // Another replica has checked it too.
-            None => {
-                self.whole(item).await?.map(Some).ok_or_else(|| "it disappeared while it was being checked".to_owned())
-            }
+            None => self
+                .fetch_places(item)
+                .await?
+                .map(Some)
+                .ok_or_else(|| "it disappeared while it was being checked".to_owned()),
         }
     }
 
     /// Removes incomplete files without new data since then, in seconds since 1970.
-    async fn remove_old(&self, since: i64) -> Result<(), String> {
+    async fn remove_stale_subjects(&self, since: i64) -> Result<(), String> {
         let stream = self.stream().await?;
         let mut open = BTreeSet::new();
-        for begin in [PIECES, WHOLE] {
-            let mut names = stream.info_with_subjects(format!("{begin}*.*")).await.map_err(words)?;
+        for begin in [PIECE_SUBJECT_PREFIX, WHOLE_SUBJECT_PREFIX] {
+            let mut names = stream.info_with_subjects(format!("{begin}*.*")).await.map_err(error_text)?;
             while let Some(name) = names.next().await {
-                let Some(item) = item(begin, &name.map_err(words)?.0) else { continue };
-                if begin == PIECES {
+                let Some(item) = parse_subject(begin, &name.map_err(error_text)?.0) else { continue };
+                if begin == PIECE_SUBJECT_PREFIX {
                     open.insert(item)
                 } else {
                     open.remove(&item)
@@ -383,10 +407,10 @@ impl PieceStream {
             }
         }
         for item in open {
-            let subject = subject(PIECES, item);
-            let last = self.last(&subject).await?.filter(|last| last.time.unix_timestamp() < since);
+            let subject = blob_subject(PIECE_SUBJECT_PREFIX, item);
+            let last = self.last_message(&subject).await?.filter(|last| last.time.unix_timestamp() < since);
             if let Some(last) = last
-                && self.whole(item).await?.is_none()
+                && self.fetch_places(item).await?.is_none()
             {
                 self.purge(&subject, last.sequence).await?;
             }
@@ -398,44 +422,45 @@ impl PieceStream {
 impl NatsFiles {
     /// Makes the stream if there is none, and begins to hear what other replicas take.
     pub(super) async fn open(inside: Arc<NatsState>, heard: ReplicaListener) -> Result<NatsFiles, String> {
-        let subjects = vec![format!("{PIECES}*.*"), format!("{WHOLE}*.*")];
+        let subjects = vec![format!("{PIECE_SUBJECT_PREFIX}*.*"), format!("{WHOLE_SUBJECT_PREFIX}*.*")];
         let made = make_stream(&inside.stream, FILES_STREAM, subjects, &inside.log).await?;
-        let begun = made.get_info().await.map_err(words)?.state.last_sequence;
+        let begun = made.get_info().await.map_err(error_text)?.state.last_sequence;
         let known: Arc<Mutex<KnownFile>> = Arc::default();
         let here = Arc::clone(&known);
         let take = move |inside: &NatsState, message: &Message, sequence: u64| {
-            if let Some(item) = lost(&message.subject) {
-                lock(&here).forget(item);
+            if let Some(item) = parse_lost_subject(&message.subject) {
+                lock(&here).forget_places(item);
                 if sequence > begun {
-                    heard(ReplicaNews::Lost { item });
+                    heard(ReplicaNews::BlobLost { item });
                 }
                 return;
             }
-            let size = message.headers.as_ref().and_then(|headers| headers.get(SIZE));
+            let size = message.headers.as_ref().and_then(|headers| headers.get(FILE_SIZE_HEADER));
             let size = size.and_then(|size| size.as_str().parse().ok());
-            let Some((item, size)) = item(WHOLE, &message.subject).zip(size) else { return };
+            let Some((item, size)) = parse_subject(WHOLE_SUBJECT_PREFIX, &message.subject).zip(size) else { return };
             if from(message) == Some(&inside.me) {
                 lock(&here).whole.insert(item, size);
                 return;
             }
             {
                 let mut here = lock(&here);
-                here.forget(item); // it may have lain elsewhere
+                here.forget_places(item); // it may have lain elsewhere
                 here.whole.insert(item, size);
             }
             if sequence > begun {
-                heard(ReplicaNews::Brought { item, size });
+                heard(ReplicaNews::BlobAdded { item, size });
             }
         };
-        let line = StreamEvent { stream: FILES_STREAM, filter: format!("{WHOLE}*.*"), headers_only: true };
-        tokio::spawn(hear(Arc::clone(&inside), line, 0, take));
+        let line =
+            StreamEvent { stream: FILES_STREAM, filter: format!("{WHOLE_SUBJECT_PREFIX}*.*"), headers_only: true };
+        tokio::spawn(follow_stream(Arc::clone(&inside), line, 0, take));
         let (closed, _) = watch::channel(false);
         let (pieces, runtime) = (PieceStream { inside }, Handle::current());
         Ok(NatsFiles { pieces, runtime, known, state: Mutex::default(), closed })
     }
 
     /// Waits for what the servers say, or for the hub's end.
-    fn wait<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    fn wait_for_servers<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         let mut closed = self.closed.subscribe();
         self.runtime.block_on(async {
             tokio::select! {
@@ -445,19 +470,21 @@ impl NatsFiles {
         })
     }
 
-    fn places(&self, item: VolumeBlob) -> Result<Option<Arc<PiecePlaces>>, String> {
+    fn cached_places(&self, item: VolumeBlob) -> Result<Option<Arc<PiecePlaces>>, String> {
         if let Some(known) = lock(&self.known).places.get(&item) {
             return Ok(Some(Arc::clone(known)));
         }
-        let Some(places) = self.wait(self.pieces.whole(item))?.map(Arc::new) else { return Ok(None) };
-        self.remember(item, &places);
+        let Some(places) = self.wait_for_servers(self.pieces.fetch_places(item))?.map(Arc::new) else {
+            return Ok(None);
+        };
+        self.cache_places(item, &places);
         Ok(Some(places))
     }
 
-    pub(super) fn remember(&self, item: VolumeBlob, places: &Arc<PiecePlaces>) {
+    pub(super) fn cache_places(&self, item: VolumeBlob, places: &Arc<PiecePlaces>) {
         let mut known = lock(&self.known);
         known.whole.insert(item, places.size);
-        if known.places.len() >= PLACES {
+        if known.places.len() >= MAX_CACHED_PLACES {
             known.places.clear();
         }
         known.places.insert(item, Arc::clone(places));
@@ -465,14 +492,14 @@ impl NatsFiles {
 }
 
 impl HubFiles for NatsFiles {
-    fn look(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
+    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
         lock(&self.state).broken.remove(&item);
         if let Some(size) = lock(&self.known).whole.get(&item) {
             return Ok(BlobExtent::Whole(*size));
         }
-        let (end, bytes) = self.wait(self.pieces.end(&subject(PIECES, item)))?;
+        let (end, bytes) = self.wait_for_servers(self.pieces.file_end(&blob_subject(PIECE_SUBJECT_PREFIX, item)))?;
         if end.pieces > 0
-            && let Some(places) = self.places(item)?
+            && let Some(places) = self.cached_places(item)?
         {
             return Ok(BlobExtent::Whole(places.size));
         }
@@ -480,23 +507,25 @@ impl HubFiles for NatsFiles {
         Ok(BlobExtent::Part(bytes))
     }
 
-    fn read(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
-        let Some(places) = self.places(item)? else { return Ok(None) };
+    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+        let Some(places) = self.cached_places(item)? else { return Ok(None) };
         let at = usize::try_from(offset / PIECE_BYTES).ok().and_then(|at| places.sequences.get(at));
         let Some(sequence) = at else { return Ok(Some((places.size, Vec::new()))) };
-        if let Some(piece) = self.wait(self.pieces.piece(&subject(PIECES, item), *sequence))? {
+        if let Some(piece) =
+            self.wait_for_servers(self.pieces.fetch_piece(&blob_subject(PIECE_SUBJECT_PREFIX, item), *sequence))?
+        {
             let from = usize::try_from(offset % PIECE_BYTES).unwrap_or(usize::MAX).min(piece.len());
             return Ok(Some((places.size, piece[from..].to_vec())));
         }
-        lock(&self.known).forget(item);
-        if self.wait(self.pieces.lose(item, *sequence))? {
+        lock(&self.known).forget_places(item);
+        if self.wait_for_servers(self.pieces.mark_lost(item, *sequence))? {
             return Err("NATS lost part of a file; a device that has the file sends it again".to_owned());
         }
         // It was moved, or others have noticed it already.
-        self.read(item, offset)
+        self.read_piece(item, offset)
     }
 
-    fn write(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
+    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
         if !offset.is_multiple_of(PIECE_BYTES) || bytes.len() as u64 > PIECE_BYTES {
             return Err("a piece does not begin where pieces begin".to_owned());
         }
@@ -507,7 +536,7 @@ impl HubFiles for NatsFiles {
             }
             state.ends.remove(&item)
         };
-        let put = self.wait(self.pieces.put(item, offset / PIECE_BYTES, &bytes, end));
+        let put = self.wait_for_servers(self.pieces.publish_piece(item, offset / PIECE_BYTES, &bytes, end));
         let mut state = lock(&self.state);
         if state.ends.len() >= MAX_KNOWN_ENDS {
             state.ends.clear();
@@ -522,7 +551,7 @@ impl HubFiles for NatsFiles {
         Ok(())
     }
 
-    fn finish(&self, item: VolumeBlob) -> Result<bool, String> {
+    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, String> {
         {
             let mut state = lock(&self.state);
             state.ends.remove(&item);
@@ -530,19 +559,19 @@ impl HubFiles for NatsFiles {
                 return Err("some of it wasn't stored".to_owned());
             }
         }
-        let places = self.wait(self.pieces.check(item))?.map(Arc::new);
+        let places = self.wait_for_servers(self.pieces.verify_file(item))?.map(Arc::new);
         if let Some(places) = &places {
-            self.remember(item, places);
+            self.cache_places(item, places);
         }
         Ok(places.is_some())
     }
 
-    fn remove_old(&self, age: Duration) {
+    fn remove_stale_blobs(&self, age: Duration) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let since = i64::try_from(now.saturating_sub(age).as_secs()).unwrap_or(i64::MAX);
         let pieces = self.pieces.clone();
         self.runtime.spawn(async move {
-            if let Err(why) = pieces.remove_old(since).await {
+            if let Err(why) = pieces.remove_stale_subjects(since).await {
                 (pieces.inside.log)(&format!("what devices began to bring long ago cannot be removed: {why}"));
             }
         });

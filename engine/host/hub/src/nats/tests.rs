@@ -3,7 +3,7 @@
 use super::files::{NatsFiles, lock};
 use super::{NatsReplicas, ReplicaListener};
 use crate::HubLog;
-use crate::measure::{free_port, listens};
+use crate::measure::{free_port, is_listening};
 use crate::storage::{HubBus, HubFiles, HubStore, ReplicaNews, SharedBytes};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -36,7 +36,7 @@ impl Server {
             return None;
         };
         let server = Server { process, at: format!("nats://127.0.0.1:{port}"), _folder: folder };
-        until("it listens", || listens(port));
+        until("it listens", || is_listening(port));
         Some(server)
     }
 }
@@ -74,13 +74,13 @@ impl Replica {
     }
 
     fn lost(&self) -> usize {
-        self.news.lock().expect("lock").iter().filter(|news| matches!(news, ReplicaNews::Lost { .. })).count()
+        self.news.lock().expect("lock").iter().filter(|news| matches!(news, ReplicaNews::BlobLost { .. })).count()
     }
 
     /// Sends a piece if more are expected; returns whether that succeeded.
     fn take(&self, item: VolumeBlob, bytes: &[u8], at: &mut u64) -> bool {
         let piece = &bytes[*at as usize..bytes.len().min((*at + PIECE_BYTES) as usize)];
-        let taken = self.files.write(item, *at, piece.to_vec());
+        let taken = self.files.write_piece(item, *at, piece.to_vec());
         *at += piece.len() as u64;
         taken.is_ok()
     }
@@ -91,12 +91,12 @@ impl Replica {
         while at < bytes.len() as u64 {
             assert!(self.take(item, bytes, &mut at));
         }
-        assert_eq!(self.files.finish(item), Ok(true));
+        assert_eq!(self.files.finish_blob(item), Ok(true));
     }
 
     /// Returns where to continue, as the protocol does: the last piece is sent again. `None` if it's complete.
     fn begin(&self, item: VolumeBlob) -> Option<u64> {
-        match self.files.look(item).expect("looked") {
+        match self.files.blob_extent(item).expect("looked") {
             BlobExtent::Whole(_) => None,
             BlobExtent::Part(bytes) => Some(bytes.saturating_sub(1) / PIECE_BYTES * PIECE_BYTES),
         }
@@ -106,7 +106,7 @@ impl Replica {
     fn read(&self, item: VolumeBlob) -> Result<Option<Vec<u8>>, String> {
         let mut all = Vec::new();
         loop {
-            let Some((size, piece)) = self.files.read(item, all.len() as u64)? else { return Ok(None) };
+            let Some((size, piece)) = self.files.read_piece(item, all.len() as u64)? else { return Ok(None) };
             all.extend(&piece);
             if all.len() as u64 >= size || piece.is_empty() {
                 return Ok(Some(all));
@@ -156,7 +156,7 @@ fn a_replica_has_caught_up_once_it_heard_what_others_acknowledged_before() {
     two.append(doc, SharedBytes::new(b"a change".to_vec()), Box::new(move |result| drop(done.send(result))));
     stored.recv_timeout(Duration::from_secs(20)).expect("answered").expect("acknowledged");
     let (done, caught_up) = channel();
-    one.catch_up(Box::new(move || _ = done.send(())));
+    one.notify_when_caught_up(Box::new(move || _ = done.send(())));
     assert!(caught_up.recv_timeout(Duration::from_millis(500)).is_err(), "it has not heard of it");
     drop(slow);
     caught_up.recv_timeout(Duration::from_secs(20)).expect("it has heard");
@@ -165,7 +165,7 @@ fn a_replica_has_caught_up_once_it_heard_what_others_acknowledged_before() {
     );
     // With nothing to be heard it is at once.
     let (done, caught_up) = channel();
-    two.catch_up(Box::new(move || _ = done.send(())));
+    two.notify_when_caught_up(Box::new(move || _ = done.send(())));
     caught_up.recv_timeout(Duration::from_secs(20)).expect("its own change is known to it");
 }
 
@@ -190,14 +190,14 @@ fn what_nobody_finished_is_served_to_nobody_and_goes_at_some_time() {
     assert!(one.take(cut, &half, &mut at) && one.take(cut, &half, &mut at));
     for replica in [&one, &two] {
         assert_eq!(replica.read(cut), Ok(None));
-        assert_eq!(replica.files.look(cut), Ok(BlobExtent::Part(2 * PIECE_BYTES)));
+        assert_eq!(replica.files.blob_extent(cut), Ok(BlobExtent::Part(2 * PIECE_BYTES)));
     }
     // It is not old: it stays.
     let pieces = |item: VolumeBlob| one.messages(&runtime, &item.hash.to_string()).len();
-    two.files.remove_old(Duration::from_secs(3_600));
+    two.files.remove_stale_blobs(Duration::from_secs(3_600));
     std::thread::sleep(Duration::from_millis(2_100));
     assert_eq!((pieces(cut), pieces(done)), (2, 3 + 1));
-    two.files.remove_old(Duration::from_secs(1));
+    two.files.remove_stale_blobs(Duration::from_secs(1));
     until("what is old goes", || pieces(cut) == 0);
     assert_eq!(pieces(done), 3 + 1, "what is whole stays");
     assert_eq!(two.read(done), Ok(Some(whole)));
@@ -226,13 +226,13 @@ fn what_is_lost_of_a_file_is_missed_whoever_knew_where_it_lay() {
         // All hear of it, also whoever has read of it; it can be brought anew.
         until("both heard of it", || one.lost() == round + 1 && two.lost() == round + 1);
         for replica in [&one, &two] {
-            assert_eq!((replica.files.look(item), replica.read(item)), (Ok(BlobExtent::Part(0)), Ok(None)));
+            assert_eq!((replica.files.blob_extent(item), replica.read(item)), (Ok(BlobExtent::Part(0)), Ok(None)));
         }
         one.bring(item, &bytes);
     }
     // Who starts later knows of none of it.
     let late = Replica::open(&runtime, &server);
-    until("it knows what is whole", || late.files.look(item) == Ok(BlobExtent::Whole(bytes.len() as u64)));
+    until("it knows what is whole", || late.files.blob_extent(item) == Ok(BlobExtent::Whole(bytes.len() as u64)));
     assert_eq!((late.read(item), late.lost()), (Ok(Some(bytes)), 0));
 }
 
@@ -249,10 +249,10 @@ fn who_reads_where_a_file_lay_before_takes_nothing_from_the_one_that_has_come_si
     assert!(one.read(item).is_err());
     one.bring(item, &bytes);
     until("the other has heard of it", || {
-        matches!(two.news.lock().expect("lock").last(), Some(ReplicaNews::Brought { .. }))
+        matches!(two.news.lock().expect("lock").last(), Some(ReplicaNews::BlobAdded { .. }))
     });
     // As if it had not.
-    two.files.remember(item, &old);
+    two.files.cache_places(item, &old);
     assert_eq!(two.read(item).as_ref(), Ok(&Some(bytes.clone())));
     assert_eq!((one.read(item), one.lost(), two.lost()), (Ok(Some(bytes)), 1, 1));
 }
@@ -283,7 +283,11 @@ fn two_replicas_take_the_same_file_in_any_order_and_one_whole_file_is_there() {
                     at[who] = both[who].take(item, &bytes, &mut next).then_some(next);
                 }
                 Some(_) => {
-                    assert_ne!(both[who].files.finish(item), Ok(false), "seed {seed}: nobody brought anything else");
+                    assert_ne!(
+                        both[who].files.finish_blob(item),
+                        Ok(false),
+                        "seed {seed}: nobody brought anything else"
+                    );
                     at[who] = None;
                 }
             }

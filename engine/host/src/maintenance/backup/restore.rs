@@ -3,9 +3,9 @@
 
 use super::{
     BACKUP_FORMAT, BACKUP_VOLUMES_FOLDER, BackupEntryKind, BackupError, BackupJob, BackupManifest, BackupProgress,
-    MANIFEST, sync_all_below,
+    MANIFEST_FILE, sync_all_below,
 };
-use crate::fs::confined::{ConfinedFolder, OpenRefusal};
+use crate::fs::confined_dir::{ConfinedFolder, OpenRefusal};
 use crate::maintenance::configuration;
 use engine::{POLICY_RULES_KEY, SCHEDULE_KEY_PREFIX, TRASH_FOLDER};
 use serde::{Deserialize, Serialize};
@@ -21,12 +21,12 @@ use store::disk::{
 };
 
 /// Folder of an unfinished restore.
-const PART: &str = "restore.part";
+const RESTORE_STATE_FILE: &str = "restore.part";
 
 /// The name of a configuration that was put aside.
-const ASIDE: &str = "config.yaml.from-backup";
+const SET_ASIDE_CONFIG_FILE: &str = "config.yaml.from-backup";
 /// Where the settings are kept.
-const SETTINGS: &str = "settings";
+const SETTINGS_KEY: &str = "settings";
 
 /// Counts of what was restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub enum BackupTrust {
 ///
 /// # Errors
 /// [`BackupError`]. What was written by then is used when it is done again.
-pub fn restore(
+pub fn restore_backup(
     src: &Path,
     dir: &Path,
     trust: BackupTrust,
@@ -64,32 +64,32 @@ pub fn restore(
     let sizes =
         manifest.files.iter().map(|entry| if let BackupEntryKind::File { size, .. } = entry.kind { size } else { 0 });
     let mut job = BackupJob { progress, cancel, at: BackupProgress { done: 0, total: 2 * sizes.sum::<u64>() } };
-    let source = ConfinedFolder::chosen(src).map_err(refused)?;
-    verify(&source, &manifest, &mut job)?;
-    let part = dir.join(PART);
+    let source = ConfinedFolder::open_chosen(src).map_err(refusal_error)?;
+    verify_backup(&source, &manifest, &mut job)?;
+    let part = dir.join(RESTORE_STATE_FILE);
     let holds = [DATABASE_FILE, MARKER_FILE, BLOBS_FOLDER, BACKUP_VOLUMES_FOLDER, store::disk::DAMAGED_FOLDER];
     if !part.exists() && holds.iter().any(|name| dir.join(name).exists()) {
         return Err(BackupError::Refused(format!("there is a workspace already: {}", dir.display())));
     }
     create_folder(&part).map_err(|error| DiskError::from_io("making", &part, &error))?;
     let dir = std::fs::canonicalize(dir).map_err(|error| DiskError::from_io("opening", dir, &error))?;
-    let part = dir.join(PART);
+    let part = dir.join(RESTORE_STATE_FILE);
 
-    let places = places(&manifest, &dir, &part, trust)?;
+    let places = choose_volume_folders(&manifest, &dir, &part, trust)?;
     let mut problems = manifest.problems.clone();
     let mut files = 0;
     for entry in &manifest.files {
-        let Some((root, inside)) = place(&entry.path, &dir, &places, trust) else { continue };
+        let Some((root, inside)) = restore_target(&entry.path, &dir, &places, trust) else { continue };
         let to = root.join(&inside);
         create_folder(&root).map_err(|error| DiskError::from_io("writing", &root, &error))?;
         // Whatever the backup has put there before, such as a link: nothing leads out of it.
-        let held = ConfinedFolder::chosen(&root).map_err(refused)?;
+        let held = ConfinedFolder::open_chosen(&root).map_err(refusal_error)?;
         match &entry.kind {
-            BackupEntryKind::Folder => held.make_folder(&inside).map(drop).map_err(refused)?,
+            BackupEntryKind::Folder => held.open_or_create_folder(&inside).map(drop).map_err(refusal_error)?,
             BackupEntryKind::File { hash, .. } => {
-                let (from, name) = source.above(&entry.path, false).map_err(refused)?;
-                let (folder, own) = held.above(&inside, true).map_err(refused)?;
-                put(&mut job, &from.join(&name), (&folder, &own), &to, *hash)?;
+                let (from, name) = source.open_parent(&entry.path, false).map_err(refusal_error)?;
+                let (folder, own) = held.open_parent(&inside, true).map_err(refusal_error)?;
+                restore_file(&mut job, &from.join(&name), (&folder, &own), &to, *hash)?;
                 files += 1;
             }
             // What the workspace keeps for itself are files.
@@ -97,9 +97,10 @@ pub fn restore(
                 problems.push(format!("a symlink among the workspace's own files was left out: {}", to.display()));
             }
             BackupEntryKind::Link { to: target } => {
-                let (folder, own) = held.above(&inside, true).map_err(refused)?;
-                link(target, &folder.join(&own)).map_err(|error| DiskError::from_io("writing", &to, &error))?;
-                if held.file(&inside).is_err_and(|refused| refused.is_outside()) {
+                let (folder, own) = held.open_parent(&inside, true).map_err(refusal_error)?;
+                restore_symlink(target, &folder.join(&own))
+                    .map_err(|error| DiskError::from_io("writing", &to, &error))?;
+                if held.open_file(&inside).is_err_and(|refused| refused.is_outside()) {
                     problems.push(format!("it is a symlink that leads out of its volume: {}", to.display()));
                 }
             }
@@ -108,7 +109,7 @@ pub fn restore(
     if trust == BackupTrust::Foreign
         && manifest.files.iter().any(|entry| entry.path == Path::new(configuration::CONFIG_FILE))
     {
-        let aside = dir.join(ASIDE);
+        let aside = dir.join(SET_ASIDE_CONFIG_FILE);
         problems.push(format!("the configuration may start programs, so it is put aside: {}", aside.display()));
     }
     let placed = |mount: &VolumeMount| match (places.get(&mount.id), trust) {
@@ -121,7 +122,7 @@ pub fn restore(
     for place in places.values().filter(|place| place.is_dir()) {
         sync_all_below(place)?;
     }
-    database(&source, &manifest, &part, &volumes, trust, &mut job)?;
+    restore_database(&source, &manifest, &part, &volumes, trust, &mut job)?;
     sync_all_below(&dir)?;
     let database = dir.join(DATABASE_FILE);
     let moved = std::fs::rename(part.join(DATABASE_FILE), &database).and_then(|()| sync_folder(&dir));
@@ -132,12 +133,12 @@ pub fn restore(
     Ok(RestoreSummary { volumes, files, problems })
 }
 
-fn refused(refused: OpenRefusal) -> BackupError {
+fn refusal_error(refused: OpenRefusal) -> BackupError {
     BackupError::Refused(format!("nothing is written there: {refused}"))
 }
 
 fn read_manifest(src: &Path) -> Result<BackupManifest, BackupError> {
-    let path = src.join(MANIFEST);
+    let path = src.join(MANIFEST_FILE);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -162,14 +163,18 @@ fn read_manifest(src: &Path) -> Result<BackupManifest, BackupError> {
     Ok(manifest)
 }
 
-fn verify(source: &ConfinedFolder, manifest: &BackupManifest, job: &mut BackupJob<'_>) -> Result<(), BackupError> {
+fn verify_backup(
+    source: &ConfinedFolder,
+    manifest: &BackupManifest,
+    job: &mut BackupJob<'_>,
+) -> Result<(), BackupError> {
     let mut wrong = Vec::new();
     for entry in &manifest.files {
         let BackupEntryKind::File { size, hash } = &entry.kind else { continue };
         // A link in its place, or on the way, could lead anywhere.
-        let read = match source.above(&entry.path, false) {
-            Ok((folder, name)) => job.read(&folder.join(&name), &entry.path, |_| Ok(())),
-            Err(why) => Err(refused(why)),
+        let read = match source.open_parent(&entry.path, false) {
+            Ok((folder, name)) => job.read_file(&folder.join(&name), &entry.path, |_| Ok(())),
+            Err(why) => Err(refusal_error(why)),
         };
         match read {
             Ok(read) if read == (*size, *hash) => {}
@@ -183,13 +188,13 @@ fn verify(source: &ConfinedFolder, manifest: &BackupManifest, job: &mut BackupJo
             "the backup is damaged: {} of {} files are missing or not as they were, such as {first}: {}",
             wrong.len(),
             manifest.files.len(),
-            source.place().display()
+            source.original_path().display()
         ))),
     }
 }
 
 /// Decides the folder of each volume in the backup. Decided once, so that a resumed restore continues there.
-fn places(
+fn choose_volume_folders(
     manifest: &BackupManifest,
     dir: &Path,
     part: &Path,
@@ -242,9 +247,14 @@ fn places(
 
 /// Where a file of the backup goes, if it is a blob's, a volume's, the configuration, or lay in the trash: the folder
 /// that it never leaves, and the path inside it.
-fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>, trust: BackupTrust) -> Option<(PathBuf, PathBuf)> {
+fn restore_target(
+    path: &Path,
+    dir: &Path,
+    places: &BTreeMap<DocId, PathBuf>,
+    trust: BackupTrust,
+) -> Option<(PathBuf, PathBuf)> {
     if path == Path::new(configuration::CONFIG_FILE) {
-        let name = if trust == BackupTrust::Own { configuration::CONFIG_FILE } else { ASIDE };
+        let name = if trust == BackupTrust::Own { configuration::CONFIG_FILE } else { SET_ASIDE_CONFIG_FILE };
         return Some((dir.to_owned(), PathBuf::from(name)));
     }
     if path.starts_with(BLOBS_FOLDER) || path.starts_with(TRASH_FOLDER) {
@@ -256,7 +266,7 @@ fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>, trust: Back
 }
 
 /// Puts a file in its place, which must be free, or hold the same bytes from an earlier attempt. `to` names it.
-fn put(
+fn restore_file(
     job: &mut BackupJob<'_>,
     from: &Path,
     (folder, name): (&ConfinedFolder, &OsStr),
@@ -265,8 +275,8 @@ fn put(
 ) -> Result<(), BackupError> {
     let fail = |error: io::Error| DiskError::from_io("writing", to, &error);
     let place = folder.join(name);
-    if folder.has(name) {
-        return match job.read(&place, to, |_| Ok(()))? {
+    if folder.has_entry(name) {
+        return match job.read_file(&place, to, |_| Ok(()))? {
             (_, there) if there == hash => Ok(()),
             _ => Err(BackupError::Refused(format!("there is another file already: {}", to.display()))),
         };
@@ -274,7 +284,7 @@ fn put(
     // Half a file never has its name.
     let half = folder.join(OsStr::new(".tracebook-restore.tmp"));
     let _ = std::fs::remove_file(&half); // of an earlier attempt
-    let copied = job.copy(from, to, &half).and_then(|(_, copied)| {
+    let copied = job.copy_file(from, to, &half).and_then(|(_, copied)| {
         if copied == hash {
             Ok(())
         } else {
@@ -288,7 +298,7 @@ fn put(
     named
 }
 
-fn link(target: &Path, to: &Path) -> io::Result<()> {
+fn restore_symlink(target: &Path, to: &Path) -> io::Result<()> {
     if std::fs::read_link(to).is_ok_and(|there| there == target) {
         return Ok(());
     }
@@ -299,7 +309,7 @@ fn link(target: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Copies the database next to its final place and sets the volumes' folders, before anyone can open it.
-fn database(
+fn restore_database(
     source: &ConfinedFolder,
     manifest: &BackupManifest,
     part: &Path,
@@ -313,11 +323,11 @@ fn database(
     }
     let known = manifest.files.iter().find(|entry| entry.path == Path::new(DATABASE_FILE));
     let Some(BackupEntryKind::File { hash, .. }) = known.map(|entry| &entry.kind) else {
-        return Err(BackupError::Refused(format!("the backup has no database: {}", source.place().display())));
+        return Err(BackupError::Refused(format!("the backup has no database: {}", source.original_path().display())));
     };
-    let (from, name) = source.above(DATABASE_FILE, false).map_err(refused)?;
-    let own = ConfinedFolder::chosen(part).map_err(refused)?;
-    put(job, &from.join(&name), (&own, OsStr::new(DATABASE_FILE)), &path, *hash)?;
+    let (from, name) = source.open_parent(DATABASE_FILE, false).map_err(refusal_error)?;
+    let own = ConfinedFolder::open_chosen(part).map_err(refusal_error)?;
+    restore_file(job, &from.join(&name), (&own, OsStr::new(DATABASE_FILE)), &path, *hash)?;
     let fail = |error: io::Error| DiskError::from_io("writing", &path, &error);
     let mut mode = std::fs::metadata(&path).map_err(fail)?.permissions();
     if mode.readonly() {
@@ -333,7 +343,7 @@ fn database(
     let mut disk = SqliteDisk::open(part, false)?;
     let mut writes = vec![RowWrite::Meta { key: MOUNTS_META_KEY.to_owned(), value: Some(value) }];
     if trust == BackupTrust::Foreign {
-        writes.extend(forgotten(&disk)?);
+        writes.extend(revoked_permissions(&disk)?);
     }
     disk.commit(&writes)?;
     drop(disk); // folds its log in: the database is one file again
@@ -344,17 +354,17 @@ fn database(
 }
 
 /// Returns writes that revoke everything the workspace grants: rules of agents, schedules, kernels, access of cells.
-fn forgotten(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
+fn revoked_permissions(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
     let reader = disk.open_reader()?;
     let mut writes = vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value: None }];
     let schedules = reader.metas_with_prefix(SCHEDULE_KEY_PREFIX)?;
     writes.extend(schedules.into_iter().map(|(key, _)| RowWrite::Meta { key, value: None }));
-    let settings = reader.meta(SETTINGS)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let settings = reader.meta(SETTINGS_KEY)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(serde_json::Value::Object(mut settings)) = settings {
         for name in ["grants", "kernels", "kernel_prints"] {
             settings.remove(name);
         }
-        writes.push(RowWrite::Meta { key: SETTINGS.to_owned(), value: serde_json::to_vec(&settings).ok() });
+        writes.push(RowWrite::Meta { key: SETTINGS_KEY.to_owned(), value: serde_json::to_vec(&settings).ok() });
     }
     Ok(writes)
 }

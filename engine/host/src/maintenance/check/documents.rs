@@ -30,7 +30,7 @@ struct ReadChunks {
     all: Vec<i64>,
 }
 
-fn read(reader: &dyn DiskReader, id: DocId, actor: &ActorId) -> Result<ReadChunks, DiskError> {
+fn read_chunks(reader: &dyn DiskReader, id: DocId, actor: &ActorId) -> Result<ReadChunks, DiskError> {
     let chunks = reader.chunks(id)?;
     let all: Vec<i64> = chunks.iter().map(|chunk| chunk.seq).collect();
     let (good, torn): (Vec<_>, Vec<_>) = chunks.into_iter().partition(|chunk| chunk.intact);
@@ -76,11 +76,11 @@ fn read(reader: &dyn DiskReader, id: DocId, actor: &ActorId) -> Result<ReadChunk
 }
 
 /// The documents that say that they are a workspace's.
-pub(super) fn workspaces(reader: &dyn DiskReader) -> Result<Vec<DocId>, DiskError> {
+pub(super) fn workspace_documents(reader: &dyn DiskReader) -> Result<Vec<DocId>, DiskError> {
     let actor = ActorId::from([0; 16]);
     let mut found = Vec::new();
     for id in reader.document_ids()? {
-        if let Ok(CheckedDocument::Workspace) = read(reader, id, &actor)?.document {
+        if let Ok(CheckedDocument::Workspace) = read_chunks(reader, id, &actor)?.document {
             found.push(id);
         }
     }
@@ -105,7 +105,7 @@ struct NoteRows {
 }
 
 impl WorkspaceCheck<'_> {
-    pub(super) fn documents(
+    pub(super) fn check_documents(
         &mut self,
         reader: &SqliteReader,
         inspected: &InspectionReport,
@@ -141,31 +141,31 @@ impl WorkspaceCheck<'_> {
                 None => format!("document {id}"),
             };
             let blocks = if docs.contains(&id) {
-                let read = read(reader, id, &self.actor)?;
+                let read = read_chunks(reader, id, &self.actor)?;
                 if read.document.is_err() || !read.bad.is_empty() {
                     known.holes.insert(id);
                 }
-                match self.document(id, read, &rows, &known, &place)? {
+                match self.repair_document(id, read, &rows, &known, &place)? {
                     Some(blocks) => blocks,
                     None => continue,
                 }
             } else {
-                self.without_document(id, &rows, &known, &place, Vec::new())?
+                self.repair_from_rows(id, &rows, &known, &place, Vec::new())?
             };
-            self.journal(reader, id, blocks, &place)?;
+            self.replay_journal(reader, id, blocks, &place)?;
         }
-        self.distrust(&known)?;
-        self.volume_documents(reader, &known, &volumes)?;
+        self.mark_files_for_merge(&known)?;
+        self.repair_volume_documents(reader, &known, &volumes)?;
         let id = reader.meta("workspace").ok().flatten();
         match id.and_then(|id| String::from_utf8(id).ok()?.parse::<DocId>().ok()) {
-            Some(id) => self.workspace(reader, id),
+            Some(id) => self.repair_workspace_document(reader, id),
             None => Ok(()),
         }
     }
 
     /// Mends one document. Gives the blocks that the journal is to be replayed on; nothing for a document that is to
     /// be left alone.
-    fn document(
+    fn repair_document(
         &mut self,
         id: DocId,
         read: ReadChunks,
@@ -176,11 +176,11 @@ impl WorkspaceCheck<'_> {
         let document = match read.document {
             Ok(document) => document,
             Err(error @ StoreError::Newer { .. }) => {
-                self.found(FindingSeverity::Warning, place, error, "update Tracebook; nothing was touched");
+                self.report_problem(FindingSeverity::Warning, place, error, "update Tracebook; nothing was touched");
                 return Ok(None);
             }
             Err(error @ StoreError::Kind { .. }) => {
-                self.found(
+                self.report_problem(
                     FindingSeverity::Warning,
                     place,
                     error,
@@ -189,9 +189,9 @@ impl WorkspaceCheck<'_> {
                 return Ok(None);
             }
             Err(error) => {
-                self.mendable(FindingSeverity::Damage, place, &error, "what cannot be read is set aside");
+                self.report_repairable(FindingSeverity::Damage, place, &error, "what cannot be read is set aside");
                 let writes = set_aside(id, &read.all, &error.to_string(), self.now);
-                return self.without_document(id, rows, known, place, writes).map(Some);
+                return self.repair_from_rows(id, rows, known, place, writes).map(Some);
             }
         };
         let mut writes = set_aside(id, &read.bad, "it cannot be read", self.now);
@@ -207,12 +207,12 @@ impl WorkspaceCheck<'_> {
                 }
             };
             let what = format!("{} of {} stored changes cannot be read", read.bad.len(), read.all.len());
-            self.mendable(FindingSeverity::Damage, place, what, how);
+            self.report_repairable(FindingSeverity::Damage, place, what, how);
         }
         let mut blocks = Vec::new();
         match document {
             CheckedDocument::Note(note) => {
-                let (target, more) = self.note(note, rows, place, !read.bad.is_empty());
+                let (target, more) = self.repair_note(note, rows, place, !read.bad.is_empty());
                 blocks = target;
                 writes.extend(more);
             }
@@ -245,7 +245,7 @@ impl WorkspaceCheck<'_> {
 
     /// Repairs a note of which only rows are readable. Complete rows are used; otherwise the file is, unless the rows
     /// were ahead of it.
-    fn without_document(
+    fn repair_from_rows(
         &mut self,
         id: DocId,
         rows: &NoteRows,
@@ -254,13 +254,13 @@ impl WorkspaceCheck<'_> {
         mut writes: Vec<RowWrite>,
     ) -> Result<Vec<Block>, DiskError> {
         let file = known.files.get(&id).filter(|_| !known.ahead.contains(&id));
-        let complete = rows.bad.is_empty() && !rows.blocks.is_empty() && !self.lossy();
+        let complete = rows.bad.is_empty() && !rows.blocks.is_empty() && !self.is_lossy();
         let mut blocks = rows.blocks.clone();
         match file {
-            Some(file) if !complete && (!writes.is_empty() || !rows.bad.is_empty() || self.lossy()) => {
+            Some(file) if !complete && (!writes.is_empty() || !rows.bad.is_empty() || self.is_lossy()) => {
                 if !rows.bad.is_empty() {
                     let what = format!("{} of its blocks are damaged", rows.bad.len());
-                    self.mendable(
+                    self.report_repairable(
                         FindingSeverity::Damage,
                         place,
                         what,
@@ -276,7 +276,7 @@ impl WorkspaceCheck<'_> {
                 blocks.clear();
             }
             Some(_) | None => {
-                self.lost_blocks(place, &rows.bad);
+                self.report_lost_blocks(place, &rows.bad);
                 if !writes.is_empty() && !blocks.is_empty() {
                     // The history starts again.
                     let made = NoteDoc::import(id, &blocks, self.actor.clone());
@@ -289,14 +289,14 @@ impl WorkspaceCheck<'_> {
     }
 
     /// Whether a salvage may have lost rows without a trace.
-    fn lossy(&self) -> bool {
+    fn is_lossy(&self) -> bool {
         self.salvaged.as_ref().is_some_and(SalvageReport::is_lossy)
     }
 
     /// If part of a note was lost, its text may be older than its file. Unless it's ahead of the file, the file is
     /// marked to be read and merged.
-    fn distrust(&mut self, known: &KnownDocuments) -> Result<(), DiskError> {
-        let all = self.lossy();
+    fn mark_files_for_merge(&mut self, known: &KnownDocuments) -> Result<(), DiskError> {
+        let all = self.is_lossy();
         let files = known.files.values().filter(|file| !file.heads.is_empty() && !known.ahead.contains(&file.id));
         let files = files.filter(|file| all || known.holes.contains(&file.id) || self.mended.contains(&file.id));
         let writes: Vec<RowWrite> = files
@@ -307,9 +307,15 @@ impl WorkspaceCheck<'_> {
     }
 
     /// What a note's blocks are to be, and what makes rows and document say so.
-    fn note(&mut self, mut note: NoteDoc, rows: &NoteRows, place: &str, bad: bool) -> (Vec<Block>, Vec<RowWrite>) {
+    fn repair_note(
+        &mut self,
+        mut note: NoteDoc,
+        rows: &NoteRows,
+        place: &str,
+        bad: bool,
+    ) -> (Vec<Block>, Vec<RowWrite>) {
         let (id, known) = (note.id(), note.blocks());
-        let complete = rows.bad.is_empty() && !self.lossy() && !rows.blocks.is_empty();
+        let complete = rows.bad.is_empty() && !self.is_lossy() && !rows.blocks.is_empty();
         let mut target = rows.blocks.clone();
         // Where the history has holes, a block that is in it may be one that was removed: complete rows know better.
         if !(bad && complete) {
@@ -323,17 +329,17 @@ impl WorkspaceCheck<'_> {
         let restored: BTreeSet<_> = missing.iter().map(|block| block.id).collect();
         let damaged = rows.bad.intersection(&restored).count();
         if damaged > 0 {
-            self.mendable(
+            self.report_repairable(
                 FindingSeverity::Damage,
                 place,
                 format!("{damaged} blocks are damaged"),
                 "taken from the document",
             );
         }
-        self.lost_blocks(place, &rows.bad.difference(&restored).copied().collect());
+        self.report_lost_blocks(place, &rows.bad.difference(&restored).copied().collect());
         if missing.len() > damaged {
             let what = format!("{} blocks are missing", missing.len() - damaged);
-            self.mendable(FindingSeverity::Damage, place, what, "taken from the document");
+            self.report_repairable(FindingSeverity::Damage, place, what, "taken from the document");
         }
         let difference = note.diff_blocks(&target);
         if !difference.is_empty() || !missing.is_empty() || !rows.bad.is_empty() {
@@ -342,7 +348,7 @@ impl WorkspaceCheck<'_> {
         if !difference.is_empty() {
             if !bad {
                 let what = "its blocks and its document differ";
-                self.mendable(
+                self.report_repairable(
                     FindingSeverity::Damage,
                     place,
                     what,
@@ -351,21 +357,23 @@ impl WorkspaceCheck<'_> {
             }
             match note.commit(&difference, self.now / 1000, Some("repair")) {
                 Ok(bytes) => writes.push(RowWrite::Chunk { doc: id, bytes }),
-                Err(error) => self.found(FindingSeverity::Damage, place, error, "the blocks are kept as they are"),
+                Err(error) => {
+                    self.report_problem(FindingSeverity::Damage, place, error, "the blocks are kept as they are")
+                }
             }
         }
         (target, writes)
     }
 
-    fn lost_blocks(&mut self, place: &str, lost: &BTreeSet<BlockId>) {
+    fn report_lost_blocks(&mut self, place: &str, lost: &BTreeSet<BlockId>) {
         if !lost.is_empty() {
             let what = format!("{} blocks are damaged, and the document does not have them", lost.len());
-            self.mendable(FindingSeverity::Damage, place, what, "set aside");
+            self.report_repairable(FindingSeverity::Damage, place, what, "set aside");
         }
     }
 
     /// Replays a note's journal on its blocks.
-    fn journal(
+    fn replay_journal(
         &mut self,
         reader: &SqliteReader,
         id: DocId,
@@ -389,21 +397,21 @@ impl WorkspaceCheck<'_> {
         }
         if let Some(from) = broken {
             let what = format!("its last edits, from number {from} on, cannot be made again ({why})");
-            self.mendable(FindingSeverity::Damage, place, what, "set aside");
+            self.report_repairable(FindingSeverity::Damage, place, what, "set aside");
             self.commit(&[RowWrite::QuarantineJournal { note: id, from, why, at: self.now }])?;
         }
         Ok(())
     }
 
     /// Enters files, under the ids that they had, in the documents of volumes that have lost some.
-    fn volume_documents(
+    fn repair_volume_documents(
         &mut self,
         reader: &SqliteReader,
         known: &KnownDocuments,
         volumes: &BTreeSet<DocId>,
     ) -> Result<(), DiskError> {
         for id in volumes {
-            let chunks = intact(reader, *id)?;
+            let chunks = intact_chunks(reader, *id)?;
             if !chunks.is_empty() && !known.holes.contains(id) {
                 continue;
             }
@@ -426,7 +434,7 @@ impl WorkspaceCheck<'_> {
                 0 => "the volume's document is missing".to_owned(),
                 count => format!("{count} files are missing in the volume's document"),
             };
-            self.mendable(FindingSeverity::Damage, format!("document {id}"), what, "listed again");
+            self.report_repairable(FindingSeverity::Damage, format!("document {id}"), what, "listed again");
             if missing.is_empty() || doc.commit(None, &missing, self.now / 1000).is_ok() {
                 self.commit(&[RowWrite::Chunk { doc: *id, bytes: doc.save() }])?;
             }
@@ -435,10 +443,10 @@ impl WorkspaceCheck<'_> {
     }
 
     /// Enters the mounted volumes in the workspace's document, if that has lost some.
-    fn workspace(&mut self, reader: &SqliteReader, id: DocId) -> Result<(), DiskError> {
+    fn repair_workspace_document(&mut self, reader: &SqliteReader, id: DocId) -> Result<(), DiskError> {
         let mut names: BTreeMap<DocId, String> =
             reader.mounts().into_iter().map(|mount| (mount.id, mount.name)).collect();
-        let chunks = intact(reader, id)?;
+        let chunks = intact_chunks(reader, id)?;
         let Ok(LoadedDocument { mut doc, .. }) = WorkspaceDoc::load(id, &chunks, self.actor.clone()) else {
             return Ok(());
         };
@@ -448,13 +456,18 @@ impl WorkspaceCheck<'_> {
             return Ok(());
         }
         let what = format!("{} volumes are missing in the workspace's document", names.len());
-        self.mendable(FindingSeverity::Damage, format!("document {id}"), what, "listed again");
+        self.report_repairable(FindingSeverity::Damage, format!("document {id}"), what, "listed again");
         let entered =
             names.iter().try_for_each(|(volume, name)| doc.set_volume(*volume, Some(name), self.now / 1000).map(drop));
         match entered {
             Ok(()) => self.commit(&[RowWrite::Chunk { doc: id, bytes: doc.save() }]),
             Err(error) => {
-                self.found(FindingSeverity::Damage, format!("document {id}"), error, "open the volumes' folders again");
+                self.report_problem(
+                    FindingSeverity::Damage,
+                    format!("document {id}"),
+                    error,
+                    "open the volumes' folders again",
+                );
                 Ok(())
             }
         }
@@ -466,6 +479,6 @@ fn set_aside(doc: DocId, chunks: &[i64], why: &str, at: i64) -> Vec<RowWrite> {
 }
 
 /// Those of a document's chunks that are as they were written.
-fn intact(reader: &dyn DiskReader, id: DocId) -> Result<Vec<Vec<u8>>, DiskError> {
+fn intact_chunks(reader: &dyn DiskReader, id: DocId) -> Result<Vec<Vec<u8>>, DiskError> {
     Ok(reader.chunks(id)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect())
 }

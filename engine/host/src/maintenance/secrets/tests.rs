@@ -96,8 +96,8 @@ fn another_passphrase_and_damage_are_said_and_destroy_nothing() {
     assert!(wrong.get("TB_TEST_KEY").expect_err("closed").to_string().contains("the passphrase is another"));
     assert!(wrong.set("TB_TEST_B", &secret("b")).is_err(), "what cannot be opened is not written over");
     let none = secrets(folder.path());
-    assert!(none.get("TB_TEST_KEY").expect_err("closed").to_string().contains(PASSPHRASE));
-    let path = folder.path().join(VAULT);
+    assert!(none.get("TB_TEST_KEY").expect_err("closed").to_string().contains(PASSPHRASE_VARIABLE));
+    let path = folder.path().join(SEALED_SECRETS_FILE);
     let good = std::fs::read(&path).expect("there");
     // Each byte belongs to it, and no number in it makes it eat the machine.
     for at in 0..good.len() {

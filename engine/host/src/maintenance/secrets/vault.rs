@@ -1,7 +1,7 @@
 //! The encrypted file: a map of names and values under XChaCha20-Poly1305, with a key derived by argon2id from a
 //! passphrase or a key file. Its header describes the derivation and is authenticated too.
 
-use super::{SecretError, SecretStore, SecretValue, read, write};
+use super::{SecretError, SecretStore, SecretValue, read_small_file, write_private_file};
 use argon2::{Algorithm, Argon2, Params, Version};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-const MAGIC: &[u8; 8] = b"TBSEAL1\n";
+const VAULT_MAGIC: &[u8; 8] = b"TBSEAL1\n";
 /// Magic, who opens it, three numbers, salt, nonce.
 const VAULT_HEAD_BYTES: usize = 8 + 1 + 12 + 16 + 24;
 /// Numbers beyond these in a file would only eat memory and time: KiB, rounds, lanes.
@@ -22,9 +22,9 @@ pub(super) struct KdfCost(pub(super) [u32; 3]);
 
 impl KdfCost {
     /// Of a passphrase that people remember (RFC 9106's second choice, on one lane).
-    pub(super) const USERS: KdfCost = KdfCost([64 * 1024, 3, 1]);
+    pub(super) const PASSPHRASE_KDF_COST: KdfCost = KdfCost([64 * 1024, 3, 1]);
     /// For 32 random bytes, which can't be guessed.
-    const RANDOM: KdfCost = KdfCost([64, 1, 1]);
+    const KEY_FILE_KDF_COST: KdfCost = KdfCost([64, 1, 1]);
 }
 
 /// The file and what opens it.
@@ -39,13 +39,13 @@ type VaultValues = BTreeMap<String, Zeroizing<String>>;
 
 impl SecretVault<'_> {
     pub(super) fn get(&self, name: &str) -> Result<Option<SecretValue>, SecretError> {
-        let Some((mut values, _)) = self.open()? else { return Ok(None) };
+        let Some((mut values, _)) = self.open_values()? else { return Ok(None) };
         values.remove(name).map(|value| SecretValue::new(value.to_string())).transpose()
     }
 
     /// Puts a value in, or with `None` takes it out; says what opens the file now.
-    pub(super) fn put(&self, name: &str, value: Option<&SecretValue>) -> Result<SecretStore, SecretError> {
-        let (mut values, place) = match self.open()? {
+    pub(super) fn set_value(&self, name: &str, value: Option<&SecretValue>) -> Result<SecretStore, SecretError> {
+        let (mut values, place) = match self.open_values()? {
             Some((values, place)) => (values, place),
             None if self.passphrase.is_some() => (VaultValues::new(), SecretStore::Passphrase),
             None => (VaultValues::new(), SecretStore::KeyFile),
@@ -54,14 +54,14 @@ impl SecretVault<'_> {
             Some(value) => values.insert(name.to_owned(), Zeroizing::new(value.expose().to_owned())),
             None => values.remove(name),
         };
-        self.seal(&values, place)?;
+        self.write_sealed(&values, place)?;
         Ok(place)
     }
 
     /// Returns what opens the file, without opening it; `None` if there's no file.
     pub(super) fn opened_by(&self) -> Result<Option<SecretStore>, SecretError> {
-        let Some(bytes) = read(&self.path)? else { return Ok(None) };
-        Ok(match bytes.get(8).filter(|_| bytes.starts_with(MAGIC)) {
+        let Some(bytes) = read_small_file(&self.path)? else { return Ok(None) };
+        Ok(match bytes.get(8).filter(|_| bytes.starts_with(VAULT_MAGIC)) {
             Some(0) => Some(SecretStore::KeyFile),
             Some(1) => Some(SecretStore::Passphrase),
             _ => None,
@@ -69,22 +69,23 @@ impl SecretVault<'_> {
     }
 
     /// Seals what is in the file with the passphrase. The key file is removed once that is on disk.
-    pub(super) fn encrypt(&self) -> Result<(), SecretError> {
-        if let Some((values, _)) = self.open()? {
-            self.seal(&values, SecretStore::Passphrase)?;
+    pub(super) fn encrypt_with_passphrase(&self) -> Result<(), SecretError> {
+        if let Some((values, _)) = self.open_values()? {
+            self.write_sealed(&values, SecretStore::Passphrase)?;
         }
         match std::fs::remove_file(&self.key) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(SecretError::io("can't remove the key file, which is no longer used", &self.key, &error))
+                Err(SecretError::io_error("can't remove the key file, which is no longer used", &self.key, &error))
             }
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    fn open(&self) -> Result<Option<(VaultValues, SecretStore)>, SecretError> {
-        let Some(bytes) = read(&self.path)? else { return Ok(None) };
+    fn open_values(&self) -> Result<Option<(VaultValues, SecretStore)>, SecretError> {
+        let Some(bytes) = read_small_file(&self.path)? else { return Ok(None) };
         let damaged = |what: &str| SecretError(format!("the file of secrets {what}: {}", self.path.display()));
-        let Some((head, sealed)) = bytes.split_at_checked(VAULT_HEAD_BYTES).filter(|(head, _)| head.starts_with(MAGIC))
+        let Some((head, sealed)) =
+            bytes.split_at_checked(VAULT_HEAD_BYTES).filter(|(head, _)| head.starts_with(VAULT_MAGIC))
         else {
             return Err(damaged("is damaged"));
         };
@@ -102,7 +103,7 @@ impl SecretVault<'_> {
             return Err(damaged("is damaged"));
         }
         let (salt, nonce) = (head.get(21..37).unwrap_or_default(), head.get(37..VAULT_HEAD_BYTES).unwrap_or_default());
-        let key = self.key(place, cost, salt)?;
+        let key = self.derive_key(place, cost, salt)?;
         let payload = Payload { msg: sealed, aad: head };
         let nonce = <[u8; 24]>::try_from(nonce).map_err(|_| damaged("is damaged"))?;
         let plain = XChaCha20Poly1305::new((&*key).into()).decrypt(&XNonce::from(nonce), payload);
@@ -114,17 +115,17 @@ impl SecretVault<'_> {
         Ok(Some((values.into_iter().map(|(name, value)| (name, Zeroizing::new(value))).collect(), place)))
     }
 
-    fn seal(&self, values: &VaultValues, place: SecretStore) -> Result<(), SecretError> {
+    fn write_sealed(&self, values: &VaultValues, place: SecretStore) -> Result<(), SecretError> {
         let mut random = [0; 40];
         rand::rngs::OsRng
             .try_fill_bytes(&mut random)
             .map_err(|error| SecretError(format!("no chance is left: {error}")))?;
-        let cost = if place == SecretStore::Passphrase { self.cost } else { KdfCost::RANDOM };
-        let mut whole = MAGIC.to_vec();
+        let cost = if place == SecretStore::Passphrase { self.cost } else { KdfCost::KEY_FILE_KDF_COST };
+        let mut whole = VAULT_MAGIC.to_vec();
         whole.push(u8::from(place == SecretStore::Passphrase));
         whole.extend(cost.0.iter().flat_map(|number| number.to_le_bytes()));
         whole.extend(random);
-        let key = self.key(place, cost, &random[..16])?;
+        let key = self.derive_key(place, cost, &random[..16])?;
         let plain: BTreeMap<&str, &str> = values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let plain = Zeroizing::new(serde_json::to_vec(&plain).map_err(|error| SecretError(error.to_string()))?);
         let mut nonce = [0; 24];
@@ -134,20 +135,20 @@ impl SecretVault<'_> {
             .encrypt(&XNonce::from(nonce), payload)
             .map_err(|_| SecretError("the secrets cannot be sealed".to_owned()))?;
         whole.extend(sealed);
-        write(&self.path, &whole)
+        write_private_file(&self.path, &whole)
     }
 
     /// The key: from the passphrase, or from the key file, which is made where there is none.
-    fn key(&self, place: SecretStore, cost: KdfCost, salt: &[u8]) -> Result<Zeroizing<[u8; 32]>, SecretError> {
+    fn derive_key(&self, place: SecretStore, cost: KdfCost, salt: &[u8]) -> Result<Zeroizing<[u8; 32]>, SecretError> {
         let from: Zeroizing<Vec<u8>> = match (place, self.passphrase) {
             (SecretStore::Passphrase, Some(phrase)) => Zeroizing::new(phrase.as_bytes().to_vec()),
             (SecretStore::Passphrase, None) => {
                 return Err(SecretError(format!(
                     "the file of secrets wants its passphrase: set {}",
-                    super::PASSPHRASE
+                    super::PASSPHRASE_VARIABLE
                 )));
             }
-            _ => match read(&self.key)? {
+            _ => match read_small_file(&self.key)? {
                 Some(key) if key.len() == 32 => key,
                 Some(_) => return Err(SecretError(format!("the key file is damaged: {}", self.key.display()))),
                 None if self.path.exists() => {
@@ -158,7 +159,7 @@ impl SecretVault<'_> {
                     rand::rngs::OsRng
                         .try_fill_bytes(&mut key)
                         .map_err(|error| SecretError(format!("no chance is left: {error}")))?;
-                    write(&self.key, &key)?;
+                    write_private_file(&self.key, &key)?;
                     key
                 }
             },

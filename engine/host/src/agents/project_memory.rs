@@ -1,0 +1,142 @@
+//! What a project holds for agents, read from its files: what it remembers, its agents, its plans. And what of its
+//! memory bears on a goal: found by words and by meaning, as all else is.
+
+use crate::fs::confined_dir::ConfinedFolder;
+use crate::search::{SearchMode, SearchRequest, SearchService, query_of_message};
+use agent::agent_registry::{self, AgentRegistry};
+use agent::memory::{self, ExperienceMatch, ProjectMemory};
+use agent::task_block::TASKS_FOLDER;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+/// Maximum number of files read from a folder.
+const MAX_MEMORY_FILES: usize = 1_000;
+/// Maximum size of a file in bytes.
+const MAX_MEMORY_FILE_BYTES: u64 = 1 << 20;
+/// Maximum total size in bytes.
+const MAX_MEMORY_BYTES: usize = 16 << 20;
+
+/// Maximum number of a goal's characters used as a query.
+const MAX_GOAL_CHARS: usize = 400;
+/// Maximum number of experiences found for it.
+const MAX_FOUND_EXPERIENCES: usize = 40;
+/// An answer is waited for so long; without one, words alone tell what bears on the goal.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reads the memory folders in a volume's folder, and searches their experiences for a goal. Blocks: not for the thread
+/// that draws.
+pub fn recall_project_memory(search: &SearchService, root: &Path, folders: &[String], goal: &str) -> ProjectMemory {
+    let mut memory = read_project_memory(root, folders);
+    if !memory.entries.is_empty() {
+        memory.near = nearest_experiences(search, &memory, goal, SearchMode::Both);
+    }
+    memory
+}
+
+/// The experiences that a search finds for a goal, the best first. Blocks.
+pub fn nearest_experiences(
+    search: &SearchService,
+    memory: &ProjectMemory,
+    goal: &str,
+    mode: SearchMode,
+) -> Vec<ExperienceMatch> {
+    let plain = query_of_message(goal, MAX_GOAL_CHARS);
+    let text = format!("in:memory path:\"{}\" {plain}", memory::experience::EXPERIENCE_LOG_FILE);
+    let asked = search.ask(
+        SearchRequest { text, limit: MAX_FOUND_EXPERIENCES, per_passage: true, mode, ..SearchRequest::default() },
+        || {},
+    );
+    let Ok(Ok(answer)) = asked.recv_timeout(SEARCH_TIMEOUT) else { return Vec::new() };
+    let known = |path: &str, id: &str| {
+        memory.entries.iter().any(|entry| entry.path == path && entry.experience.experience_id == id)
+    };
+    let hits = answer.hits.into_iter().filter(|hit| known(&hit.path, &hit.heading));
+    let near = |hit: crate::search::NoteHit| ExperienceMatch {
+        score: f64::from(hit.score),
+        meaning: hit.why.meaning.map(f64::from),
+        id: hit.heading,
+    };
+    hits.map(near).collect()
+}
+
+/// Returns the files in these folders with these extensions: path and text. Missing, hidden and non-text files and
+/// links are skipped.
+fn read_texts(root: &Path, folders: &[String], endings: &[&str]) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut whole = 0;
+    let Ok(root) = ConfinedFolder::open_root(root) else { return files };
+    for inside in folders {
+        let Ok(folder) = root.open_folder(inside) else { continue };
+        let Ok(entries) = std::fs::read_dir(folder.stable_path()) else { continue };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| endings.iter().any(|ending| name.ends_with(ending)) && !name.starts_with('.'));
+        names.sort();
+        for name in names.into_iter().take(MAX_MEMORY_FILES) {
+            let path = format!("{inside}/{name}");
+            let is_link = folder.metadata(name.as_ref()).is_ok_and(|meta| meta.is_symlink());
+            let Some((file, _)) = folder.open_regular_file(&name).ok().filter(|_| !is_link) else { continue };
+            let mut text = String::new();
+            let read = file.take(MAX_MEMORY_FILE_BYTES + 1).read_to_string(&mut text);
+            if read.is_err() || text.len() as u64 > MAX_MEMORY_FILE_BYTES {
+                continue;
+            }
+            whole += text.len();
+            if whole <= MAX_MEMORY_BYTES {
+                files.push((path, text));
+            }
+        }
+    }
+    files
+}
+
+/// Reads these memory folders in a volume's folder.
+pub fn read_project_memory(root: &Path, folders: &[String]) -> ProjectMemory {
+    let inside = |folder: &String| {
+        let places = memory::MEMORY_SUBFOLDERS.iter();
+        places
+            .map(|place| if place.is_empty() { folder.clone() } else { format!("{folder}/{place}") })
+            .collect::<Vec<_>>()
+    };
+    ProjectMemory::from_files(read_texts(root, &folders.iter().flat_map(inside).collect::<Vec<_>>(), &[".md"]))
+}
+
+/// The projects inside a volume's folder, by name.
+fn list_projects(root: &Path) -> Vec<String> {
+    let folder = ConfinedFolder::open_root(root).and_then(|root| root.open_folder(memory::PROJECTS_FOLDER));
+    let Some(entries) = folder.ok().and_then(|folder| std::fs::read_dir(folder.stable_path()).ok()) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names.truncate(MAX_MEMORY_FILES);
+    names
+}
+
+/// A folder of a volume, and the one of that name of each project in it.
+fn folder_in_each_project(root: &Path, folder: &str) -> Vec<String> {
+    let mut found: Vec<String> =
+        list_projects(root).into_iter().map(|name| format!("{}/{name}/{folder}", memory::PROJECTS_FOLDER)).collect();
+    let held = ConfinedFolder::open_root(root);
+    found.retain(|folder| held.as_ref().is_ok_and(|root| root.open_folder(folder).is_ok()));
+    found.insert(0, folder.to_owned());
+    found
+}
+
+/// The folders of memory of a volume's folder: its own, and those of the projects in it.
+pub fn memory_folders(root: &Path) -> Vec<String> {
+    folder_in_each_project(root, memory::MEMORY_FOLDER)
+}
+
+/// The agents of a volume and of the projects in it.
+pub fn read_agent_registry(root: &Path) -> AgentRegistry {
+    let mut folders = folder_in_each_project(root, agent_registry::AGENT_DEFINITIONS_FOLDER);
+    folders.extend(folder_in_each_project(root, agent_registry::PYTHON_AGENTS_FOLDER));
+    AgentRegistry::read(read_texts(root, &folders, &[".md", ".py"]))
+}
+
+/// The plans of a volume and of the projects in it: path and text.
+pub fn read_plans(root: &Path) -> Vec<(String, String)> {
+    read_texts(root, &folder_in_each_project(root, TASKS_FOLDER), &[".md"])
+}

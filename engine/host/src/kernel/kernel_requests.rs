@@ -1,0 +1,165 @@
+//! What the window asks a kernel while a note is written: completions, descriptions, variables. It changes nothing, so
+//! it does not go through the session; an answer that does not come is none.
+
+use serde_json::{Value, json};
+
+/// Choices that are taken over.
+const MAX_COMPLETION_CHOICES: usize = 500;
+/// Rows of variables that are taken over.
+const MAX_VARIABLE_ROWS: usize = 500;
+/// Letters of a name, a type, a value.
+const MAX_VARIABLE_TEXT_CHARS: usize = 200;
+/// Letters of a description.
+const MAX_DESCRIPTION_CHARS: usize = 10_000;
+
+/// A question. Places are bytes of the code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KernelInquiry {
+    /// Completions at a position.
+    Complete {
+        /// Code of the cell.
+        code: String,
+        /// Offset of the caret in the code, in bytes.
+        at: usize,
+    },
+    /// Describes the name at a position.
+    Describe {
+        /// Code of the cell.
+        code: String,
+        /// Offset of the name in the code, in bytes.
+        at: usize,
+    },
+    /// Lists the kernel's variables.
+    Variables,
+    /// The values of some variables.
+    Values {
+        /// Names of the variables.
+        names: Vec<String>,
+    },
+}
+
+/// A completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompletionChoice {
+    /// The text to insert.
+    pub text: String,
+    /// Its kind, such as `function`; may be empty.
+    pub kind: String,
+}
+
+/// A variable of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelVariable {
+    /// Name of the variable.
+    pub name: String,
+    /// Name of its type.
+    pub kind: String,
+    /// Its shape or length as text; empty if it has none.
+    pub size: String,
+    /// Its value in short.
+    pub value: String,
+}
+
+/// The answer to an inquiry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InquiryAnswer {
+    /// The completions, and the range of code that they replace.
+    Choices {
+        /// Where the replaced text starts, in bytes.
+        from: usize,
+        /// Where the replaced text ends, in bytes.
+        to: usize,
+        /// The completions, best first.
+        choices: Vec<CompletionChoice>,
+    },
+    /// A description; `None`: nothing is known.
+    Description(Option<String>),
+    /// The variables; `None`: this kernel cannot tell.
+    Variables(Option<Vec<KernelVariable>>),
+    /// Values by name, those that there are; `None`: this kernel cannot tell.
+    Values(Option<serde_json::Map<String, Value>>),
+}
+
+impl KernelInquiry {
+    /// The message's type and content.
+    pub(crate) fn to_message(&self) -> (&'static str, Value) {
+        let place = |code: &str, at: usize| {
+            let letters = code.get(..at).unwrap_or(code).chars().count();
+            json!({"code": code, "cursor_pos": letters, "detail_level": 0})
+        };
+        match self {
+            KernelInquiry::Complete { code, at } => ("complete_request", place(code, *at)),
+            KernelInquiry::Describe { code, at } => ("inspect_request", place(code, *at)),
+            KernelInquiry::Variables => ("variables_request", json!({})),
+            KernelInquiry::Values { names } => ("values_request", json!({"names": names})),
+        }
+    }
+
+    /// Reads the reply's content.
+    pub(crate) fn parse_reply(&self, content: &Value) -> InquiryAnswer {
+        match self {
+            KernelInquiry::Complete { code, at } => parse_choices(content, code, *at),
+            KernelInquiry::Describe { .. } => {
+                let text = content["data"]["text/plain"].as_str();
+                InquiryAnswer::Description(
+                    text.map(|text| truncate_chars(text, MAX_DESCRIPTION_CHARS)).filter(|text| !text.trim().is_empty()),
+                )
+            }
+            KernelInquiry::Values { .. } => InquiryAnswer::Values(content["values"].as_object().cloned()),
+            KernelInquiry::Variables => {
+                let row = |row: &Value| {
+                    let text =
+                        |key: &str| truncate_chars(row[key].as_str().unwrap_or_default(), MAX_VARIABLE_TEXT_CHARS);
+                    KernelVariable { name: text("name"), kind: text("type"), size: text("size"), value: text("value") }
+                };
+                let rows = content["variables"].as_array();
+                InquiryAnswer::Variables(rows.map(|rows| rows.iter().take(MAX_VARIABLE_ROWS).map(row).collect()))
+            }
+        }
+    }
+}
+
+fn parse_choices(content: &Value, code: &str, at: usize) -> InquiryAnswer {
+    let byte = |key: &str| {
+        let letters = content[key].as_u64().and_then(|at| usize::try_from(at).ok())?;
+        code.char_indices().map(|(byte, _)| byte).chain([code.len()]).nth(letters)
+    };
+    let (from, to) = (byte("cursor_start").unwrap_or(at), byte("cursor_end").unwrap_or(at));
+    let kinds = content["metadata"]["_jupyter_types_experimental"].as_array();
+    let kind = |index: usize, text: &str| {
+        let about = kinds.and_then(|kinds| kinds.get(index)).filter(|about| about["text"] == text);
+        let kind = about.and_then(|about| about["type"].as_str()).unwrap_or_default();
+        // Jupyter's value for an unknown kind.
+        if kind == "<unknown>" { String::new() } else { truncate_chars(kind, MAX_VARIABLE_TEXT_CHARS) }
+    };
+    let matches =
+        content["matches"].as_array().into_iter().flatten().filter_map(Value::as_str).take(MAX_COMPLETION_CHOICES);
+    let choices = matches.enumerate().map(|(index, text)| CompletionChoice {
+        text: truncate_chars(text, MAX_VARIABLE_TEXT_CHARS),
+        kind: kind(index, text),
+    });
+    InquiryAnswer::Choices { from: from.min(to), to, choices: choices.collect() }
+}
+
+fn truncate_chars(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InquiryAnswer, KernelInquiry};
+    use serde_json::json;
+
+    #[test]
+    fn places_are_bytes_here_and_letters_there() {
+        let asked = KernelInquiry::Complete { code: "ö = al".to_owned(), at: 7 };
+        assert_eq!(asked.to_message().1["cursor_pos"], 6);
+        let reply = json!({"matches": ["all"], "cursor_start": 4, "cursor_end": 6});
+        let InquiryAnswer::Choices { from, to, choices } = asked.parse_reply(&reply) else { panic!("offers") };
+        assert_eq!((from, to, choices[0].text.as_str(), choices[0].kind.as_str()), (5, 7, "all", ""));
+        // What makes no sense is not followed.
+        let odd = asked.parse_reply(&json!({"matches": [1, null], "cursor_start": 900, "cursor_end": -1}));
+        assert_eq!(odd, InquiryAnswer::Choices { from: 7, to: 7, choices: Vec::new() });
+        assert_eq!(KernelInquiry::Variables.parse_reply(&json!({})), InquiryAnswer::Variables(None));
+    }
+}

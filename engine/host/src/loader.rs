@@ -1,0 +1,290 @@
+//! What the session asks to be read of the disk: the workspace, a volume, a note. Reads only, decides nothing; with the
+//! disk's twin in memory it serves tests as well.
+
+use crate::workspace::OpenError;
+use agent::policy::PolicyRule;
+use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart, file_marks_key};
+use engine::{
+    AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
+    MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PendingMove, RELINK_KEY_PREFIX, RUN_KEY_PREFIX,
+    SCHEDULE_KEY_PREFIX, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY, SYNC_SHARES_KEY, SavedSyncState, Settings,
+    TRASH_KEY_PREFIX, UNDO_MOVES_KEY,
+};
+use rand::RngCore;
+use std::collections::BTreeMap;
+use std::path::Path;
+use store::disk::{Disk, DiskReader, DocumentChunk, LOST_KEY, MOUNTS_META_KEY};
+use store::{
+    ActorId, DocId, JournalRecord, NoteDoc, OutputsDoc, RegistryDoc, RunDoc, SessionDoc, VolumeDoc, WorkspaceDoc,
+    apply_op, import_blocks,
+};
+use text::markdown;
+use text::outline::OutlinedBytes;
+
+/// A document with more chunks than this is rewritten as one chunk while loading.
+const MAX_CHUNKS_BEFORE_FOLD: usize = 256;
+
+/// Reads what the session needs to begin. A new workspace gets its id.
+///
+/// # Errors
+/// The disk's refusal, or a workspace that cannot be read.
+pub fn load_workspace_start(
+    disk: &mut dyn Disk,
+    folder: &Path,
+    rng: &mut dyn RngCore,
+) -> Result<WorkspaceStart, OpenError> {
+    let mut actor = [0; 16];
+    rng.fill_bytes(&mut actor);
+    let reader = disk.open_reader()?;
+    let workspace = match reader.meta("workspace")? {
+        Some(id) => String::from_utf8(id)
+            .ok()
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(|| OpenError::Other("the workspace's id cannot be read; run `tracebook fsck`".to_owned()))?,
+        None => {
+            let mut id = [0; 16];
+            rng.fill_bytes(&mut id);
+            let id = DocId::random(id);
+            let value = Some(id.to_string().into_bytes());
+            disk.commit(&[store::disk::RowWrite::Meta { key: "workspace".to_owned(), value }])?;
+            id
+        }
+    };
+    let mut problems = Vec::new();
+    if let Some(why) = reader.meta(LOST_KEY)? {
+        let why = String::from_utf8_lossy(&why);
+        problems.push(format!("the workspace's database was damaged: {why}; run `tracebook fsck`"));
+    }
+    let chunks: Vec<Vec<u8>> =
+        reader.chunks(workspace)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
+    let loaded = WorkspaceDoc::load(workspace, &chunks, ActorId::from(actor))
+        .map_err(|error| OpenError::Other(format!("{error}; run `tracebook fsck`")))?;
+    if !loaded.bad_chunks.is_empty() {
+        problems.push("a part of the workspace's document cannot be read; run `tracebook fsck`".to_owned());
+    }
+    let relinks = read_entries(reader.as_ref(), RELINK_KEY_PREFIX)?;
+    let moving = PendingMove::unfinished(read_json(reader.as_ref(), PENDING_MOVE_KEY)?.unwrap_or_default(), relinks);
+    let rules = policy_rules(reader.as_ref(), &mut problems)?;
+    Ok(WorkspaceStart {
+        workspace,
+        folder: folder.to_owned(),
+        doc: Box::new(loaded.doc),
+        mounts: read_json(reader.as_ref(), MOUNTS_META_KEY)?.unwrap_or_default(),
+        device: crate::sync::devices::machine_name(),
+        settings: read_json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),
+        last_seq: reader.last_journal_seq()?,
+        unfinished: reader.unfinished_notes()?,
+        actor,
+        problems,
+        trash: read_entries(reader.as_ref(), TRASH_KEY_PREFIX)?,
+        moving,
+        moved: read_json(reader.as_ref(), UNDO_MOVES_KEY)?.unwrap_or_default(),
+        renamed: read_json(reader.as_ref(), EXTERNAL_RENAMES_KEY)?.unwrap_or_default(),
+        sessions: read_entries(reader.as_ref(), SESSION_KEY_PREFIX)?,
+        runs: read_entries(reader.as_ref(), RUN_KEY_PREFIX)?,
+        shares: read_json(reader.as_ref(), SYNC_SHARES_KEY)?.unwrap_or_default(),
+        sync_log: read_json(reader.as_ref(), SYNC_LOG_KEY)?.unwrap_or_default(),
+        sync_kept: SavedSyncState {
+            merges: read_json(reader.as_ref(), MERGES_KEY)?.unwrap_or_default(),
+            seen: read_json(reader.as_ref(), SEEN_DEVICES_KEY)?.unwrap_or_default(),
+            agreed: read_entries(reader.as_ref(), AGREED_BYTES_KEY_PREFIX)?,
+            outboxes: read_json(reader.as_ref(), OUTBOX_KEY)?.unwrap_or_default(),
+        },
+        rules,
+        schedules: read_entries(reader.as_ref(), SCHEDULE_KEY_PREFIX)?,
+        outlays: read_embedding_costs(reader.as_ref())?,
+    })
+}
+
+/// Returns the rules made by the user's decisions. Unreadable ones are ignored and reported; the others apply.
+fn policy_rules(reader: &dyn DiskReader, problems: &mut Vec<String>) -> Result<Vec<PolicyRule>, OpenError> {
+    let Some(kept) = reader.meta(POLICY_RULES_KEY)? else { return Ok(Vec::new()) };
+    let Ok(rules) = serde_json::from_slice::<Vec<PolicyRule>>(&kept) else {
+        problems.push("the rules that your answers made can't be read, so none of them counts".to_owned());
+        return Ok(Vec::new());
+    };
+    for (at, _) in rules.iter().enumerate().filter(|(_, rule)| !rule.is_readable()) {
+        let number = at + 1;
+        problems.push(format!(
+            "rule {number} of those that your answers made can't be read, so it doesn't count; `tracebook approvals \
+             --rules` shows it, and `--forget {number}` removes it"
+        ));
+    }
+    Ok(rules)
+}
+
+/// What the disk keeps under this beginning, a note each.
+fn read_entries<T: serde::de::DeserializeOwned>(
+    reader: &dyn DiskReader,
+    beginning: &str,
+) -> Result<BTreeMap<DocId, T>, OpenError> {
+    let entry = |(key, value): &(String, Vec<u8>)| {
+        Some((key.strip_prefix(beginning)?.parse().ok()?, serde_json::from_slice(value).ok()?))
+    };
+    Ok(reader.metas_with_prefix(beginning)?.iter().filter_map(entry).collect())
+}
+
+fn read_embedding_costs(reader: &dyn DiskReader) -> Result<Vec<EmbeddingCost>, OpenError> {
+    let kept = reader.metas_with_prefix(EMBEDDING_COSTS_KEY_PREFIX)?;
+    Ok(kept.iter().filter_map(|(_, value)| serde_json::from_slice(value).ok()).collect())
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(reader: &dyn DiskReader, key: &str) -> Result<Option<T>, OpenError> {
+    let value = reader.meta(key)?;
+    Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
+}
+
+/// Reads a volume's known files, then their links, and reports both.
+pub fn load_volume_files(reader: &dyn DiskReader, volume: DocId, mut tell: impl FnMut(Event)) {
+    let rows = match reader.file_rows(volume) {
+        Ok(rows) => rows,
+        Err(error) => return tell(Event::VolumeLoaded { volume, doc: Err(error.to_string()) }),
+    };
+    tell(Event::VolumeRead { volume, files: Box::new(KnownFiles::new(volume, rows.clone())) });
+    // What cannot be read of the outlines is made again.
+    let outlines = reader.metas_with_prefix(LINKS_KEY_PREFIX).unwrap_or_default();
+    let outlines = outlines.iter().filter_map(|(key, value)| {
+        Some((key.strip_prefix(LINKS_KEY_PREFIX)?.parse().ok()?, serde_json::from_slice::<OutlinedBytes>(value).ok()?))
+    });
+    tell(Event::VolumeLinked { volume, links: Box::new(KnownLinks::new(&rows, outlines)) });
+}
+
+/// Loads a volume's document.
+pub fn load_volume_doc(reader: &dyn DiskReader, volume: DocId, actor: &ActorId) -> Event {
+    let doc = load_document(reader, volume, |chunks| VolumeDoc::load(volume, chunks, actor.clone()));
+    Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+}
+
+/// Loads a session's document.
+pub fn load_session_doc(reader: &dyn DiskReader, session: DocId, actor: &ActorId) -> Event {
+    let doc = load_document(reader, session, |chunks| SessionDoc::load(session, chunks, actor.clone()));
+    Event::SessionLoaded { session, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+}
+
+/// Loads a run's document.
+pub fn load_run_doc(reader: &dyn DiskReader, run: DocId, actor: &ActorId) -> Event {
+    let doc = load_document(reader, run, |chunks| RunDoc::load(run, chunks, actor.clone()));
+    Event::RunLoaded { run, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+}
+
+/// Loads the document of the user's tools.
+pub fn load_registry_doc(reader: &dyn DiskReader, registry: DocId, actor: &ActorId) -> Event {
+    let doc = load_document(reader, registry, |chunks| RegistryDoc::load(registry, chunks, actor.clone()));
+    Event::RegistryLoaded { registry, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+}
+
+struct LoadedNote<D> {
+    doc: D,
+    chunks: Vec<DocumentChunk>,
+    problems: Vec<String>,
+    bad: bool,
+}
+
+/// Loads a document from those of its chunks that hold.
+fn load_document<D>(
+    reader: &dyn DiskReader,
+    doc: DocId,
+    load: impl Fn(&[Vec<u8>]) -> Result<store::LoadedDocument<D>, store::StoreError>,
+) -> Result<LoadedNote<D>, String> {
+    let chunks = reader.chunks(doc).map_err(|error| error.to_string())?;
+    let whole: Vec<Vec<u8>> = chunks.iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes.clone()).collect();
+    let torn = chunks.len() - whole.len();
+    let loaded = load(&whole).map_err(|error| format!("{error}; `tracebook fsck` sets it aside"))?;
+    let bad = torn + loaded.bad_chunks.len();
+    let mut problems = Vec::new();
+    if bad > 0 {
+        problems
+            .push(format!("{bad} stored changes cannot be read; the text is whole, `tracebook fsck` mends the rest"));
+    }
+    Ok(LoadedNote { doc: loaded.doc, chunks, problems, bad: bad > 0 })
+}
+
+/// Reads a note's blocks, journal and file.
+///
+/// # Errors
+/// A sentence: the disk refuses.
+pub fn load_note_content(
+    reader: &dyn DiskReader,
+    note: DocId,
+    volume: DocId,
+    path: &str,
+    file: impl FnOnce() -> Result<Option<FileText>, String>,
+) -> Result<NoteContent, String> {
+    let say = |error: store::disk::DiskError| error.to_string();
+    let (mut blocks, bad) = reader.blocks(note).map_err(say)?;
+    let mut problems = Vec::new();
+    if !bad.is_empty() {
+        problems.push(format!("{} blocks cannot be read; `tracebook fsck` takes them from the history", bad.len()));
+    }
+    let mut records = Vec::new();
+    for (seq, bytes) in reader.journal_records(note).map_err(say)? {
+        let replayed = JournalRecord::decode(seq, note, &bytes).and_then(|record| {
+            let mut next = blocks.clone();
+            record.ops.iter().try_for_each(|op| apply_op(&mut next, op))?;
+            Ok((record, next))
+        });
+        match replayed {
+            Ok((record, next)) => {
+                blocks = next;
+                records.push(record);
+            }
+            Err(error) => {
+                problems.push(format!("the last edits could not be read back: {error}"));
+                break;
+            }
+        }
+    }
+    let row = reader.file_row(volume, path).map_err(say)?;
+    let ahead = reader.unfinished_notes().map_err(say)?.contains(&note);
+    let marks = reader.meta(&file_marks_key(note)).map_err(say)?;
+    let marks = marks.and_then(|marks| serde_json::from_slice(&marks).ok()).unwrap_or_default();
+    let file = file();
+    let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
+    let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
+    if !adopted && let Ok(Some(file)) = &file {
+        blocks = import_blocks(markdown::split_file(store::FileKind::from_path(path), &file.text).into_iter());
+    }
+    Ok(NoteContent { blocks, adopted, records, row, file, ahead, marks, problems })
+}
+
+/// Loads a note's documents; makes the first of its rows where there is none yet.
+///
+/// # Errors
+/// A sentence: the disk refuses, or the document cannot be read and stays as it is.
+pub fn load_note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> Result<NoteDocs, String> {
+    let mut loaded = load_document(reader, note, |chunks| NoteDoc::load(note, chunks, actor.clone()))?;
+    let (rows, _) = reader.blocks(note).map_err(|error| error.to_string())?;
+    let mut append = Vec::new();
+    let mut snapshot = None;
+    if loaded.chunks.is_empty() {
+        loaded.doc = NoteDoc::import(note, &rows, actor.clone()).map_err(|error| error.to_string())?;
+        append.push(loaded.doc.save());
+    } else if loaded.bad {
+        // What cannot be read of the history is in the rows: the document is made to say what they say.
+        let difference = loaded.doc.diff_blocks(&rows);
+        if !rows.is_empty() && !difference.is_empty() {
+            let repair = loaded.doc.commit(&difference, 0, Some("repair")).map_err(|error| error.to_string())?;
+            append.push(repair);
+        }
+    } else if loaded.chunks.len() > MAX_CHUNKS_BEFORE_FOLD {
+        let covers = loaded.chunks.iter().map(|chunk| chunk.seq).max().unwrap_or(0);
+        snapshot = Some((loaded.doc.save(), covers));
+    }
+    let outputs =
+        load_document(reader, note.outputs_id(), |chunks| OutputsDoc::load(note.outputs_id(), chunks, actor.clone()));
+    let (outputs, outputs_new) = match outputs {
+        Ok(outputs) => {
+            loaded.problems.extend(outputs.problems);
+            (Ok(Box::new(outputs.doc)), outputs.chunks.is_empty())
+        }
+        Err(why) => (Err(format!("the kept outputs: {why}")), false),
+    };
+    Ok(NoteDocs {
+        doc: Box::new(loaded.doc),
+        chunks: append,
+        snapshot,
+        outputs_new,
+        outputs,
+        problems: loaded.problems,
+    })
+}

@@ -1,0 +1,297 @@
+//! Which sentence model is wanted and which answers; when they are loaded, and when they are given back: they are
+//! larger than all else that a window holds.
+
+use super::SharedIndex;
+use crate::workers;
+use agent::secrets;
+use index::SentenceEmbedder;
+use models::{EmbedderChoice, ModelLoadOptions, Reranker};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// An unused model is unloaded after this time.
+const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the settings say about meaning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EmbeddingChoice {
+    /// Whose vectors are made.
+    pub choice: EmbedderChoice,
+    /// The ONNX Runtime library, if the user named one.
+    pub library: Option<PathBuf>,
+    /// What reads the best hits once more; none where it is empty.
+    pub reranker: String,
+    /// Whether no vectors are made for now.
+    pub paused: bool,
+    /// Folders whose notes are never searched, as [`engine::Settings::unsearched`] has them.
+    pub unsearched: Vec<String>,
+}
+
+impl EmbeddingChoice {
+    /// Whether a note of this path is never searched.
+    pub(super) fn is_excluded(&self, path: &str) -> bool {
+        let below = |folder: &String| path.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        self.unsearched.iter().any(below)
+    }
+
+    /// What the settings say; what they say wrongly is left out, with why.
+    pub fn from_settings(settings: &engine::Settings) -> (EmbeddingChoice, Option<String>) {
+        let (choice, wrong) = match settings.embedder.parse() {
+            Ok(choice) => (choice, None),
+            Err(why) => (EmbedderChoice::Embedded, Some(why)),
+        };
+        let library = Some(settings.onnx_runtime.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let reranker = settings.reranker.trim().to_owned();
+        let unsearched = settings.unsearched.clone();
+        (EmbeddingChoice { choice, library, reranker, paused: settings.meaning_paused, unsearched }, wrong)
+    }
+}
+
+type LoadedModel<M> = Result<Arc<M>, String>;
+
+/// A model, or why there is none, and when it was used last.
+type ModelSlot = (LoadedModel<dyn SentenceEmbedder>, Instant);
+
+/// The models that are in use, and when that was last.
+#[derive(Default)]
+pub(super) struct EmbeddingModels {
+    wanted: Mutex<EmbeddingChoice>,
+    held: Mutex<HashMap<String, ModelSlot>>,
+    reranker: Mutex<Option<(String, LoadedModel<Reranker>, Instant)>>,
+    /// Set to cancel the running download.
+    stop: Mutex<Arc<AtomicBool>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl EmbeddingModels {
+    pub(super) fn wanted_model(&self) -> EmbeddingChoice {
+        lock(&self.wanted).clone()
+    }
+
+    /// Returns what was wanted before.
+    pub(super) fn set_wanted(&self, wanted: EmbeddingChoice) -> EmbeddingChoice {
+        let before = std::mem::replace(&mut *lock(&self.wanted), wanted.clone());
+        if (&before.choice, &before.reranker, &before.library) != (&wanted.choice, &wanted.reranker, &wanted.library) {
+            std::mem::take(&mut *lock(&self.stop)).store(true, Ordering::Relaxed);
+            // What failed before may be there now.
+            lock(&self.held).retain(|_, (loaded, _)| loaded.is_ok());
+            lock(&self.reranker).take();
+        }
+        before
+    }
+
+    /// How long until a model is to be given back; `None`: there is none.
+    pub(super) fn time_until_unload(&self) -> Option<Duration> {
+        let held = lock(&self.held).values().map(|(_, used)| *used).min();
+        let reranker = lock(&self.reranker).as_ref().map(|(_, _, used)| *used);
+        held.into_iter().chain(reranker).min().map(|used| MODEL_IDLE_TIMEOUT.saturating_sub(used.elapsed()))
+    }
+
+    /// Unloads models unused for a while. Returns whether there was one.
+    pub(super) fn unload_idle(&self) -> bool {
+        let before = (lock(&self.held).len(), lock(&self.reranker).is_some());
+        lock(&self.held).retain(|_, (_, used)| used.elapsed() < MODEL_IDLE_TIMEOUT);
+        lock(&self.reranker).take_if(|(_, _, used)| used.elapsed() >= MODEL_IDLE_TIMEOUT);
+        before != (lock(&self.held).len(), lock(&self.reranker).is_some())
+    }
+
+    /// It failed: for a while it is not asked.
+    pub(super) fn record_failure(&self, key: &str, why: &str) {
+        lock(&self.held).insert(key.to_owned(), (Err(why.to_owned()), Instant::now()));
+    }
+}
+
+impl SharedIndex {
+    fn load_options(&self, download: bool) -> ModelLoadOptions {
+        let stop = lock(&self.models.stop).clone();
+        let (freshness, library) = (self.freshness.clone(), self.models.wanted_model().library);
+        let progress = move |download| {
+            freshness.lock().unwrap_or_else(PoisonError::into_inner).download = Some(download);
+        };
+        ModelLoadOptions {
+            cache: model_cache_folder(),
+            onnx_library: library,
+            allow_download: download,
+            on_progress: Arc::new(progress),
+            stop,
+            spend_guard: self.spend_guard.clone(),
+        }
+    }
+
+    /// A model by the key of its vectors, loaded if need be. Nothing is downloaded, nothing is locked meanwhile.
+    pub(super) fn load_if_present(&self, key: &str) -> LoadedModel<dyn SentenceEmbedder> {
+        self.load_model(key, false)
+    }
+
+    fn load_model(&self, key: &str, download: bool) -> LoadedModel<dyn SentenceEmbedder> {
+        if let Some((loaded, used)) = lock(&self.models.held).get_mut(key)
+            && (loaded.is_ok() || !download)
+        {
+            // What failed is tried again when it is given back.
+            if loaded.is_ok() {
+                *used = Instant::now();
+            }
+            return loaded.clone();
+        }
+        let choice =
+            EmbedderChoice::from_key(key).ok_or_else(|| format!("“{key}” is no sentence model of this version"))?;
+        let loaded = models::load_embedder(&choice, &self.load_options(download));
+        let loaded = match choice {
+            EmbedderChoice::Endpoint { .. } => {
+                loaded.map(|model| Arc::new(WithoutSecrets(model)) as Arc<dyn SentenceEmbedder>)
+            }
+            _ => loaded,
+        };
+        lock(&self.models.held).insert(key.to_owned(), (loaded.clone(), Instant::now()));
+        loaded
+    }
+
+    /// Loads the wanted model, with a download if it must be, in a thread of its own.
+    pub(super) fn start_loading(self: &Arc<SharedIndex>, key: &str) -> Receiver<LoadedModel<dyn SentenceEmbedder>> {
+        let (answer, wait) = channel();
+        let (common, key) = (self.clone(), key.to_owned());
+        std::thread::spawn(move || {
+            workers::lower_thread_priority();
+            let loaded = common.load_model(&key, true);
+            common.update_freshness(|fresh| fresh.download = None);
+            let _ = answer.send(loaded); // nobody waits any more where another was chosen
+        });
+        wait
+    }
+
+    /// Brings the reranker that is wanted, in a thread of its own.
+    pub(super) fn start_loading_reranker(self: &Arc<SharedIndex>) {
+        let common = self.clone();
+        std::thread::spawn(move || {
+            workers::lower_thread_priority();
+            if let Err(why) = common.load_reranker(true) {
+                common.update_freshness(|fresh| fresh.reranker = Some(why));
+            }
+            common.update_freshness(|fresh| fresh.download = None);
+        });
+    }
+
+    /// Brings what a reranker needs, without wanting it yet.
+    pub(super) fn download_reranker(&self, name: &str) -> Result<(), String> {
+        let fetched = Reranker::load(name, &self.load_options(true));
+        self.update_freshness(|fresh| fresh.download = None);
+        fetched.map(drop)
+    }
+
+    /// The reranker that is wanted; `None`: none is.
+    pub(super) fn load_reranker(&self, download: bool) -> Result<Option<Arc<Reranker>>, String> {
+        let name = self.models.wanted_model().reranker;
+        if name.is_empty() {
+            return Ok(None);
+        }
+        if let Some((held, loaded, used)) = &mut *lock(&self.models.reranker)
+            && *held == name
+        {
+            if loaded.is_ok() {
+                *used = Instant::now();
+            }
+            return loaded.clone().map(Some);
+        }
+        let loaded = Reranker::load(&name, &self.load_options(download)).map(Arc::new);
+        *lock(&self.models.reranker) = Some((name, loaded.clone(), Instant::now()));
+        loaded.map(Some)
+    }
+}
+
+/// A model on another machine: the secrets in what it reads are masked.
+struct WithoutSecrets(Arc<dyn SentenceEmbedder>);
+
+impl SentenceEmbedder for WithoutSecrets {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn dimensions(&self) -> usize {
+        self.0.dimensions()
+    }
+
+    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+        self.0.embed(&secrets::mask_known_secrets(text))
+    }
+
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+        self.0.embed_question(&secrets::mask_known_secrets(text))
+    }
+
+    fn unrelated_cosine(&self) -> f32 {
+        self.0.unrelated_cosine()
+    }
+
+    fn batch_size(&self) -> usize {
+        self.0.batch_size()
+    }
+
+    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+        let masked: Vec<_> = texts.iter().map(|text| secrets::mask_known_secrets(text)).collect();
+        self.0.embed_all(&masked.iter().map(AsRef::as_ref).collect::<Vec<&str>>())
+    }
+}
+
+/// Returns the folder of downloaded models, shared with similar programs.
+fn model_cache_folder() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(shared) = variable("HF_HOME") {
+        return shared;
+    }
+    let own = variable("XDG_CACHE_HOME").or_else(|| variable("LOCALAPPDATA"));
+    own.or_else(|| variable("HOME").map(|home| home.join(".cache")))
+        .unwrap_or_else(std::env::temp_dir)
+        .join("tracebook/models")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Still;
+
+    impl SentenceEmbedder for Still {
+        fn name(&self) -> &str {
+            "still"
+        }
+
+        fn dimensions(&self) -> usize {
+            1
+        }
+
+        fn embed(&self, _: &str) -> Result<Vec<f32>, String> {
+            Ok(vec![1.0])
+        }
+    }
+
+    #[test]
+    fn a_model_that_nobody_uses_is_given_back() {
+        let models = EmbeddingModels::default();
+        assert_eq!(models.time_until_unload(), None);
+        assert!(!models.unload_idle(), "there is none");
+        let model: Arc<dyn SentenceEmbedder> = Arc::new(Still);
+        let long_ago = Instant::now().checked_sub(MODEL_IDLE_TIMEOUT).expect("this machine has run for longer");
+        lock(&models.held).insert("used".to_owned(), (Ok(model.clone()), Instant::now()));
+        lock(&models.held).insert("left".to_owned(), (Ok(model.clone()), long_ago));
+        assert_eq!(models.time_until_unload(), Some(Duration::ZERO), "one of them at once");
+        assert!(models.unload_idle());
+        assert_eq!(lock(&models.held).keys().collect::<Vec<_>>(), ["used"]);
+        assert_eq!(Arc::strong_count(&model), 2, "its memory is free");
+        assert!(
+            models.time_until_unload().is_some_and(|left| left > MODEL_IDLE_TIMEOUT / 2) && !models.unload_idle(),
+            "the other one stays"
+        );
+        models.record_failure("used", "torn");
+        assert_eq!(Arc::strong_count(&model), 1);
+        let wanted = EmbeddingChoice { reranker: "another".to_owned(), ..EmbeddingChoice::default() };
+        models.set_wanted(wanted);
+        assert_eq!(models.time_until_unload(), None, "what failed is tried again once something else is wanted");
+    }
+}

@@ -1,0 +1,54 @@
+//! A copy of the search index in another place, for as long as this program runs: where its own disk is full or cannot
+//! be written to, questions are answered all the same.
+
+use rand::Rng;
+use std::path::{Path, PathBuf};
+
+/// The copy. It is removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct IndexCopy(PathBuf);
+
+impl IndexCopy {
+    /// Copies the index to a place with space; an unreadable one is rebuilt there. `None` if there's no space anywhere.
+    pub(super) fn make_copy(index: &Path) -> Option<IndexCopy> {
+        let places = [std::env::temp_dir(), PathBuf::from("/dev/shm"), PathBuf::from("/var/tmp")];
+        places.into_iter().find_map(|place| {
+            let folder = place.join(format!("tracebook-index-{:016x}", rand::rng().random::<u64>()));
+            make_private(&folder).ok()?;
+            let copy = IndexCopy(folder);
+            copy_files(index, &copy.0).ok().map(|()| copy)
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for IndexCopy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0); // what is left is in the system's folder for such
+    }
+}
+
+/// Notes are private: only their owner may read them.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Copies files and folders; links are left out. All of them, or an error of the place that they are copied to.
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in walkdir::WalkDir::new(from).follow_root_links(true).min_depth(1).into_iter().filter_map(Result::ok) {
+        let Ok(relative) = entry.path().strip_prefix(from) else { continue };
+        let to = to.join(relative);
+        if entry.file_type().is_dir() {
+            std::fs::create_dir_all(&to)?;
+        } else if entry.file_type().is_file() {
+            std::fs::copy(entry.path(), &to)?;
+        }
+    }
+    Ok(())
+}

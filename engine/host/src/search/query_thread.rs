@@ -1,0 +1,127 @@
+//! Answers queries on a thread separate from the one that writes the index, so that they don't wait for it.
+
+use super::{IndexTask, SearchQuestion, SharedIndex, catch_index_panic, closing_error};
+use crate::driver;
+use index::{FullTextIndex, ParsedQuery, SearchAnswer, SearchMode, SearchRequest};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// A first question waits this long for an index that is being opened.
+const INDEX_OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// This many hits are read once more.
+const MAX_REREAD_HITS: usize = 20;
+
+pub(super) fn run_query_thread(asked: &Receiver<SearchQuestion>, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
+    while let Ok(mut question) = asked.recv() {
+        // While the user keeps typing, earlier queries are obsolete.
+        for next in asked.try_iter() {
+            let old = std::mem::replace(&mut question, next);
+            if !old.ask.typing {
+                answer_question(&old, tasks, common);
+            }
+        }
+        answer_question(&question, tasks, common);
+    }
+}
+
+fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
+    let tell = |result: Result<SearchAnswer, String>| {
+        let _ = question.answer.send(result);
+        (question.on_answer)();
+    };
+    let index = match common.index() {
+        Some(index) => index,
+        None => {
+            let (opened, wait) = channel();
+            let _ = tasks.send(IndexTask::WaitUntilIndexed(opened));
+            let settled = wait.recv_timeout(INDEX_OPEN_TIMEOUT).unwrap_or_else(|_| Err(closing_error()));
+            match (common.index(), settled) {
+                (Some(index), _) => index,
+                (None, Err(why)) => return tell(Err(why)),
+                (None, Ok(())) => return tell(Err("the search index cannot be opened".to_owned())),
+            }
+        }
+    };
+    let found = |ask: &SearchRequest| -> Result<SearchAnswer, String> {
+        catch_index_panic(|| match question.related {
+            Some(note) => index.related_notes(note, ask.limit).map(|hits| SearchAnswer {
+                hits,
+                by_meaning: true,
+                ..SearchAnswer::default()
+            }),
+            None => index.search(ask),
+        })
+        .map_err(|error| {
+            let why = error.to_string();
+            *common.suspected_damage.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(why.clone());
+            let _ = tasks.send(IndexTask::Written(Vec::new()));
+            format!("{why}; it is made again now, try again in a moment")
+        })
+    };
+    let mut ask = question.ask.clone();
+    ask.starred = common.starred();
+    if ask.now == 0 {
+        ask.now = driver::unix_now().0;
+    }
+    let sentence = ParsedQuery::parse(&ask.text).meaning_text();
+    let by_meaning = question.related.is_none()
+        && ask.mode != SearchMode::Words
+        && sentence.chars().any(char::is_alphabetic)
+        && index.vector_count() > 0;
+    if by_meaning {
+        if ask.typing {
+            // By words at once: the model may have to be loaded first.
+            tell(found(&SearchRequest { mode: SearchMode::Words, ..ask.clone() }));
+        }
+        add_query_vector(common, &index, &sentence, &mut ask);
+        let _ = tasks.send(IndexTask::Loaded);
+    }
+    if !(by_meaning && ask.typing && ask.vector.is_none()) {
+        let mut answer = found(&ask);
+        if let Ok(answer) = &mut answer
+            && by_meaning
+            && !ask.typing
+        {
+            rerank_hits(common, &sentence, answer);
+        }
+        tell(answer);
+    }
+}
+
+/// The vector of a question; without the model, words serve alone.
+fn add_query_vector(common: &SharedIndex, index: &FullTextIndex, sentence: &str, ask: &mut SearchRequest) {
+    let key = index.answering_model();
+    let found = common.load_if_present(&key).and_then(|model| {
+        let vector = catch_index_panic(|| Ok(model.embed_question(sentence)));
+        let vector = vector.unwrap_or_else(|_| Err("the model failed".to_owned()));
+        vector
+            .map(|vector| (vector, model.unrelated_cosine()))
+            .inspect_err(|why| common.models.record_failure(&key, why))
+    });
+    common.update_freshness(|fresh| {
+        fresh.words_only_reason = found.as_ref().err().map(|why| format!("search goes by words alone for now: {why}"));
+    });
+    // Another model may have taken over meanwhile.
+    if let Ok((vector, unrelated)) = found
+        && index.answering_model() == key
+    {
+        (ask.vector, ask.unrelated) = (Some(vector), unrelated);
+    }
+}
+
+/// Has the best hits read once more, each together with the question, where that is wanted.
+fn rerank_hits(common: &SharedIndex, sentence: &str, answer: &mut SearchAnswer) {
+    let reranker = match common.load_reranker(false) {
+        Ok(Some(reranker)) => reranker,
+        Ok(None) => return,
+        Err(why) => return common.update_freshness(|fresh| fresh.reranker = Some(why)),
+    };
+    let best = answer.hits.len().min(MAX_REREAD_HITS);
+    let passages: Vec<String> = answer.hits[..best].iter().map(|hit| format!("{}\n{}", hit.title, hit.text)).collect();
+    match catch_index_panic(|| Ok(reranker.scores(sentence, &passages))) {
+        Ok(Ok(scores)) => answer.apply_rerank(&scores),
+        Ok(Err(why)) => common.update_freshness(|fresh| fresh.reranker = Some(why)),
+        Err(_) => {}
+    }
+}

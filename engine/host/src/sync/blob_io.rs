@@ -1,0 +1,331 @@
+//! Reads and writes exchanged bytes: attachments in their volume's folder, large outputs among the workspace's blobs,
+//! incomplete ones next to them. Two threads that decide nothing.
+
+use super::SyncTask;
+use crate::fs::atomic_write::{self, SwapOutcome};
+use crate::fs::confined_dir::ConfinedPath;
+use crate::fs::read;
+use engine::event::FileStamp;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use store::disk::{BlobHasher, BlobStore, DiskReader, PartialBlobs, read_file_piece};
+use store::sync::LinkId;
+use store::sync::blobs::{BlobExtent, CheckOutcome, PIECE_BYTES, VolumeBlob};
+use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
+
+/// Bytes that are hashed at once.
+const HASH_BLOCK_BYTES: usize = 256 << 10;
+/// Folder of incomplete blobs in the workspace.
+const PARTIAL_BLOBS_FOLDER: &str = "coming";
+
+/// What takes its time.
+pub(super) enum BlobTask {
+    /// Which blobs these outputs name, or this run.
+    Named { doc: DocId, is_run: bool },
+    /// Take the bytes of a file among the blobs.
+    Keep { item: VolumeBlob, from: (ConfinedPath, FileStamp) },
+    /// Which bytes a file has.
+    Hash { file: DocId, path: ConfinedPath },
+    /// Put what has come into a file.
+    Place(Box<AttachmentPlacement>),
+    /// The incomplete blob isn't needed.
+    Drop { hash: BlobHash },
+}
+
+/// Bytes for an attachment's file.
+pub(super) struct AttachmentPlacement {
+    pub(super) volume: DocId,
+    pub(super) file: DocId,
+    pub(super) root: PathBuf,
+    pub(super) path: String,
+    pub(super) hash: BlobHash,
+    /// Stamp of the current file.
+    pub(super) over: Option<FileStamp>,
+    /// Where that is kept.
+    pub(super) kept: Option<String>,
+    /// A file that has these bytes, where one is known.
+    pub(super) like: Option<(ConfinedPath, FileStamp)>,
+}
+
+/// What goes along with messages.
+pub(super) enum BlobPiece {
+    Look { item: VolumeBlob },
+    Read { link: LinkId, item: VolumeBlob, offset: u64, file: Option<(ConfinedPath, FileStamp)> },
+    Write { item: VolumeBlob, offset: u64, bytes: Vec<u8> },
+    Check { item: VolumeBlob, keep: bool },
+}
+
+/// A blob that a document names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NamedBlob {
+    /// How many bytes it has, if that is known; if it is here, it is.
+    pub(super) size: Option<u64>,
+    pub(super) here: bool,
+}
+
+/// Result of a task.
+pub(super) enum BlobTaskOutcome {
+    Named {
+        doc: DocId,
+        blobs: BTreeMap<BlobHash, NamedBlob>,
+    },
+    Kept {
+        item: VolumeBlob,
+        /// How many bytes it has; `None`: the file holds something else by now, or the disk refuses.
+        size: Option<u64>,
+    },
+    Hashed {
+        file: DocId,
+        stamp: Option<FileStamp>,
+    },
+    Placed {
+        volume: DocId,
+        file: DocId,
+        path: String,
+        result: Result<FileStamp, String>,
+    },
+    Dropped,
+    Looked {
+        item: VolumeBlob,
+        found: BlobExtent,
+    },
+    Read {
+        link: LinkId,
+        item: VolumeBlob,
+        offset: u64,
+        piece: Option<(u64, Vec<u8>)>,
+    },
+    Failed {
+        item: VolumeBlob,
+        why: String,
+    },
+    Checked {
+        item: VolumeBlob,
+        checked: CheckOutcome,
+    },
+}
+
+/// The ways to both threads.
+pub(super) struct BlobThreads {
+    pub(super) tasks: Sender<BlobTask>,
+    pub(super) pieces: Sender<BlobPiece>,
+}
+
+#[derive(Clone)]
+struct VolumeFolders {
+    blobs: BlobStore,
+    /// What is here whole, on its way to an attachment's file.
+    received_blobs: BlobStore,
+    partial_blobs: PartialBlobs,
+}
+
+impl BlobThreads {
+    /// Starts the threads; they end when this goes.
+    pub(super) fn start(folder: &Path, reader: Box<dyn DiskReader>, tasks: Sender<SyncTask>) -> BlobThreads {
+        let coming = folder.join(PARTIAL_BLOBS_FOLDER);
+        let folders = VolumeFolders {
+            blobs: BlobStore::new(folder),
+            received_blobs: BlobStore::new(&coming),
+            partial_blobs: PartialBlobs::new(coming.clone()),
+        };
+        let ((chores, slow), (pieces, quick)) = (channel(), channel());
+        let (also, back) = (folders.clone(), tasks.clone());
+        std::thread::spawn(move || run_blob_tasks(&also, reader.as_ref(), &slow, &back));
+        std::thread::spawn(move || run_blob_pieces(&folders, &quick, &tasks));
+        BlobThreads { tasks: chores, pieces }
+    }
+}
+
+fn run_blob_tasks(
+    folders: &VolumeFolders,
+    reader: &dyn DiskReader,
+    queue: &Receiver<BlobTask>,
+    tasks: &Sender<SyncTask>,
+) {
+    crate::workers::lower_thread_priority();
+    for task in queue {
+        let done = match task {
+            BlobTask::Named { doc, is_run } => {
+                BlobTaskOutcome::Named { doc, blobs: referenced_blobs(folders, reader, doc, is_run) }
+            }
+            BlobTask::Keep { item, from } => {
+                BlobTaskOutcome::Kept { item, size: copy_to_blobs(folders, item.hash, &from) }
+            }
+            BlobTask::Hash { file, path } => BlobTaskOutcome::Hashed { file, stamp: file_stamp(&path) },
+            BlobTask::Place(placing) => {
+                let result = place_attachment(folders, &placing);
+                let AttachmentPlacement { volume, file, path, .. } = *placing;
+                BlobTaskOutcome::Placed { volume, file, path, result }
+            }
+            BlobTask::Drop { hash } => {
+                let _ = folders.received_blobs.remove(hash); // at worst it stays, and is used again
+                BlobTaskOutcome::Dropped
+            }
+        };
+        if tasks.send(SyncTask::BlobOutcome(done)).is_err() {
+            return;
+        }
+    }
+}
+
+fn run_blob_pieces(folders: &VolumeFolders, queue: &Receiver<BlobPiece>, tasks: &Sender<SyncTask>) {
+    for piece in queue {
+        let done = match piece {
+            BlobPiece::Look { item } => {
+                let whole = folders.blobs.blob_len(item.hash).or_else(|| folders.received_blobs.blob_len(item.hash));
+                let part = || BlobExtent::Part(folders.partial_blobs.received_len(item.hash));
+                Some(BlobTaskOutcome::Looked { item, found: whole.map_or_else(part, BlobExtent::Whole) })
+            }
+            BlobPiece::Read { link, item, offset, file } => {
+                let piece = read_blob_piece(folders, item.hash, offset, file.as_ref());
+                Some(BlobTaskOutcome::Read { link, item, offset, piece })
+            }
+            BlobPiece::Write { item, offset, bytes } => {
+                let failed = folders.partial_blobs.write_at(item.hash, offset, &bytes).err();
+                failed.map(|error| BlobTaskOutcome::Failed { item, why: error.to_string() })
+            }
+            BlobPiece::Check { item, keep } => {
+                let to = if keep { &folders.blobs } else { &folders.received_blobs };
+                let checked = match folders.partial_blobs.finish_blob(item.hash, to) {
+                    Ok(true) => CheckOutcome::Good,
+                    Ok(false) => CheckOutcome::Bad,
+                    Err(error) => CheckOutcome::Failed(error.to_string()),
+                };
+                Some(BlobTaskOutcome::Checked { item, checked })
+            }
+        };
+        if done.is_some_and(|done| tasks.send(SyncTask::BlobOutcome(done)).is_err()) {
+            return;
+        }
+    }
+}
+
+/// The blobs that outputs or a run name. What cannot be read names none.
+fn referenced_blobs(
+    folders: &VolumeFolders,
+    reader: &dyn DiskReader,
+    doc: DocId,
+    is_run: bool,
+) -> BTreeMap<BlobHash, NamedBlob> {
+    let chunks = reader.chunks(doc).unwrap_or_default();
+    let chunks: Vec<Vec<u8>> = chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
+    if chunks.is_empty() {
+        return BTreeMap::new();
+    }
+    let nobody = ActorId::from([0; 16]);
+    let blobs: BTreeMap<BlobHash, Option<u64>> = if is_run {
+        RunDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blob_sizes()).unwrap_or_default()
+    } else {
+        let blobs = OutputsDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blob_refs()).unwrap_or_default();
+        blobs.into_iter().map(|one| (one.blob, Some(one.size))).collect()
+    };
+    let named = |(blob, size): (BlobHash, Option<u64>)| {
+        let there = folders.blobs.blob_len(blob);
+        (blob, NamedBlob { size: there.or(size), here: there.is_some() })
+    };
+    blobs.into_iter().map(named).collect()
+}
+
+/// Copies a file to the blobs if it still has the known content.
+fn copy_to_blobs(folders: &VolumeFolders, hash: BlobHash, (path, stamp): &(ConfinedPath, FileStamp)) -> Option<u64> {
+    let mut file = open_unchanged(path, stamp)?;
+    let mut offset = 0;
+    loop {
+        let (_, bytes) = read_open_file_piece(&mut file, offset)?;
+        folders.partial_blobs.write_at(hash, offset, &bytes).ok()?;
+        offset += bytes.len() as u64;
+        if bytes.is_empty() || offset >= stamp.size {
+            break;
+        }
+    }
+    folders.partial_blobs.finish_blob(hash, &folders.blobs).ok()?.then_some(offset)
+}
+
+/// A piece of an open file, and how many bytes the file has.
+fn read_open_file_piece(file: &mut File, offset: u64) -> Option<(u64, Vec<u8>)> {
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(offset)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(PIECE_BYTES).read_to_end(&mut bytes).ok()?;
+    Some((size, bytes))
+}
+
+/// What a file is now: nothing when it changes while it is read.
+fn file_stamp(path: &ConfinedPath) -> Option<FileStamp> {
+    let (mut file, before) = path.open().ok()?;
+    let (mut hasher, mut block) = (BlobHasher::default(), vec![0; HASH_BLOCK_BYTES]);
+    loop {
+        match file.read(&mut block).ok()? {
+            0 => break,
+            count => hasher.update(&block[..count]),
+        }
+    }
+    let after = path.open().ok()?.1;
+    let same = (before.len(), read::mtime_nanos(&before)) == (after.len(), read::mtime_nanos(&after));
+    same.then(|| FileStamp { size: after.len(), mtime: read::mtime_nanos(&after), hash: hasher.finish() })
+}
+
+/// Opens a file that is as it was when its hash was found out.
+fn open_unchanged(path: &ConfinedPath, stamp: &FileStamp) -> Option<File> {
+    let (file, meta) = path.open().ok()?;
+    (meta.len() == stamp.size && read::mtime_nanos(&meta) == stamp.mtime).then_some(file)
+}
+
+fn read_blob_piece(
+    folders: &VolumeFolders,
+    hash: BlobHash,
+    offset: u64,
+    file: Option<&(ConfinedPath, FileStamp)>,
+) -> Option<(u64, Vec<u8>)> {
+    if let Some((path, stamp)) = file
+        && let Some(mut file) = open_unchanged(path, stamp)
+    {
+        return read_open_file_piece(&mut file, offset).filter(|_| open_unchanged(path, stamp).is_some());
+    }
+    let there = [&folders.received_blobs, &folders.blobs].into_iter().find(|blobs| blobs.has(hash))?;
+    read_file_piece(&there.blob_path(hash), offset, PIECE_BYTES).ok()
+}
+
+/// Puts what has come into a file of a volume: all of it, and never over what is not known.
+fn place_attachment(folders: &VolumeFolders, placing: &AttachmentPlacement) -> Result<FileStamp, String> {
+    let AttachmentPlacement { root, path, hash, over, kept, like, .. } = placing;
+    let target = ConfinedPath::new(root, path);
+    let like = like.as_ref().filter(|(path, stamp)| open_unchanged(path, stamp).is_some());
+    // Its folder stays open until its bytes were taken.
+    let near = like.and_then(|(path, _)| path.open_parent(false).ok());
+    let from = match &near {
+        Some((folder, name)) => folder.join(name),
+        None => {
+            let there = [&folders.received_blobs, &folders.blobs].into_iter().find(|blobs| blobs.has(*hash));
+            there.map(|blobs| blobs.blob_path(*hash)).ok_or_else(|| format!("its bytes are gone again: {path}"))?
+        }
+    };
+    let (folder, name) = target.open_parent(true)?;
+    let file = folder.join(&name);
+    if let Some(there) = file_stamp(&target).filter(|there| there.hash == *hash) {
+        return Ok(there); // done before, perhaps just before a crash
+    }
+    if let (Some(kept), Some(over)) = (kept, over) {
+        let aside = ConfinedPath::new(root, kept);
+        let (folder, name) = aside.open_parent(true)?;
+        match atomic_write::replace_by_copy(&folder.join(&name), None, &file, over.hash)
+            .map_err(|error| aside.with_display_path(error).to_string())?
+        {
+            SwapOutcome::Done { .. } => {}
+            SwapOutcome::Raced | SwapOutcome::Gone => return Err(format!("there is another file already: {kept}")),
+        }
+    }
+    match atomic_write::replace_by_copy(&file, over.map(|over| over.hash), &from, *hash)
+        .map_err(|error| target.with_display_path(error).to_string())?
+    {
+        SwapOutcome::Done { modified } => {
+            let size = folder.metadata(&name).map_err(|error| format!("{error}: {path}"))?.len();
+            Ok(FileStamp { size, mtime: modified, hash: *hash })
+        }
+        SwapOutcome::Raced => Err(format!("it was changed here meanwhile: {path}")),
+        SwapOutcome::Gone => Err(format!("it was removed here meanwhile: {path}")),
+    }
+}

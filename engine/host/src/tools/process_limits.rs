@@ -1,0 +1,117 @@
+//! Counts a tool's processes and memory from outside, since a tool that starts processes faster than they're counted
+//! must be stopped first. Linux only; elsewhere only the other limits apply.
+
+use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, machine_thread_count};
+use std::fs;
+
+/// Number of process counts between two memory checks.
+const LOOKS_PER_MEMORY_CHECK: u32 = 10;
+
+/// Whether a process of a group is still running. Zombies don't count: in a container, nobody may reap them.
+pub(super) fn is_group_alive(group: u32) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, test_kill_process_group};
+        let known = i32::try_from(group).ok().and_then(Pid::from_raw);
+        let own = group.to_string();
+        known.is_some_and(|group| test_kill_process_group(group).is_ok())
+            && fs::read_dir("/proc").into_iter().flatten().flatten().any(|entry| {
+                let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+                let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+                let state = fields.next();
+                fields.nth(1) == Some(&own) && !matches!(state, Some("Z" | "X"))
+            })
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = group;
+        false
+    }
+}
+
+/// Counts one process group.
+pub(super) struct ProcessCensus {
+    group: u32,
+    /// The threads of the whole machine when the group was last counted.
+    known: usize,
+    looks: u32,
+}
+
+/// What is too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProcessExcess {
+    Tasks,
+    Memory,
+}
+
+impl ProcessCensus {
+    /// To be called before the group has begun anything.
+    pub(super) fn new(group: u32) -> ProcessCensus {
+        ProcessCensus { group, known: machine_thread_count().unwrap_or(usize::MAX), looks: 0 }
+    }
+
+    /// Looks, mostly by one small read: whether there is too much of anything.
+    pub(super) fn find_excess(&mut self) -> Option<ProcessExcess> {
+        self.looks = self.looks.wrapping_add(1);
+        let now = machine_thread_count()?;
+        let grown = now.saturating_sub(self.known) > MAX_PROCESSES / 2;
+        if !grown && !self.looks.is_multiple_of(LOOKS_PER_MEMORY_CHECK) {
+            return None;
+        }
+        if grown {
+            // Stopped processes start no others while they're counted.
+            self.set_suspended(true);
+        }
+        let (tasks, memory) = self.measure_group();
+        if tasks > MAX_PROCESSES {
+            return Some(ProcessExcess::Tasks);
+        } else if memory > MAX_MEMORY_BYTES {
+            return Some(ProcessExcess::Memory);
+        }
+        if grown {
+            self.known = now;
+            self.set_suspended(false);
+        }
+        None
+    }
+
+    /// Returns the group's threads, and its memory in bytes. Checks every process of the machine: lists of children
+    /// aren't reliable while they come and go.
+    fn measure_group(&self) -> (usize, u64) {
+        let own = self.group.to_string();
+        let (mut tasks, mut memory) = (0, 0);
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            if !entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
+                continue;
+            }
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            // The name, in brackets, may hold anything: what follows counts from its end. See proc_pid_stat(5).
+            let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+            if fields.nth(2) == Some(&own) {
+                tasks += fields.nth(14).and_then(|threads| threads.parse().ok()).unwrap_or(1);
+                if tasks > MAX_PROCESSES {
+                    break; // enough is known
+                }
+                let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+                let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or_default();
+                let kilobytes = anonymous.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+                memory += kilobytes.unwrap_or(0) << 10;
+            }
+        }
+        (tasks, memory)
+    }
+
+    /// Stops or continues the whole group.
+    fn set_suspended(&self, halt: bool) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process_group};
+            let signal = if halt { Signal::STOP } else { Signal::CONT };
+            if let Some(group) = i32::try_from(self.group).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(group, signal); // there is none if all of it has ended
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = halt;
+    }
+}

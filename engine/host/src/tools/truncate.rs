@@ -1,0 +1,81 @@
+//! What of a result is shown: all of it, or its beginning and its end, the whole being a blob then.
+
+use agent::secrets;
+use agent::tool_job::MAX_TOOL_RESULT_BYTES;
+use std::borrow::Cow;
+use store::disk::BlobStore;
+use store::{BlobHash, BlobRef};
+
+/// Bytes as text of at most [`MAX_TOOL_RESULT_BYTES`] bytes, with the secrets in it masked; the whole as a blob where
+/// something is left out.
+///
+/// # Errors
+/// A sentence for the user: the blob could not be stored.
+pub(super) fn truncate_output(bytes: &[u8], blobs: &BlobStore) -> Result<(String, Option<BlobRef>), String> {
+    let text = String::from_utf8_lossy(bytes);
+    // Masked before it's cut: a key that is cut is not known as one.
+    let text = secrets::mask_known_secrets(&text);
+    if text.len() <= MAX_TOOL_RESULT_BYTES {
+        return Ok((text.into_owned(), None));
+    }
+    let bytes = if let Cow::Owned(masked) = &text { masked.as_bytes() } else { bytes };
+    let blob = store_blob(bytes, blobs)?;
+    Ok((truncate_middle(&text), Some(BlobRef { blob, mime: "text/plain".to_owned(), size: bytes.len() as u64 })))
+}
+
+/// The beginning and the end of a text, whole lines where they are not too long, and how much is left out between them.
+pub(super) fn truncate_middle(text: &str) -> String {
+    if text.len() <= MAX_TOOL_RESULT_BYTES {
+        return text.to_owned();
+    }
+    let room = MAX_TOOL_RESULT_BYTES - 80; // for the line between them
+    let mut head = text.floor_char_boundary(room * 2 / 3);
+    let mut tail = text.ceil_char_boundary(text.len() - room / 3);
+    // A line that is cut in the middle says less than none, unless it is all there is.
+    head = text[..head].rfind('\n').map_or(head, |at| if at + 1 > head / 2 { at + 1 } else { head });
+    tail += text[tail..].find('\n').map_or(0, |at| if at + 1 < (text.len() - tail) / 2 { at + 1 } else { 0 });
+    let (start, end) = (&text[..head], &text[tail..]);
+    let new = if start.ends_with('\n') { "" } else { "\n" };
+    format!("{start}{new}… {} of {} bytes are left out here …\n{end}", tail - head, text.len())
+}
+
+/// Stores bytes as a blob.
+pub(super) fn store_blob(bytes: &[u8], blobs: &BlobStore) -> Result<BlobHash, String> {
+    blobs.put(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginning_and_end_of_what_is_too_long() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let blobs = BlobStore::new(dir.path());
+        let (text, whole) = truncate_output("kurz ä".as_bytes(), &blobs).expect("shown");
+        assert_eq!((text.as_str(), whole), ("kurz ä", None));
+        let long: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
+        let (text, whole) = truncate_output(long.as_bytes(), &blobs).expect("shown");
+        assert!(
+            text.len() <= MAX_TOOL_RESULT_BYTES
+                && text.starts_with("line 0\nline 1\n")
+                && text.ends_with("\nline 9999\n")
+        );
+        let between = text.lines().find(|line| line.starts_with('…')).expect("a line between");
+        let left_out: usize = between.split(' ').nth(1).expect("a number").parse().expect("a number");
+        let kept: usize = text.len() - between.len() - 1;
+        assert_eq!(left_out + kept, long.len(), "{between}");
+        let whole = whole.expect("a blob");
+        assert_eq!(blobs.read(whole.blob).expect("read"), long.as_bytes());
+        for one in [
+            "ä".repeat(MAX_TOOL_RESULT_BYTES),
+            "\u{1f600}".repeat(MAX_TOOL_RESULT_BYTES),
+            "\0".repeat(MAX_TOOL_RESULT_BYTES + 1),
+        ] {
+            let text = truncate_middle(&one);
+            assert!(text.len() <= MAX_TOOL_RESULT_BYTES && text.contains("bytes are left out here"), "{}", text.len());
+        }
+        let (text, _) = truncate_output(&[0xff; MAX_TOOL_RESULT_BYTES], &blobs).expect("shown");
+        assert!(text.len() <= MAX_TOOL_RESULT_BYTES && text.contains('\u{fffd}'));
+    }
+}

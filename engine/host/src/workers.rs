@@ -1,0 +1,332 @@
+//! Two threads that do what takes longer than a frame: reading notes, loading documents, reading and writing files.
+
+use crate::driver::{Mailbox, MailboxMessage};
+use crate::fs::atomic_write::{self, ReplaceOutcome};
+use crate::fs::bulk_create;
+use crate::fs::confined_dir::{self, ConfinedFolder, ConfinedPath, OpenRefusal};
+use crate::fs::move_files;
+use crate::fs::read::{self, FoundFile};
+use crate::loader;
+use engine::Event;
+use engine::event::{FileStamp, FileText, OutlineSurvey};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use store::disk::{DiskError, DiskReader, FileRow};
+use store::{ActorId, BlobHash, DocId};
+
+/// One piece of work.
+pub(crate) enum DiskJob {
+    Volume { volume: DocId },
+    Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, String>> },
+    ReadNote { note: DocId, volume: DocId, path: String, file: ConfinedPath },
+    LoadNote { note: DocId },
+    LoadSession { session: DocId },
+    LoadRun { run: DocId },
+    LoadRegistry { registry: DocId },
+    ReadFile { note: DocId, file: ConfinedPath },
+    WriteFile { note: DocId, file: ConfinedPath, expected: Option<BlobHash>, text: Arc<str> },
+    Index { volume: DocId, note: DocId, text: Arc<str> },
+    MoveFiles { moves: Vec<(ConfinedPath, ConfinedPath)>, emptied: Vec<ConfinedPath> },
+    Discard { file: DocId, path: ConfinedPath },
+    Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
+    Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
+    Actors { answer: Sender<Result<BTreeSet<ActorId>, String>> },
+}
+
+/// A note's file that is to be written.
+struct ToWrite {
+    note: DocId,
+    file: ConfinedPath,
+    expected: Option<BlobHash>,
+    text: Arc<str>,
+}
+
+/// New files, which one worker makes while the others put more behind them: the more there are, the more of them wait
+/// for the disk together.
+#[derive(Default)]
+struct FileCreation {
+    waiting: Vec<ToWrite>,
+    /// Whether a thread is creating files, and takes waiting ones afterwards.
+    busy: bool,
+}
+
+/// Maximum number of jobs examined before a waiting file is written.
+const MAX_BATCHED_JOBS: usize = 256;
+
+/// The way to the workers.
+#[derive(Clone)]
+pub(crate) struct DiskWorkers {
+    jobs: Sender<DiskJob>,
+}
+
+impl DiskWorkers {
+    pub(crate) fn start(readers: Vec<Box<dyn DiskReader>>, inbox: Mailbox, actor: [u8; 16]) -> DiskWorkers {
+        let (jobs, queue) = channel();
+        let (queue, making) = (Arc::new(Mutex::new(queue)), Arc::default());
+        for reader in readers {
+            let (queue, making, inbox) = (queue.clone(), Arc::clone(&making), inbox.clone());
+            std::thread::spawn(move || run_worker(reader.as_ref(), (&queue, &making), &inbox, &ActorId::from(actor)));
+        }
+        DiskWorkers { jobs }
+    }
+
+    pub(crate) fn send(&self, job: DiskJob) {
+        let _ = self.jobs.send(job);
+    }
+}
+
+/// Lowers the priority of this thread and of those it starts, below typing and drawing. Ignored if the system doesn't
+/// permit it.
+pub(crate) fn lower_thread_priority() {
+    // On Linux a priority belongs to a thread; elsewhere it would slow down the whole program.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 10);
+}
+
+/// Runs bulk work that nobody waits for on a low-priority thread.
+///
+/// # Panics
+/// If the work does.
+pub(crate) fn run_at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let done = std::thread::scope(|threads| {
+        let thread = threads.spawn(|| {
+            #[cfg(target_os = "linux")]
+            let _ = rustix::process::setpriority_process(None, 19);
+            work()
+        });
+        thread.join()
+    });
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn run_worker(
+    reader: &dyn DiskReader,
+    (queue, making): (&Mutex<Receiver<DiskJob>>, &Mutex<FileCreation>),
+    inbox: &Mailbox,
+    actor: &ActorId,
+) {
+    loop {
+        // The lock is held only while waiting for the next job, never while doing it.
+        let job = match queue.lock() {
+            Ok(queue) => queue.recv(),
+            Err(_) => return,
+        };
+        let Ok(job) = job else { return };
+        let (mut files, mut next, mut taken) = (Vec::new(), Some(job), 0);
+        while let Some(job) = next {
+            match job {
+                DiskJob::WriteFile { note, file, expected, text } => files.push(ToWrite { note, file, expected, text }),
+                job => perform_job(reader, inbox, actor, making, job),
+            }
+            taken += 1;
+            // Files wait for jobs that are queued already: more files may be among them, and the disk is synced once
+            // for all.
+            let further = !files.is_empty() && taken < MAX_BATCHED_JOBS;
+            next = if further { queue.try_lock().ok().and_then(|queue| queue.try_recv().ok()) } else { None };
+        }
+        write_files(files, making, |event| inbox.send_event(event));
+    }
+}
+
+fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making: &Mutex<FileCreation>, job: DiskJob) {
+    match job {
+        DiskJob::Volume { volume } => {
+            // The files first: they can be shown, and the document takes longer.
+            loader::load_volume_files(reader, volume, |event| inbox.send_event(event));
+            inbox.send_event(loader::load_volume_doc(reader, volume, actor));
+        }
+        DiskJob::Files { volume, answer } => {
+            let _ = answer.send(reader.file_rows(volume).map_err(|error| error.to_string()));
+        }
+        DiskJob::ReadNote { note, volume, path, file } => {
+            let content =
+                loader::load_note_content(reader, note, volume, &path, || read_file_text(&file)).map(Box::new);
+            inbox.send_event(Event::NoteRead { note, content });
+        }
+        DiskJob::LoadNote { note } => {
+            let docs = loader::load_note_docs(reader, note, actor).map(Box::new);
+            inbox.send_event(Event::NoteLoaded { note, docs });
+        }
+        DiskJob::LoadSession { session } => inbox.send_event(loader::load_session_doc(reader, session, actor)),
+        DiskJob::LoadRun { run } => inbox.send_event(loader::load_run_doc(reader, run, actor)),
+        DiskJob::LoadRegistry { registry } => inbox.send_event(loader::load_registry_doc(reader, registry, actor)),
+        DiskJob::ReadFile { note, file } => {
+            let file = match read::read_note_file(&file) {
+                Ok(FoundFile::Text(text)) => Ok(Some(text)),
+                Ok(FoundFile::Missing) => Ok(None),
+                Ok(FoundFile::Other { why, .. }) => {
+                    Err(format!("the file was changed by another program, and {why}: {}", file.display()))
+                }
+                Err(why) => Err(why),
+            };
+            inbox.send_event(Event::FileRead { note, file });
+        }
+        DiskJob::WriteFile { note, file, expected, text } => {
+            write_files(vec![ToWrite { note, file, expected, text }], making, |event| inbox.send_event(event));
+        }
+        DiskJob::Index { volume, note, text } => {
+            let survey = OutlineSurvey::of(BlobHash::of(text.as_bytes()), &text);
+            inbox.send_event(Event::Indexed { volume, notes: vec![(note, survey)] });
+        }
+        DiskJob::MoveFiles { moves, emptied } => {
+            inbox.send_event(Event::FilesMoved { result: move_files::move_files(&moves, &emptied) });
+        }
+        DiskJob::Discard { file, path } => {
+            inbox.send_event(Event::Discarded { file, result: move_files::delete_file(&path) });
+        }
+        DiskJob::Marker { folder, volumes, done } => {
+            let mount = |(id, name, path)| store::disk::VolumeMount { id, name, path };
+            let mounts: Vec<store::disk::VolumeMount> = volumes.into_iter().map(mount).collect();
+            if let Err(error) = store::disk::write_marker(&folder, &mounts) {
+                inbox.send(MailboxMessage::Event(Event::DiskTrouble { why: error.to_string() }));
+            }
+            let _ = done.send(());
+        }
+        DiskJob::Blob { hash, answer } => {
+            let _ = answer.send(reader.read_blob(hash).map_err(|error| error.to_string()));
+        }
+        DiskJob::Actors { answer } => {
+            let actors = reader.actors().map_err(|error| error.to_string());
+            let _ = answer.send(actors.map(|all| all.into_iter().map(|(actor, _)| actor.into()).collect()));
+        }
+    }
+}
+
+/// Reads a note's file.
+fn read_file_text(file: &ConfinedPath) -> Result<Option<FileText>, String> {
+    match read::read_note_file(file) {
+        Ok(FoundFile::Text(text)) => Ok(Some(text)),
+        Ok(FoundFile::Missing) => Ok(None),
+        Ok(FoundFile::Other { why, .. }) | Err(why) => Err(why),
+    }
+}
+
+/// Writes notes' files; new ones together, now or by a thread that's creating some already.
+fn write_files(files: Vec<ToWrite>, making: &Mutex<FileCreation>, tell: impl Fn(Event)) {
+    let mut new = Vec::new();
+    for one in files {
+        if one.expected.is_none() {
+            new.push(one);
+            continue;
+        }
+        tell(match one.file.open_parent(true) {
+            Ok((folder, name)) => write_result_event(
+                &one,
+                atomic_write::replace_file(&folder.join(&name), one.expected, one.text.as_bytes()),
+            ),
+            Err(refused) => folder_error_event(&one, &refused),
+        });
+    }
+    loop {
+        {
+            let mut making = making.lock().unwrap_or_else(PoisonError::into_inner);
+            making.waiting.append(&mut new);
+            if making.busy {
+                return;
+            }
+            new = std::mem::take(&mut making.waiting);
+            if new.is_empty() {
+                return;
+            }
+            making.busy = true;
+        }
+        create_missing_files(&std::mem::take(&mut new), &tell);
+        making.lock().unwrap_or_else(PoisonError::into_inner).busy = false;
+    }
+}
+
+/// Makes files that do not exist yet, each in its folder, which is held open until all are made.
+fn create_missing_files(new: &[ToWrite], tell: &impl Fn(Event)) {
+    let mut folders: BTreeMap<(&Path, String), ConfinedFolder> = BTreeMap::new();
+    let mut places: Vec<(&ToWrite, PathBuf)> = Vec::new();
+    for one in new {
+        let path = confined_dir::normalize_path(&one.file.path).unwrap_or_default();
+        let (within, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let key = (one.file.root.as_path(), within.to_owned());
+        if let Some(folder) = folders.get(&key).filter(|_| !name.is_empty()) {
+            places.push((one, folder.join(name.as_ref())));
+            continue;
+        }
+        match one.file.open_parent(true) {
+            Ok((folder, name)) => {
+                places.push((one, folder.join(&name)));
+                folders.insert(key, folder);
+            }
+            Err(refused) => tell(folder_error_event(one, &refused)),
+        }
+    }
+    let list: Vec<(&Path, &[u8])> = places.iter().map(|(one, path)| (path.as_path(), one.text.as_bytes())).collect();
+    for ((one, _), done) in places.iter().zip(bulk_create::create_files(&list)) {
+        tell(write_result_event(one, done));
+    }
+}
+
+/// A file's folder cannot be opened or made.
+fn folder_error_event(one: &ToWrite, refused: &OpenRefusal) -> Event {
+    Event::FileFailed { note: one.note, why: format!("it cannot be written ({refused}): {}", one.file.display()) }
+}
+
+/// Returns the event for a written file.
+fn write_result_event(one: &ToWrite, done: Result<ReplaceOutcome, DiskError>) -> Event {
+    let ToWrite { note, file, text, .. } = one;
+    let note = *note;
+    match done {
+        Ok(ReplaceOutcome::Done { modified }) => {
+            let stamp = FileStamp { size: text.len() as u64, mtime: modified, hash: BlobHash::of(text.as_bytes()) };
+            Event::FileWritten { note, stamp }
+        }
+        Ok(ReplaceOutcome::Gone) => Event::FileGone { note },
+        Ok(ReplaceOutcome::Raced { theirs }) => {
+            let stamp = FileStamp { size: theirs.len() as u64, mtime: 0, hash: BlobHash::of(&theirs) };
+            match String::from_utf8(theirs) {
+                Ok(text) => Event::FileRaced { note, theirs: FileText { text, stamp } },
+                Err(_) => Event::FileFailed {
+                    note,
+                    why: format!("another program made it something that is not text: {}", file.display()),
+                },
+            }
+        }
+        Err(error) => Event::FileFailed { note, why: file.with_display_path(error).to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_come_while_others_are_made_are_made_too_each_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (making, told): (Mutex<FileCreation>, Mutex<Vec<DocId>>) = Default::default();
+        let one = |worker: u8, number: u8| ToWrite {
+            note: DocId([worker, number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            file: ConfinedPath::new(folder.path(), &format!("folder {}/{worker} {number}.md", number % 3)),
+            expected: None,
+            text: format!("{number} of {worker}").into(),
+        };
+        let made = |event: Event| match event {
+            Event::FileWritten { note, .. } => told.lock().expect("lock").push(note),
+            other => panic!("{other:?}"),
+        };
+        std::thread::scope(|threads| {
+            for worker in 0..4 {
+                let (making, one, made) = (&making, &one, &made);
+                threads.spawn(move || {
+                    (0..30_u8).for_each(|number| write_files(vec![one(worker, number)], making, made));
+                });
+            }
+        });
+        let mut told = told.into_inner().expect("lock");
+        told.sort_unstable();
+        let all = (0..4).flat_map(|worker| (0..30).map(move |number| one(worker, number)));
+        for (known, one) in told.iter().zip(all.clone()) {
+            assert_eq!(*known, one.note);
+            assert_eq!(one.file.read_text(1 << 20).expect("made"), *one.text);
+        }
+        assert_eq!(told.len(), all.count());
+        let making = making.into_inner().expect("lock");
+        assert!(making.waiting.is_empty() && !making.busy);
+    }
+}
