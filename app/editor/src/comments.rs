@@ -4,25 +4,12 @@
 use super::display_map::{DisplayMap, RowIndex};
 use super::long_rows;
 use super::note_editor::{EditContext, Editor};
-use super::row_splitter::{PrecedingContext, RowKind};
+use super::row_splitter::{CommentSpan, PrecedingContext, RowKind};
 use engine::Note;
 use pulldown_cmark::Options;
 use std::ops::Range;
-use std::rc::Rc;
 use store::Block;
 use text::markdown::dialect;
-
-/// The part of a row that belongs to a comment spanning rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum CommentSpan {
-    /// Outside comments.
-    #[default]
-    None,
-    /// These bytes of its content, which are not shown.
-    Hidden(Rc<[Range<usize>]>),
-    /// The caret is in the comment: the row is shown as source.
-    Open,
-}
 
 /// Where a block has `%%`, in order, outside code and formulas.
 pub(crate) fn comment_marks(text: &str, before: &PrecedingContext) -> Vec<usize> {

@@ -1,8 +1,8 @@
 //! Maps the open note to rows with heights: the row of a byte, the row at a height. Blocks are split into rows only
 //! when needed; an unchanged block keeps its rows and their heights.
 
-use super::comments::{self, CommentSpan};
-use super::row_splitter::{self, MarkdownRow, PrecedingContext, RowKind};
+use super::comments;
+use super::row_splitter::{self, CommentSpan, MarkdownRow, PrecedingContext, RowKind};
 use engine::Note;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

@@ -1,11 +1,10 @@
 //! The caret. It's a byte of the whole note; its row, and the edited part of that row, are recomputed after every
 //! change. Views read it; typing results in one edit, and the session's text is authoritative.
 
-use super::comments::CommentSpan;
 use super::display_map::{DisplayMap, RowIndex};
 use super::editor_keys::KeyOutcome;
 use super::render::TextStyleContext;
-use super::row_splitter::{MarkdownRow, RowKind};
+use super::row_splitter::{CommentSpan, MarkdownRow, RowKind};
 pub use super::source_layout;
 use eframe::egui;
 use egui::Galley;

@@ -3,7 +3,6 @@
 //!
 //! The cut loses nothing: the ranges of a block's rows, one after another, are the block byte for byte.
 
-use super::comments::CommentSpan;
 use super::long_rows::{self, OpenFence};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Tag, TagEnd};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -96,6 +95,18 @@ impl RowKind {
             _ => (false, false),
         }
     }
+}
+
+/// The part of a row that belongs to a comment spanning rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CommentSpan {
+    /// Outside comments.
+    #[default]
+    None,
+    /// These bytes of its content, which are not shown.
+    Hidden(Rc<[Range<usize>]>),
+    /// The caret is in the comment: the row is shown as source.
+    Open,
 }
 
 /// A row. Offsets are bytes of its block.

@@ -5,7 +5,7 @@ pub mod llm;
 pub mod project_memory;
 
 use crate::agents::llm::{ModelUpdate, ProviderClient};
-use crate::driver::Mailbox;
+use crate::mailbox::Mailbox;
 use crate::maintenance::configuration;
 use crate::maintenance::secrets::UserSecrets;
 use crate::search::{SearchService, query_of_message};

@@ -1,8 +1,10 @@
 //! The user's local date and time. The engine gets them as arguments and never reads a clock.
 
 use collection::LocalNow;
+use engine::UnixMillis;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use std::time::{SystemTime, UNIX_EPOCH};
 use text::task::CalendarDay;
 use text::time_zone::ZoneClock;
 
@@ -10,6 +12,17 @@ use text::time_zone::ZoneClock;
 const ZONE_HORIZON_YEARS: i64 = 12;
 /// Maximum number of listed changes.
 const MAX_ZONE_CHANGES: usize = 200;
+
+/// The clock, read here and nowhere else on the way to the session.
+pub(crate) fn unix_now() -> UnixMillis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Milliseconds since 1970, for what stands outside a session (fsck, backup).
+pub fn unix_millis_now() -> i64 {
+    unix_now().0
+}
 
 /// The day by the system's clock and time zone.
 pub fn today() -> CalendarDay {

@@ -1,72 +1,27 @@
-//! The loop around the session: facts and wishes in, effects out to the threads that perform them.
+//! The loop around the session: events and commands in, effects out to the threads that perform them.
 
 use crate::agents::AgentEffects;
+use crate::clock::unix_now;
 use crate::fs::confined_dir::{self, ConfinedPath};
 use crate::fs::scan;
 use crate::fs::watch::FolderWatcher;
 use crate::handle::Handle;
 use crate::kernel::{AllowedKernel, QueuedCell, RunningKernels};
+use crate::lock::WorkspaceLock;
+use crate::mailbox::{DiskJob, Mailbox, MailboxMessage, SessionQuery, StoreWriter, WriterTask};
 use crate::search::{RunDocumentReader, SearchService};
 use crate::sync::SyncService;
-use crate::workers::{DiskJob, DiskWorkers};
-use crate::workspace::WorkspaceLock;
-use crate::writer::{StoreWriter, WriterTask};
+use crate::workers::DiskWorkers;
 use engine::{Command, CommandError, Effect, Event, Session, UnixMillis};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use store::disk::Disk;
-
-type SessionQuery = Box<dyn FnMut(&Session) -> bool + Send>;
-type WakeCallback = Arc<dyn Fn() + Send + Sync>;
-
-/// What other threads put into the session's letter box.
-pub(crate) enum MailboxMessage {
-    Event(Event),
-    Command { command: Command, answer: Option<Sender<Result<u64, CommandError>>> },
-    Read(Box<dyn FnOnce(&Session) + Send>),
-    Wait(SessionQuery),
-    Job(Box<DiskJob>),
-    KernelEnded { note: store::DocId, number: u64, why: String },
-    Close,
-}
-
-/// Inbox of events; wakes the session's owner.
-#[derive(Clone)]
-pub(crate) struct Mailbox {
-    sender: Sender<MailboxMessage>,
-    wake_callback: Arc<Mutex<Option<WakeCallback>>>,
-}
-
-impl Mailbox {
-    /// Makes an inbox with its receiver.
-    pub(crate) fn mailbox_channel() -> (Mailbox, Receiver<MailboxMessage>) {
-        let (posts, letters) = channel();
-        (Mailbox { sender: posts, wake_callback: Arc::default() }, letters)
-    }
-
-    pub(crate) fn send(&self, post: MailboxMessage) {
-        let _ = self.sender.send(post);
-        self.wake();
-    }
-
-    /// Wakes the window: something has arrived.
-    pub(crate) fn wake(&self) {
-        let wake = self.wake_callback.lock().ok().and_then(|wake| wake.clone());
-        if let Some(wake) = wake {
-            wake();
-        }
-    }
-
-    pub(crate) fn send_event(&self, event: Event) {
-        self.send(MailboxMessage::Event(event));
-    }
-}
 
 /// Owns the session and its workers. Lives on the thread that draws, or on a separate one if there's no window.
 pub struct Driver {
@@ -127,7 +82,7 @@ impl Driver {
         (owned, reads_only): (Option<WorkspaceLock>, Option<String>),
     ) -> Result<Driver, String> {
         crate::allocator::set_arena_count();
-        let (inbox, posts) = Mailbox::mailbox_channel();
+        let (inbox, messages) = Mailbox::channel();
         let actor = started.actor;
         let readers =
             (0..2).map(|_| disk.open_reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
@@ -152,7 +107,7 @@ impl Driver {
             session: Session::new(),
             rng: StdRng::from_os_rng(),
             inbox,
-            messages: posts,
+            messages,
             writer,
             writer_thread: Some(writer_thread),
             workers,
@@ -212,9 +167,7 @@ impl Driver {
 
     /// Has this called, from other threads, whenever something waits for [`Driver::pump`].
     pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
-        if let Ok(mut slot) = self.inbox.wake_callback.lock() {
-            *slot = Some(Arc::new(wake));
-        }
+        self.inbox.set_wake_callback(wake);
     }
 
     /// Performs a user's command.
@@ -252,15 +205,13 @@ impl Driver {
                 any = true;
             }
             match self.messages.try_recv() {
-                Ok(post) => self.handle_message(post),
+                Ok(message) => self.handle_message(message),
                 Err(_) => return any,
             }
             any = true;
             if begun.elapsed() > budget {
                 // The rest comes with the next frame.
-                if let Some(wake) = self.inbox.wake_callback.lock().ok().and_then(|wake| wake.clone()) {
-                    wake();
-                }
+                self.inbox.wake();
                 return true;
             }
         }
@@ -270,7 +221,7 @@ impl Driver {
     pub fn wait(&mut self, limit: Duration) {
         let limit = self.next_wake().map_or(limit, |wake| wake.min(limit));
         match self.messages.recv_timeout(limit) {
-            Ok(post) => self.handle_message(post),
+            Ok(message) => self.handle_message(message),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         self.pump(Duration::from_millis(50));
@@ -386,8 +337,8 @@ impl Driver {
         }
     }
 
-    fn handle_message(&mut self, post: MailboxMessage) {
-        match post {
+    fn handle_message(&mut self, message: MailboxMessage) {
+        match message {
             MailboxMessage::Event(event) => self.apply_event(event),
             MailboxMessage::Command { command, answer } => {
                 let result = self.run_command(command).map(|()| self.session.saving().last);
@@ -570,10 +521,4 @@ impl Drop for Driver {
             self.search.close();
         }
     }
-}
-
-/// The clock, read here and nowhere else on the way to the session.
-pub(crate) fn unix_now() -> UnixMillis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -1,6 +1,6 @@
 //! The way to the session from other threads: the command line and connections of the local socket use it.
 
-use crate::driver::{Mailbox, MailboxMessage};
+use crate::mailbox::{Mailbox, MailboxMessage};
 use engine::{Command, CommandError, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ pub struct Handle {
     pub(crate) inbox: Mailbox,
     pub(crate) folder: std::path::PathBuf,
     pub(crate) search: crate::search::SearchService,
-    pub(crate) writer: crate::writer::StoreWriter,
+    pub(crate) writer: crate::mailbox::StoreWriter,
     /// Whether a command was refused since nothing can be written.
     pub(crate) has_refused_writes: Arc<AtomicBool>,
 }
@@ -151,7 +151,7 @@ impl Handle {
     /// A sentence: missing, damaged, or the program is closing.
     pub fn read_blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
         let (answer, wait) = channel();
-        self.inbox.send(MailboxMessage::Job(Box::new(crate::workers::DiskJob::Blob { hash, answer })));
+        self.inbox.send(MailboxMessage::Job(Box::new(crate::mailbox::DiskJob::Blob { hash, answer })));
         wait.recv().unwrap_or_else(|_| Err(OwnerGone.to_string()))
     }
 

@@ -1,9 +1,8 @@
 //! A note's history on a separate thread: it has a copy of the document, reconstructs and compares versions, and never
 //! blocks drawing. Of several waiting questions, only the last is answered.
 
-use crate::driver::MailboxMessage;
 use crate::handle::Handle;
-use crate::workers::DiskJob;
+use crate::mailbox::{DiskJob, MailboxMessage};
 use engine::{Command, NotePhase, Session};
 use std::collections::BTreeSet;
 use std::sync::Arc;

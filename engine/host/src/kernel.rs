@@ -5,13 +5,11 @@ pub(crate) mod kernel_requests;
 pub(crate) mod kernelspec;
 pub(crate) mod pure_cache;
 
-use crate::driver::{Mailbox, MailboxMessage};
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
-use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry};
-
 use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};
+use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry, PendingInquiries};
 use crate::kernel::pure_cache::PureCache;
-use crate::writer::StoreWriter;
+use crate::mailbox::{Mailbox, MailboxMessage, StoreWriter};
 use engine::{Event, KernelGrant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -41,9 +39,6 @@ struct RunningKernel {
     alive: Arc<AtomicBool>,
     inquiries: PendingInquiries,
 }
-
-/// Questions that a kernel has not answered yet, by the id of their request.
-pub(crate) type PendingInquiries = Arc<Mutex<HashMap<String, (KernelInquiry, Sender<InquiryAnswer>)>>>;
 
 /// The process of a kernel, once it was started, which takes a while.
 #[derive(Default)]

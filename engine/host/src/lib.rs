@@ -7,11 +7,14 @@ pub mod agents;
 mod allocator;
 pub mod clock;
 mod driver;
+mod error;
 pub mod fs;
 mod handle;
 pub mod history;
 mod kernel;
 pub mod loader;
+mod lock;
+mod mailbox;
 pub mod maintenance;
 pub mod measure;
 pub mod renderer;
@@ -34,9 +37,9 @@ pub use crate::search::unlinked_mentions::UnlinkedMention;
 pub use ::hub;
 pub use ::mcp;
 pub use ::peers;
+pub use clock::unix_millis_now;
 pub use driver::Driver;
+pub use error::OpenError;
 pub use handle::{Handle, OwnerGone, WaitError};
-pub use workspace::{
-    OpenError, WorkspaceLock, WorkspaceOptions, default_folder, open_workspace, open_workspace_read_only, owner_socket,
-    unix_millis_now, workspace_exists,
-};
+pub use lock::{WorkspaceLock, owner_socket};
+pub use workspace::{WorkspaceOptions, default_folder, open_workspace, open_workspace_read_only, workspace_exists};

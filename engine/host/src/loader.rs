@@ -1,7 +1,7 @@
 //! What the session asks to be read of the disk: the workspace, a volume, a note. Reads only, decides nothing; with the
 //! disk's twin in memory it serves tests as well.
 
-use crate::workspace::OpenError;
+use crate::error::OpenError;
 use agent::policy::PolicyRule;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart, file_marks_key};
 use engine::{

@@ -25,7 +25,7 @@ pub use embedding_models::EmbeddingChoice;
 pub use models::{DownloadProgress, EmbedderChoice, KnownModel, OnnxRuntime, known_models, known_rerankers};
 pub(crate) use run_indexing::RunDocumentReader;
 
-use crate::driver::Mailbox;
+use crate::mailbox::Mailbox;
 use index::{FullTextIndex, IndexError};
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -12,9 +12,8 @@ pub(crate) mod presence;
 use self::blobs::BlobExchange;
 use self::fingerprints::DocumentFingerprints;
 use self::lan::NearbyDevices;
-use crate::driver::Mailbox;
+use crate::mailbox::{Mailbox, StoreWriter};
 use crate::sync::presence::PeerPresence;
-use crate::writer::StoreWriter;
 use engine::{Event, HubConnection, HubState, LAN_HUB_ADDRESS, SyncTargets};
 use peers::hub_client::{HubClient, HubEvent};
 use rand::Rng;
@@ -443,7 +442,7 @@ impl SyncThread {
     fn handle_hub_event(&mut self, link: LinkId, told: HubEvent) {
         let Some(url) = self.links.get(&link).cloned() else { return };
         let Some(hub) = self.hubs.get_mut(&url) else { return };
-        hub.state.seen = Some(crate::driver::unix_now());
+        hub.state.seen = Some(crate::clock::unix_now());
         match told {
             HubEvent::Open => {
                 let shown = hub.shown.clone();

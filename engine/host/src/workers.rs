@@ -1,39 +1,20 @@
 //! Two threads that do what takes longer than a frame: reading notes, loading documents, reading and writing files.
 
-use crate::driver::{Mailbox, MailboxMessage};
 use crate::fs::atomic_write::{self, ReplaceOutcome};
 use crate::fs::bulk_create;
 use crate::fs::confined_dir::{self, ConfinedFolder, ConfinedPath, OpenRefusal};
 use crate::fs::move_files;
 use crate::fs::read::{self, FoundFile};
 use crate::loader;
+use crate::mailbox::{DiskJob, Mailbox, MailboxMessage};
 use engine::Event;
 use engine::event::{FileStamp, FileText, OutlineSurvey};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use store::disk::{DiskError, DiskReader, FileRow};
+use store::disk::{DiskError, DiskReader};
 use store::{ActorId, BlobHash, DocId};
-
-/// One piece of work.
-pub(crate) enum DiskJob {
-    Volume { volume: DocId },
-    Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, String>> },
-    ReadNote { note: DocId, volume: DocId, path: String, file: ConfinedPath },
-    LoadNote { note: DocId },
-    LoadSession { session: DocId },
-    LoadRun { run: DocId },
-    LoadRegistry { registry: DocId },
-    ReadFile { note: DocId, file: ConfinedPath },
-    WriteFile { note: DocId, file: ConfinedPath, expected: Option<BlobHash>, text: Arc<str> },
-    Index { volume: DocId, note: DocId, text: Arc<str> },
-    MoveFiles { moves: Vec<(ConfinedPath, ConfinedPath)>, emptied: Vec<ConfinedPath> },
-    Discard { file: DocId, path: ConfinedPath },
-    Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
-    Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
-    Actors { answer: Sender<Result<BTreeSet<ActorId>, String>> },
-}
 
 /// A note's file that is to be written.
 struct ToWrite {

@@ -1,36 +1,16 @@
 //! The one writer: takes batches in order, commits all that wait as one group, and says what is durable.
 
-use crate::driver::Mailbox;
+use crate::mailbox::{DiskJob, Mailbox, StoreWriter, WriterTask};
 use crate::search::SearchService;
 use crate::sync::SyncService;
-use crate::workers::{DiskJob, DiskWorkers};
+use crate::workers::DiskWorkers;
 use engine::{BatchNumber, Event};
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use store::DocId;
 use store::disk::{Disk, DiskError, RowWrite};
-use store::{BlobHash, DocId};
-
-/// A task for the writer.
-pub(crate) enum WriterTask {
-    /// Commit this after all before it.
-    Append { batch: BatchNumber, writes: Vec<RowWrite> },
-    /// Give this job to the workers once everything before it is on disk.
-    RunAfter(Box<DiskJob>),
-    /// Commits these writes too; nobody waits for them, and failures are ignored.
-    AppendBestEffort { writes: Vec<RowWrite> },
-    /// Stores a blob and answers with its hash.
-    Blob { bytes: Vec<u8>, answer: Sender<Result<BlobHash, String>> },
-    /// Commit what waits, trying `patience` long, then end.
-    Close { patience: Duration },
-}
-
-/// The way to the writer.
-#[derive(Clone)]
-pub(crate) struct StoreWriter {
-    work: Sender<WriterTask>,
-}
 
 /// Writes of a group are committed together up to this many bytes of content.
 const MAX_GROUP_BYTES: usize = 16 << 20;
@@ -49,19 +29,7 @@ impl StoreWriter {
     ) -> (StoreWriter, JoinHandle<Result<(), String>>) {
         let (work, queue) = channel();
         let thread = std::thread::spawn(move || run(disk, &queue, &inbox, &workers, (search, sync)));
-        (StoreWriter { work }, thread)
-    }
-
-    /// Sends a task; after the writer's end, tasks are dropped.
-    pub(crate) fn send(&self, work: WriterTask) {
-        let _ = self.work.send(work);
-    }
-
-    /// Stores a blob and waits for it.
-    pub(crate) fn store_blob(&self, bytes: Vec<u8>) -> Result<BlobHash, String> {
-        let (answer, wait) = channel();
-        self.send(WriterTask::Blob { bytes, answer });
-        wait.recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
+        (StoreWriter::new(work), thread)
     }
 }
 
@@ -330,10 +298,11 @@ fn content_bytes(writes: &[RowWrite]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::MailboxMessage;
+    use crate::mailbox::MailboxMessage;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
+    use store::BlobHash;
     use store::disk::{CommitFault, DiskReader, MemoryDisk};
 
     const NOTE: DocId = DocId([1; 16]);
@@ -344,18 +313,18 @@ mod tests {
 
     struct Scene {
         disk: MemoryDisk,
-        posts: Receiver<MailboxMessage>,
+        messages: Receiver<MailboxMessage>,
         writer: StoreWriter,
         thread: JoinHandle<Result<(), String>>,
     }
 
     fn scene() -> Scene {
         let disk = MemoryDisk::new();
-        let (inbox, posts) = Mailbox::mailbox_channel();
+        let (inbox, messages) = Mailbox::channel();
         let readers = vec![disk.open_reader().expect("a reader")];
         let workers = DiskWorkers::start(readers, inbox.clone(), [0; 16]);
         let (writer, thread) = StoreWriter::start(Box::new(disk.clone()), inbox, workers, None, None);
-        Scene { disk, posts, writer, thread }
+        Scene { disk, messages, writer, thread }
     }
 
     impl Scene {
@@ -364,7 +333,7 @@ mod tests {
             let ended = self.thread.join().expect("no panic");
             drop(self.writer);
             let (mut durable, mut troubles) = (Vec::new(), 0);
-            for post in self.posts.try_iter() {
+            for post in self.messages.try_iter() {
                 match post {
                     MailboxMessage::Event(Event::Durable { batch }) => durable.push(batch),
                     MailboxMessage::Event(Event::DiskTrouble { .. }) => troubles += 1,
@@ -421,7 +390,7 @@ mod tests {
         let (disk, commits) = (MemoryDisk::new(), Arc::new(AtomicUsize::new(0)));
         let (open, gate) = channel();
         let slow = Slow { disk: disk.clone(), gate: Some(gate), commits: commits.clone() };
-        let (inbox, _posts) = Mailbox::mailbox_channel();
+        let (inbox, _messages) = Mailbox::channel();
         let readers = (0..2).map(|_| disk.open_reader().expect("a reader")).collect();
         let workers = DiskWorkers::start(readers, inbox.clone(), [0; 16]);
         let (writer, thread) = StoreWriter::start(Box::new(slow), inbox, workers, None, None);
@@ -459,7 +428,7 @@ mod tests {
         let mut read = None;
         let until = Instant::now() + Duration::from_secs(10);
         while read.is_none() && Instant::now() < until {
-            let post = scene.posts.recv_timeout(Duration::from_secs(10));
+            let post = scene.messages.recv_timeout(Duration::from_secs(10));
             if let Ok(MailboxMessage::Event(Event::SessionLoaded { session, .. })) = post {
                 read = Some(session);
             }

@@ -1,9 +1,10 @@
 //! Small shares of a score that have nothing to do with the question: what was changed lately, what other notes link
 //! to, what the user starred. They decide between hits that fit about equally well, and no more.
 
+use crate::error::IndexError;
 use crate::fulltext::FullTextIndex;
+use crate::passage::link_name;
 use crate::ranking::{ScorePart, SearchRequest};
-use crate::{IndexError, link_name};
 use std::collections::HashMap;
 use store::DocId;
 use tantivy::columnar::StrColumn;

@@ -1,7 +1,7 @@
 //! What of the index a query admits at all: phrases, exclusions, fields.
 
-use crate::IndexError;
 use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::error::IndexError;
 use crate::fulltext::IndexFields;
 use crate::query::{ParsedQuery, QueryAtom, QueryGroup};
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _};

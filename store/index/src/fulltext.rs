@@ -1,8 +1,9 @@
 //! The full-text index on disk: its schema, and how it's maintained.
 
 use crate::analyzer::WordAnalyzer;
+use crate::error::IndexError;
+use crate::passage::{IndexedPassage, NoteText};
 use crate::vectors::VectorTable;
-use crate::{IndexError, IndexedPassage, NoteText};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -507,7 +508,7 @@ impl MissingVectors {
             let doc: TantivyDocument = self.searcher.doc(address)?;
             let text = |field| stored_text(&doc, field);
             let kind = doc.get_first(self.fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0);
-            let kind = crate::PassageKind::from_index_number(kind);
+            let kind = crate::passage::PassageKind::from_index_number(kind);
             let (title, heading, text) = (text(self.fields.name), text(self.fields.heading), text(self.fields.text));
             let text = embedded_texts(kind, &title, &heading, &text).into_iter().nth(window);
             if let Some(text) = text.filter(|text| text_hash(text) == wanted) {
@@ -538,14 +539,14 @@ fn passage_context(title: &str, heading: &str, text: &str) -> String {
 }
 
 /// The texts that are embedded for a passage.
-fn embedded_texts(kind: crate::PassageKind, title: &str, heading: &str, text: &str) -> Vec<String> {
+fn embedded_texts(kind: crate::passage::PassageKind, title: &str, heading: &str, text: &str) -> Vec<String> {
     embedding_windows(kind, text).into_iter().map(|window| passage_context(title, heading, &text[window])).collect()
 }
 
 /// Splits a passage into the parts that are embedded separately.
-pub(crate) fn embedding_windows(kind: crate::PassageKind, text: &str) -> Vec<Range<usize>> {
+pub(crate) fn embedding_windows(kind: crate::passage::PassageKind, text: &str) -> Vec<Range<usize>> {
     // What a program printed is found by its words; numbers and logs mean nothing to a sentence model.
-    if kind == crate::PassageKind::Output || !text.chars().any(char::is_alphabetic) {
+    if kind == crate::passage::PassageKind::Output || !text.chars().any(char::is_alphabetic) {
         return Vec::new();
     }
     let mut all = Vec::new();

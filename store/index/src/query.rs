@@ -1,7 +1,7 @@
 //! The language of queries: words, "phrases", -not, `field:value`, OR. Every text is a query; what is not understood is
 //! taken for words.
 
-use crate::PassageKind;
+use crate::passage::PassageKind;
 use std::ops::Range;
 
 /// What one piece of a query asks for.

@@ -1,7 +1,7 @@
 //! The words of a query: what completes or mends them, and what each gives to the scores of passages (BM25).
 
-use crate::IndexError;
 use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::error::IndexError;
 use crate::filter::{self, AdmittedPassages};
 use crate::fulltext::FullTextIndex;
 use crate::rank_fusion::PassageScores;

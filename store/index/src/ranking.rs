@@ -2,15 +2,16 @@
 
 use crate::analyzer::{self, english_stemmer, stem_word};
 use crate::boosts::ScoreBoosts;
+use crate::error::IndexError;
 use crate::filter::{self, AdmittedPassages};
 use crate::fulltext::{FullTextIndex, embedding_windows, stored_text};
 use crate::highlights::{excerpt, highlight_ranges};
+use crate::passage::PassageKind;
 use crate::query::ParsedQuery;
 use crate::query_terms::{QueryWord, RareWord, idf, matched_terms};
 use crate::rank_fusion::{MeaningScores, NORMALIZATION_RANK, PassageScores, fuse_scores, promote_rare};
 use crate::relevance::{self, RelevanceFit};
 use crate::vector_search::VectorField;
-use crate::{IndexError, PassageKind};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Meaning: the passages whose vectors are nearest to one. Up to some ten thousand vectors all are compared; of more,
 //! only those whose signs are nearest, see `VectorTable::sign_distances`.
 
-use crate::IndexError;
+use crate::error::IndexError;
 use crate::filter::AdmittedPassages;
 use crate::fulltext::{FullTextIndex, PassagePlace, SegmentPassages};
 use crate::rank_fusion::{MeaningScores, truncate_ranked};

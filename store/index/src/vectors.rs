@@ -8,7 +8,7 @@
 //! % of the ten nearest, and needs 4 to 5 ms for the thousand that a search wants; sign bits need no building, respect
 //! filters, and drop deleted vectors.
 
-use crate::IndexError;
+use crate::error::IndexError;
 use crate::fulltext::PassagePlace;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

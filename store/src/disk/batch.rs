@@ -1,9 +1,9 @@
 //! Commits as SQL: how each [`RowWrite`] changes the tables. Independent of files and of what the bytes mean.
 
-use super::RowWrite;
 use super::reader::select_rows;
 use super::rows::{self, ColumnValue, PendingRecords, TableSchema};
 use super::sqlite::{CommitFailure, NumberCounters};
+use crate::disk::interface::RowWrite;
 use crate::id::DocId;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Transaction, params_from_iter};

@@ -1,7 +1,8 @@
 //! Blobs: bytes too large for a document, one file each, named by hash (`blobs/ab/cdef…`). Blobs never change and
 //! aren't removed here; a file whose bytes don't match its name is replaced when the right bytes are stored.
 
-use super::{DiskError, durable};
+use super::durable;
+use crate::disk::error::DiskError;
 use crate::id::BlobHash;
 use std::io;
 use std::path::{Path, PathBuf};

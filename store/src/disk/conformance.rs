@@ -1,7 +1,9 @@
 //! One suite for both disks: what [`super::SqliteDisk`] does, [`super::MemoryDisk`] does, and nothing else.
 
 use super::*;
+use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::Block;
+use crate::volume::FileKind;
 use proptest::prelude::*;
 use std::path::Path;
 

@@ -4,7 +4,9 @@
 use super::pages::{DatabasePages, PAGE_BYTES};
 use super::progress::{self, ProgressFile};
 use super::sqlite::{self, DATABASE_FILE, NumberCounters, SqliteDisk, path_with_suffix};
-use super::{BlobStore, DiskError, SqliteReader};
+use crate::disk::blobs::BlobStore;
+use crate::disk::error::DiskError;
+use crate::disk::reader::SqliteReader;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 use std::io::{self, Read};
 use std::path::Path;

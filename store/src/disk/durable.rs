@@ -1,7 +1,7 @@
 //! Files and folders that survive a power cut: the steps of every durable write. A file gets its name only after its
 //! bytes are on disk.
 
-use super::DiskError;
+use crate::disk::error::DiskError;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

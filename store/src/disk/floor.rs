@@ -1,8 +1,8 @@
 //! The least that a durable commit costs on this disk: one row, one synced commit, none of our own work. Only
 //! `tracebook bench` uses it, to have something to compare a keystroke with.
 
-use super::DiskError;
 use super::sqlite::disk_error;
+use crate::disk::error::DiskError;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 

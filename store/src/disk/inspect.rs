@@ -3,7 +3,8 @@
 use super::batch;
 use super::rows::{self, ALL_TABLES, ColumnValue};
 use super::sqlite::{self, SqliteDisk};
-use super::{DiskError, SqliteReader};
+use crate::disk::error::DiskError;
+use crate::disk::reader::SqliteReader;
 use serde::{Deserialize, Serialize};
 
 /// A row whose sum does not hold.

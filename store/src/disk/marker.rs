@@ -1,7 +1,10 @@
 //! `workspace.json`: says that the folder is a workspace, and which folders are its volumes, so that both are known
 //! when the database is lost. Holds nothing that does not stand in the database as well.
 
-use super::{DiskError, DiskReader, SqliteReader, durable};
+use super::durable;
+use crate::disk::error::DiskError;
+use crate::disk::interface::DiskReader;
+use crate::disk::reader::SqliteReader;
 use crate::id::DocId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

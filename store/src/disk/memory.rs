@@ -1,7 +1,8 @@
 //! An in-memory disk for tests: it behaves like [`super::SqliteDisk`], and fails on request.
 
 use super::rows::{BROKEN_RECORD_REASON, select_chunks};
-use super::{Disk, DiskError, DiskReader, DocumentChunk, FileRow, QuarantinedRow, RowWrite};
+use crate::disk::error::DiskError;
+use crate::disk::interface::{Disk, DiskReader, DocumentChunk, FileRow, QuarantinedRow, RowWrite};
 use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::{Block, sort_blocks};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,9 @@
 //! Blobs that are still coming from another device: the beginning of each in a file of its own. Becomes a blob only
 //! once its hash is right; what a crash left of it is gone on from.
 
-use super::{BlobHasher, BlobStore, DiskError, durable};
+use super::durable;
+use crate::disk::blobs::{BlobHasher, BlobStore};
+use crate::disk::error::DiskError;
 use crate::id::BlobHash;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -6,7 +6,8 @@
 
 use super::pages::{PAGE_BYTES, log_checksum, read_u32};
 use super::sqlite::{DATABASE_FILE, NumberCounters, path_with_suffix};
-use super::{DiskError, SqliteReader};
+use crate::disk::error::DiskError;
+use crate::disk::reader::SqliteReader;
 use rusqlite::Connection;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -250,7 +251,7 @@ impl SqliteReader {
     /// # Errors
     /// Any [`DiskError`].
     pub fn recorded_loss(&self) -> Result<Option<String>, DiskError> {
-        let found = super::DiskReader::meta(self, LOST_KEY)?;
+        let found = crate::disk::interface::DiskReader::meta(self, LOST_KEY)?;
         Ok(found.map(|why| String::from_utf8_lossy(&why).into_owned()))
     }
 }

@@ -3,7 +3,9 @@
 
 use super::rows::{self, ColumnValue, PendingRecords, TableSchema};
 use super::sqlite::{self, DATABASE_FILE};
-use super::{BlobStore, DiskError, DiskReader, DocumentChunk, FileRow, QuarantinedRow};
+use crate::disk::blobs::BlobStore;
+use crate::disk::error::DiskError;
+use crate::disk::interface::{DiskReader, DocumentChunk, FileRow, QuarantinedRow};
 use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::{Block, sort_blocks};
 use rusqlite::types::ValueRef;
@@ -32,7 +34,8 @@ impl SqliteReader {
             // as a copy in memory that contains it.
             Err(error) => match std::fs::metadata(sqlite::path_with_suffix(&path, "-wal")) {
                 Ok(wal) if wal.len() > 0 => {
-                    let copied = super::SqliteDisk::copy_in_memory(dir).and_then(|copy| copy.open_sqlite_reader());
+                    let copied =
+                        crate::disk::sqlite::SqliteDisk::copy_in_memory(dir).and_then(|copy| copy.open_sqlite_reader());
                     return copied.map_err(|_| sqlite::disk_error(&path, "opening", &error));
                 }
                 Ok(_) | Err(_) => {

@@ -5,7 +5,7 @@ use crate::id::{BlockId, DocId};
 use crate::note::Block;
 use crate::volume::FileKind;
 
-use super::FileRow;
+use crate::disk::interface::FileRow;
 
 /// What a column of a row holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -291,7 +291,9 @@ pub(crate) fn read_file(row: &[ColumnValue<'_>]) -> Option<FileRow> {
 
 /// Selects a document's chunks to read, from all in ascending order: the newest intact snapshot, then those that it
 /// doesn't contain. Each chunk comes with its `covers`.
-pub(crate) fn select_chunks(all: Vec<(super::DocumentChunk, i64)>) -> Vec<super::DocumentChunk> {
+pub(crate) fn select_chunks(
+    all: Vec<(crate::disk::interface::DocumentChunk, i64)>,
+) -> Vec<crate::disk::interface::DocumentChunk> {
     let newest = all.iter().rposition(|(chunk, _)| chunk.snapshot && chunk.intact);
     let Some(newest) = newest else { return all.into_iter().map(|(chunk, _)| chunk).collect() };
     let (first, covers) = (all[newest].0.seq, all[newest].1);

@@ -2,10 +2,11 @@
 //! folder `damaged`, and a row is taken only when its sum holds.
 
 use super::batch;
+use super::durable;
 use super::pages::{DatabasePages, TreeRecord, TreeWalk, parse_values};
 use super::rows::{self, ALL_TABLES, ColumnValue, TableSchema};
 use super::sqlite::{self, CommitFailure, DATABASE_FILE, path_with_suffix};
-use super::{DiskError, durable};
+use crate::disk::error::DiskError;
 use rusqlite::{Connection, params_from_iter};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};

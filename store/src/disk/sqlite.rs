@@ -4,7 +4,12 @@
 use super::batch::{PendingCommit, removes_numbered_rows, upsert_row};
 use super::progress::{self, LOST_KEY, LogProgress, ProgressFile};
 use super::rows::{self, ALL_TABLES, ColumnValue};
-use super::{BlobStore, DAMAGED_FOLDER, Disk, DiskError, DiskReader, RowWrite, SqliteReader, durable, marker};
+use super::{durable, marker};
+use crate::disk::blobs::BlobStore;
+use crate::disk::error::DiskError;
+use crate::disk::interface::{Disk, DiskReader, RowWrite};
+use crate::disk::reader::SqliteReader;
+use crate::disk::salvage::DAMAGED_FOLDER;
 use crate::id::{BlobHash, DocId};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::collections::HashMap;
@@ -113,7 +118,7 @@ pub(super) fn check_not_truncated(dir: &Path) -> Result<(), DiskError> {
     let size = match std::fs::metadata(&path) {
         Ok(file) => file.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let traces = [marker::MARKER_FILE, super::BLOBS_FOLDER, "damaged", "tracebook.db-wal"];
+            let traces = [marker::MARKER_FILE, crate::disk::blobs::BLOBS_FOLDER, "damaged", "tracebook.db-wal"];
             return if traces.iter().any(|trace| dir.join(trace).exists()) {
                 damaged("it is missing")
             } else {

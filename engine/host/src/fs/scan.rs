@@ -1,9 +1,9 @@
 //! Looking through a volume's folder: what is new, changed, gone or left out. Reads only; nothing is rewritten.
 
-use crate::driver::Mailbox;
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use crate::fs::read::{self, FoundFile, TEMPORARY_PREFIX};
-use crate::workers::{self, DiskJob, DiskWorkers};
+use crate::mailbox::{DiskJob, Mailbox};
+use crate::workers::{self, DiskWorkers};
 use engine::Event;
 use engine::event::{FileStamp, OutlineSurvey, ScannedFile, SkippedFile};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -239,7 +239,7 @@ fn display_path(root: &Path, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::MailboxMessage;
+    use crate::mailbox::MailboxMessage;
 
     #[test]
     fn a_note_whose_file_was_never_made_is_not_gone() {
@@ -261,7 +261,7 @@ mod tests {
         let known = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
         // A file with the same bytes as a pending one isn't that one renamed.
         std::fs::write(dir.path().join("new.md"), "").expect("written");
-        let (inbox, letters) = Mailbox::mailbox_channel();
+        let (inbox, letters) = Mailbox::channel();
         scan(volume, dir.path(), &known, &BTreeSet::new(), &inbox);
         let (mut gone, mut was) = (Vec::new(), Vec::new());
         for post in letters.try_iter() {

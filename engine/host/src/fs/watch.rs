@@ -1,9 +1,9 @@
 //! Seeing what other programs do to the files of a volume (crate `notify`).
 
-use crate::driver::Mailbox;
 use crate::fs::confined_dir::ConfinedPath;
 use crate::fs::read::{self, TEMPORARY_PREFIX};
 use crate::fs::scan;
+use crate::mailbox::Mailbox;
 use engine::Event;
 use notify::{Config, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,7 +181,7 @@ fn report_change(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Mailbox)
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::{Event, FOLDER_POLL_INTERVAL, FolderWatcher, Mailbox, WatchMode, channel, event_forwarder};
-    use crate::driver::MailboxMessage;
+    use crate::mailbox::MailboxMessage;
     use notify::event::Flag;
     use std::time::{Duration, Instant};
     use store::DocId;
@@ -196,7 +196,7 @@ mod tests {
     fn a_watcher_gives_back_what_it_took() {
         let dir = tempfile::tempdir().expect("a folder");
         let before = instances();
-        let (inbox, _letters) = Mailbox::mailbox_channel();
+        let (inbox, _letters) = Mailbox::channel();
         let begun = Instant::now();
         let until = |done: &dyn Fn() -> bool, what: &str| {
             while !done() {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn once_a_folder_is_entered_nothing_is_missed() {
-        let (inbox, letters) = Mailbox::mailbox_channel();
+        let (inbox, letters) = Mailbox::channel();
         let watcher = FolderWatcher::new(inbox);
         for number in 0..50_u8 {
             let dir = tempfile::tempdir().expect("a folder");
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_the_system_had_no_room_for_is_looked_for() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (inbox, letters) = Mailbox::mailbox_channel();
+        let (inbox, letters) = Mailbox::channel();
         let watcher = FolderWatcher::new(inbox);
         let volume = DocId([1; 16]);
         watcher.watch(volume, dir.path().to_owned());

@@ -1,9 +1,8 @@
 //! Reads a kernel's messages, one JSON object per line, and turns them into events.
 
-use crate::driver::Mailbox;
-use crate::kernel::PendingInquiries;
+use crate::kernel::kernel_requests::PendingInquiries;
 use crate::kernel::pure_cache::PureCache;
-use crate::writer::StoreWriter;
+use crate::mailbox::{Mailbox, StoreWriter};
 use engine::{Event, KernelGrant};
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -2,6 +2,9 @@
 //! it does not go through the session; an answer that does not come is none.
 
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 
 /// Choices that are taken over.
 const MAX_COMPLETION_CHOICES: usize = 500;
@@ -79,6 +82,9 @@ pub enum InquiryAnswer {
     /// Values by name, those that there are; `None`: this kernel cannot tell.
     Values(Option<serde_json::Map<String, Value>>),
 }
+
+/// Questions that a kernel has not answered yet, by the id of their request.
+pub(crate) type PendingInquiries = Arc<Mutex<HashMap<String, (KernelInquiry, Sender<InquiryAnswer>)>>>;
 
 impl KernelInquiry {
     /// The message's type and content.

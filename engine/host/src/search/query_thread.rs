@@ -1,7 +1,7 @@
 //! Answers queries on a thread separate from the one that writes the index, so that they don't wait for it.
 
 use super::{IndexTask, SearchQuestion, SharedIndex, catch_index_panic, closing_error};
-use crate::driver;
+use crate::clock::unix_now;
 use index::{FullTextIndex, ParsedQuery, SearchAnswer, SearchMode, SearchRequest};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -62,7 +62,7 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
     let mut ask = question.ask.clone();
     ask.starred = common.starred();
     if ask.now == 0 {
-        ask.now = driver::unix_now().0;
+        ask.now = unix_now().0;
     }
     let sentence = ParsedQuery::parse(&ask.text).meaning_text();
     let by_meaning = question.related.is_none()

@@ -1,7 +1,8 @@
 //! Budget of paid embedding endpoints: the session is asked before each call whether the month's budget has money left,
 //! and gets the cost afterwards.
 
-use crate::driver::{Mailbox, MailboxMessage, unix_now};
+use crate::clock::unix_now;
+use crate::mailbox::{Mailbox, MailboxMessage};
 use crate::maintenance::configuration;
 use agent::config::{AgentConfig, ModelPrice, is_local};
 use agent::model_call::{ModelEndpoint, WireProtocol};

@@ -1,9 +1,9 @@
 //! Unlinked mentions of a note's name in other notes: searched in all files of its volume on a separate thread, since
 //! the index may be incomplete.
 
-use crate::driver::{Mailbox, MailboxMessage};
 use crate::fs::confined_dir::ConfinedPath;
 use crate::fs::read::{self, FoundFile};
+use crate::mailbox::{Mailbox, MailboxMessage};
 use engine::Session;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{DocId, FileKind};

@@ -1,7 +1,7 @@
 //! Hashes of all documents' heads, stored across restarts, so that two devices find differences without loading
 //! everything. A stored hash is valid while the document's last chunk is unchanged.
 
-use crate::writer::{StoreWriter, WriterTask};
+use crate::mailbox::{StoreWriter, WriterTask};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::DocId;

@@ -72,7 +72,7 @@ impl SyncThread {
         hub.has_news = true;
         match told {
             LanPeerEvent::Open { name, access, dialed } => {
-                hub.state.seen = Some(crate::driver::unix_now());
+                hub.state.seen = Some(crate::clock::unix_now());
                 hub.state.reach = HubConnection::Online;
                 hub.log_lines.push(format!("{name} is on the local network"));
                 let (shown, volumes, behind) = (hub.shown.clone(), hub.volumes.clone(), (*hub.docs).clone());
@@ -90,7 +90,7 @@ impl SyncThread {
                 }
             }
             LanPeerEvent::Message(bytes) => {
-                hub.state.seen = Some(crate::driver::unix_now());
+                hub.state.seen = Some(crate::clock::unix_now());
                 hub.state.received += bytes.len() as u64;
                 self.peers.receive(link, &bytes);
             }

@@ -1,8 +1,9 @@
 //! Reconstructs what other devices' edits did to a note, as two texts from the note's document, on a separate thread.
 
-use crate::driver::{Driver, MailboxMessage};
+use crate::driver::Driver;
 use crate::handle::Handle;
 use crate::history::TextComparison;
+use crate::mailbox::MailboxMessage;
 use engine::{Command, MergeKind, MergeRecord, Note, NotePhase, Session, parse_heads};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};

@@ -8,14 +8,13 @@ use super::{
 };
 use crate::actions::PageAction;
 use editor::assets;
-use editor::comments::CommentSpan;
 use editor::display_map::RowIndex;
 use editor::folding;
 use editor::motion;
 use editor::note_editor::{self, EditContext, EditTarget, Editor, NoteEdit};
 use editor::render;
 use editor::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
-use editor::row_splitter::{MarkdownRow, RowKind};
+use editor::row_splitter::{CommentSpan, MarkdownRow, RowKind};
 use editor::source_layout;
 use eframe::egui;
 use egui::accesskit::Role;
