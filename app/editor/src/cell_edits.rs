@@ -6,11 +6,15 @@ use std::ops::Range;
 /// An operation on cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellEdit {
+    /// An empty code cell above this one.
     Above,
+    /// An empty code cell below this one.
     Below,
+    /// The cell goes, with its fences.
     Delete,
     /// The cell becomes prose; a paragraph becomes a cell.
     Prose,
+    /// The cell becomes a code cell.
     Code,
     /// With the cell below it.
     Merge,
@@ -21,8 +25,11 @@ pub enum CellEdit {
 /// An edit of the note, and the caret afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellEditResult {
+    /// Bytes of the note's text that are replaced.
     pub range: Range<usize>,
+    /// What stands there instead.
     pub with: String,
+    /// Where the caret stands afterwards, as a byte of the note's new text.
     pub caret: usize,
 }
 

@@ -12,13 +12,16 @@ use ui::theme::{self, space};
 /// A row by its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowIndex {
+    /// The block's place in the note, from 0.
     pub block: usize,
+    /// The row's place in its block, from 0.
     pub row: usize,
 }
 
 /// Rows and height of a block.
 #[derive(Debug)]
 pub struct BlockRows {
+    /// The block's id.
     pub id: BlockId,
     revision: u64,
     before: PrecedingContext,
@@ -179,6 +182,7 @@ impl DisplayMap {
         self.words
     }
 
+    /// How many blocks the note has.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
@@ -188,6 +192,7 @@ impl DisplayMap {
         self.len() == 0
     }
 
+    /// Bytes of the note's text.
     pub fn bytes(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }
@@ -197,6 +202,7 @@ impl DisplayMap {
         self.layout = self.layout.wrapping_add(1);
     }
 
+    /// What is known of a block. Panics where the note has no such block.
     pub fn block_rows(&self, block: usize) -> &BlockRows {
         &self.pieces[block]
     }
@@ -278,6 +284,7 @@ impl DisplayMap {
         Some(spot)
     }
 
+    /// The row before this one, also one that is folded away; `None` for the first.
     pub fn row_before(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
         if spot.row > 0 {
             return Some(RowIndex { row: spot.row - 1, ..spot });
@@ -287,6 +294,7 @@ impl DisplayMap {
         Some(RowIndex { block, row: rows.saturating_sub(1) })
     }
 
+    /// The row after this one, also one that is folded away; `None` for the last.
     pub fn row_after(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
         if spot.row + 1 < self.rows(spot.block, note, texts).len() {
             return Some(RowIndex { row: spot.row + 1, ..spot });

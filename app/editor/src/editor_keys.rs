@@ -27,6 +27,7 @@ pub enum KeyOutcome {
 }
 
 impl KeyOutcome {
+    /// A single edit, at the leading caret.
     pub fn edit(edit: NoteEdit) -> KeyOutcome {
         KeyOutcome::Edits(vec![edit])
     }
@@ -44,6 +45,8 @@ pub struct CaretRange {
 }
 
 impl CaretRange {
+    /// Where a caret of the note stands in the target's shown text; a selection that reaches beyond the target is kept
+    /// in `across`.
     pub fn in_target(caret: Caret, target: &EditTarget) -> CaretRange {
         let (head, tail) = (target.shown_byte(caret.at), target.shown_byte(caret.anchor));
         let range = caret.range();

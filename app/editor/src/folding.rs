@@ -27,6 +27,7 @@ impl DisplayMap {
         Some(((self.block_rows(spot.block).id, count), level))
     }
 
+    /// Whether the row is a heading whose section is folded away.
     pub fn is_folded(&self, spot: RowIndex) -> bool {
         !self.folds.is_empty() && self.fold_of(spot).is_some_and(|(fold, _)| self.folds.contains(&fold))
     }

@@ -1,10 +1,5 @@
 //! Notes as they are shown and edited: rows, their layout, carets, keys and Vim. Nothing here knows a window.
 
-#![allow(
-    missing_docs,
-    reason = "what is public here is so for sibling crates of this program; fields say what they are"
-)]
-
 pub mod assets;
 pub mod cell_edits;
 pub mod comments;

@@ -419,6 +419,7 @@ pub fn neighbor_rows(
     Some((own, other?))
 }
 
+/// Whether the row is an item of a list.
 pub fn is_item(spot: RowIndex, world: &mut EditContext<'_>) -> bool {
     world.rows(spot.block).get(spot.row).is_some_and(|row| matches!(row.kind, RowKind::Item { .. }))
 }
@@ -460,6 +461,7 @@ fn sibling_before(before: RowIndex, own: RowIndex, world: &mut EditContext<'_>) 
     (first, before)
 }
 
+/// Bytes of the note from the first of these rows to the end of the last.
 pub fn rows_byte_range(rows: (RowIndex, RowIndex), world: &mut EditContext<'_>) -> Range<usize> {
     let start =
         world.sheet.start(rows.0.block) + world.rows(rows.0.block).get(rows.0.row).map_or(0, |row| row.content.start);

@@ -24,17 +24,24 @@ pub fn field() -> egui::Id {
 /// An edit of the note, and the caret afterwards, in bytes of the whole note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteEdit {
+    /// Where the edit begins.
     pub at: usize,
+    /// How many bytes it deletes from there on.
     pub delete: usize,
+    /// What it inserts there.
     pub insert: String,
+    /// Where the caret stands afterwards.
     pub caret: usize,
+    /// The other end of the selection afterwards; equal to `caret` for none.
     pub anchor: usize,
 }
 
 /// Where the caret is. `anchor` is the other end of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caret {
+    /// The end that moves, in bytes of the note.
     pub at: usize,
+    /// The end that stays, in bytes of the note; equal to `at` for no selection.
     pub anchor: usize,
 }
 
@@ -49,6 +56,7 @@ impl Caret {
         self.at.min(self.anchor)..self.at.max(self.anchor)
     }
 
+    /// Whether nothing is selected.
     pub fn is_empty(self) -> bool {
         self.at == self.anchor
     }
@@ -70,33 +78,44 @@ pub struct SelectionDrag {
     pub unit: u32,
     /// Where, and whether the pointer has left that place.
     pub from: egui::Pos2,
+    /// Whether the pointer has left the place of the press.
     pub moved: bool,
 }
 
 /// Text that an input method has not committed yet, and which of its characters are being chosen.
 #[derive(Clone, Debug)]
 pub struct ImePreedit {
+    /// The text so far.
     pub text: String,
+    /// The characters of `text` that are being chosen, if any.
     pub active: Option<Range<usize>>,
 }
 
 /// What is needed to find rows and lay them out.
 pub struct EditContext<'a> {
+    /// The session that the note belongs to.
     pub session: &'a Session,
+    /// The note.
     pub note: &'a Note,
+    /// The note's blocks, in their order.
     pub texts: &'a [&'a Block],
+    /// The note's rows.
     pub sheet: &'a mut DisplayMap,
+    /// Fonts and colours to lay text out with.
     pub pen: TextStyleContext<'a>,
     /// The width of the column, and of the margin at its left.
     pub width: f32,
+    /// The margin at its left, in points.
     pub margin: f32,
 }
 
 impl EditContext<'_> {
+    /// The rows of a block; none where there is no such block.
     pub fn rows(&mut self, block: usize) -> &[MarkdownRow] {
         self.sheet.rows(block, self.note, self.texts)
     }
 
+    /// The row that holds this byte of the note.
     pub fn find_row(&mut self, at: usize) -> Option<RowIndex> {
         self.sheet.find_row(at, self.note, self.texts)
     }
@@ -107,10 +126,12 @@ impl EditContext<'_> {
         first.is_some_and(|block| block.text.find('\n').is_some_and(|newline| block.text[..newline].ends_with('\r')))
     }
 
+    /// The row before this one that is shown; `None` for the first.
     pub fn previous_row(&mut self, spot: RowIndex) -> Option<RowIndex> {
         self.sheet.previous_row(spot, self.note, self.texts)
     }
 
+    /// The row after this one that is shown; `None` for the last.
     pub fn following_row(&mut self, spot: RowIndex) -> Option<RowIndex> {
         self.sheet.following_row(spot, self.note, self.texts)
     }
@@ -123,6 +144,7 @@ pub struct EditTarget {
     pub spot: Option<RowIndex>,
     /// The block that's clicked.
     pub block: Option<BlockId>,
+    /// What the row is.
     pub kind: RowKind,
     /// Whether it's in a comment.
     pub(crate) dim: bool,
@@ -137,6 +159,7 @@ pub struct EditTarget {
     pub(crate) trail: &'static str,
     /// Its text with the file's line ends, and with `\n` alone.
     pub(crate) raw: String,
+    /// The same with `\n` alone as line end: what is laid out and edited.
     pub shown: String,
     /// How new lines end in this note.
     pub(crate) crlf: bool,
@@ -187,6 +210,7 @@ fn to_raw(raw: &str, shown: usize) -> usize {
 /// How the caret looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaretShape {
+    /// A thin line between two letters.
     #[default]
     Line,
     /// It covers a letter: letters are commands.
@@ -198,6 +222,7 @@ pub enum CaretShape {
 /// The caret and all that goes with it.
 #[derive(Default)]
 pub struct Editor {
+    /// The leading caret; `None` before the note had one.
     pub caret: Option<Caret>,
     /// Its rectangle on the screen when last drawn.
     pub stands: Option<egui::Rect>,
@@ -217,8 +242,11 @@ pub struct Editor {
     revision: u64,
     /// The column that moving up and down keeps to.
     pub goal: Option<f32>,
+    /// The selection that the pointer is making now.
     pub drag: Option<SelectionDrag>,
+    /// What an input method has not committed yet.
     pub preedit: Option<ImePreedit>,
+    /// How the carets look.
     pub shape: CaretShape,
     /// When the caret was moved last, by the window's clock: it does not blink out right then.
     pub touched: f64,

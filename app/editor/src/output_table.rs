@@ -31,7 +31,9 @@ const MAX_DATA_COLUMN_WIDTH: f32 = 360.0;
 /// In which form a table came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TableFormat {
+    /// Comma-separated values.
     Csv,
+    /// An `application/vnd.dataresource+json` table.
     Resource,
     /// A text, line by line.
     Lines,
@@ -45,6 +47,7 @@ enum TableState {
 
 /// A table and its view state.
 pub struct DataTable {
+    /// The hash of the output that it shows: another one is another table.
     pub source: u64,
     form: TableFormat,
     state: TableState,

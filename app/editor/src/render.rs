@@ -32,13 +32,16 @@ pub(crate) const QUOTE_INDENT: f32 = space::L;
 /// What is needed to lay text out.
 #[derive(Clone, Copy)]
 pub struct TextStyleContext<'a> {
+    /// What fonts and textures are taken from.
     pub ctx: &'a egui::Context,
+    /// The colours of the theme.
     pub colours: &'static ThemeColors,
     /// The note that is laid out: what its links and pictures are named by means what it means there.
     pub note: DocId,
 }
 
 impl TextStyleContext<'_> {
+    /// Lays text out.
     pub fn galley(&self, job: LayoutJob) -> Arc<Galley> {
         self.ctx.fonts_mut(|fonts| fonts.layout_job(job))
     }

@@ -12,12 +12,16 @@ use ui::theme::{self, ThemeColors};
 /// From a character of laid-out text back to the byte of the source.
 #[derive(Debug, Default)]
 pub struct SourceMap {
+    /// Runs of laid-out text, by their first character.
     pub runs: Vec<SourceRun>,
 }
 
+/// A run of laid-out characters that came from one place of the source.
 #[derive(Debug)]
 pub struct SourceRun {
+    /// Its first character, counted over all laid-out text of the part.
     pub chars: usize,
+    /// The bytes of the source that it came from.
     pub source: Range<usize>,
     /// Whether the text is the source, character by character.
     pub exact: bool,
@@ -84,53 +88,84 @@ pub fn text_rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
 
 /// Something to paint, at an offset from the row's left top.
 pub enum RowPart {
+    /// Laid-out text.
     Text {
+        /// Its left top.
         at: Vec2,
+        /// The text, with its fonts and colours.
         galley: Arc<Galley>,
+        /// Where its characters stand in the source.
         map: SourceMap,
+        /// Its links: characters of the laid-out text, and the address of each.
         links: Vec<(Range<usize>, String)>,
     },
+    /// A filled rectangle.
     Fill {
+        /// Where.
         rect: Rect,
+        /// Its colour.
         colour: Color32,
+        /// How its corners are rounded.
         corner: CornerRadius,
     },
     /// A box; `mark` is the byte between its brackets, or the word that says yes or no.
     Task {
+        /// Where.
         rect: Rect,
+        /// The bytes of the source that a click replaces.
         mark: Range<usize>,
+        /// Whether it is ticked.
         done: bool,
+        /// The letter between its brackets, where it is neither blank nor `x`.
         state: Option<char>,
+        /// Its accessible name.
         label: String,
     },
     /// A click makes an edit, and puts the caret this many bytes after its start.
     Edit {
+        /// Where a click counts.
         rect: Rect,
+        /// The bytes of the source that are replaced.
         range: Range<usize>,
+        /// What stands there instead.
         insert: String,
+        /// The caret, in bytes behind the beginning of `insert`; `None`: it stays.
         caret: Option<usize>,
+        /// Its accessible name.
         label: String,
     },
     /// What folds a callout; nothing is painted for it.
     Fold {
+        /// Where a click counts.
         rect: Rect,
+        /// The callout, by the key under which its fold is kept.
         callout: u64,
+        /// Whether it is unfolded.
         open: bool,
+        /// Its accessible name.
         label: String,
     },
+    /// A picture.
     Picture {
+        /// Where, scaled to fit.
         rect: Rect,
+        /// Its pixels.
         texture: TextureHandle,
     },
     /// A formula, in a rectangle as much larger than it as its drawing is.
     Formula {
+        /// Where.
         rect: Rect,
+        /// The formula, set.
         formula: Arc<SetFormula>,
+        /// The colour of its strokes.
         ink: Color32,
     },
     /// A tooltip without a visible mark.
     Remark {
+        /// Where the pointer rests.
         rect: Rect,
+        /// What is said.
         text: String,
     },
 }
@@ -155,7 +190,9 @@ impl RowPart {
 /// A laid-out row.
 #[derive(Default)]
 pub struct RowLayout {
+    /// Its height, in points.
     pub height: f32,
+    /// What is painted, the lowest first.
     pub parts: Vec<RowPart>,
     /// Whether it's a drawing: code shown as a drawing has no box.
     pub bare: bool,

@@ -12,6 +12,7 @@ use std::rc::Rc;
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowKind {
+    /// Running text.
     Paragraph,
     /// A heading and its level, 1 to 6.
     Heading(u8),
@@ -26,6 +27,7 @@ pub enum RowKind {
     },
     /// A block quote.
     Quote,
+    /// A table of Markdown with all its rows.
     Table,
     /// Fenced code; `closed`: whether it has a closing fence.
     Fence {
@@ -41,6 +43,7 @@ pub enum RowKind {
     },
     /// An indented code block.
     Indented,
+    /// A block of HTML, shown as source.
     Html,
     /// Front matter, YAML.
     Meta,
@@ -54,6 +57,7 @@ pub enum RowKind {
     Plain,
     /// A line that is empty, beyond the one that parts paragraphs.
     Blank,
+    /// Fenced code that runs: a code cell.
     Cell,
 }
 
@@ -120,6 +124,7 @@ pub struct MarkdownRow {
     pub code: Option<Range<usize>>,
     /// For a part of long code: all of the code in this block, and its language.
     pub whole: Option<long_rows::WholeCode>,
+    /// How it is laid out and edited.
     pub kind: RowKind,
     /// Its part in a comment that spans rows.
     pub comment: CommentSpan,
@@ -160,6 +165,7 @@ pub enum PrecedingContext {
     Line,
     /// The end of a line.
     LineEnd,
+    /// An empty line.
     Gap,
     /// Long fenced code that was split, and continues.
     Code(Rc<OpenFence>),

@@ -101,6 +101,7 @@ pub struct VimMachine {
 }
 
 impl VimMachine {
+    /// What typing means now.
     pub fn mode(&self) -> VimMode {
         self.mode
     }

@@ -1,11 +1,6 @@
 //! Notes written to a new place: as they are, as pages for a browser, as PDF. The command line and the window do it
 //! alike, on a thread that does not draw. Nothing is overwritten.
 
-#![allow(
-    missing_docs,
-    reason = "what is public here is so for sibling crates of this program; fields say what they are"
-)]
-
 mod context;
 pub mod error;
 pub mod notebook_import;
@@ -42,6 +37,7 @@ pub enum ExportFormat {
 /// The notes to export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportScope {
+    /// A single note.
     Note(DocId),
     /// All files of a volume below this path; an empty path means the whole volume.
     Folder(DocId, String),

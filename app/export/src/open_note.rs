@@ -13,6 +13,7 @@ const SAVE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Keeps a note open while a command works with it.
 pub struct OpenNoteGuard<'a> {
     handle: &'a host::Handle,
+    /// The note, open until this is dropped.
     pub note: DocId,
 }
 

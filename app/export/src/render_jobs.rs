@@ -97,7 +97,9 @@ fn output_text((made, body): (JobOutput, Vec<u8>)) -> Result<String, DrawFailure
 
 /// Pixels, and how large they would like to be, in points.
 pub struct DrawnPixels {
+    /// The pixels, row by row from the top.
     pub raster: DrawingPixels,
+    /// The preferred width and height, in points.
     pub size: [f32; 2],
     /// Whether the colours are multiplied by their opacity.
     pub multiplied: bool,

@@ -4,7 +4,9 @@
 /// A hit: how good, and the places of the letters (characters of the text).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuzzyMatch {
+    /// The higher, the better; comparable among matches of one query.
     pub score: i32,
+    /// Where each letter of the query was found, in characters of the text, rising.
     pub places: Vec<usize>,
 }
 
@@ -17,6 +19,7 @@ pub struct FuzzyCandidate {
 }
 
 impl FuzzyCandidate {
+    /// Prepares a text.
     pub fn new(text: &str) -> FuzzyCandidate {
         let mut before = ' ';
         let mut hay = FuzzyCandidate { letters: Vec::new(), begins: Vec::new() };

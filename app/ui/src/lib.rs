@@ -1,10 +1,5 @@
 //! Building blocks of the window: theme, icons, controls, pickers and toasts. Nothing here knows notes.
 
-#![allow(
-    missing_docs,
-    reason = "what is public here is so for sibling crates of this program; fields say what they are"
-)]
-
 pub mod empty_state;
 pub mod force_layout;
 pub mod fuzzy;

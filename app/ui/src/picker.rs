@@ -9,6 +9,7 @@ use egui::{Align2, Color32, Id, Key, Modal, Rect, Response, Sense, Ui, pos2, vec
 /// Which line of a list is chosen.
 #[derive(Debug)]
 pub struct ListPicker {
+    /// The line, from 0.
     pub line: usize,
     /// It shall come into sight.
     scroll: bool,

@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 
 /// The settings of a page, or matching ones of all pages.
 pub struct SettingsRows<'a> {
+    /// Where the rows are drawn.
     pub ui: &'a mut Ui,
     /// In small letters; empty: all are shown.
     pub wanted: &'a str,

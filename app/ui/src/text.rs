@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+/// Formats a number of bytes in bytes, kB or MB, each 1,000 times the one before: `1.5 kB`.
 #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
 pub fn amount(bytes: u64) -> String {
     match bytes {

@@ -241,12 +241,19 @@ impl ThemeColors {
 
 /// Distances in points; no other is used.
 pub mod space {
+    /// The smallest step of the scale.
     pub const XS: f32 = 4.0;
+    /// The second step, twice the first.
     pub const S: f32 = 8.0;
+    /// The third step.
     pub const M: f32 = 12.0;
+    /// The fourth step; a quote is indented by it.
     pub const L: f32 = 16.0;
+    /// The fifth step; a list item is indented by it.
     pub const XL: f32 = 24.0;
+    /// The sixth step.
     pub const XXL: f32 = 32.0;
+    /// The largest step.
     pub const XXXL: f32 = 48.0;
 }
 
@@ -285,6 +292,7 @@ pub const MAX_UNFOLDED_OUTPUT_LINES: usize = 24;
 /// One step of the type scale: a font and the height of its line.
 #[derive(Clone, Debug)]
 pub struct TypeStyle {
+    /// The font and its size in points.
     pub font: FontId,
     /// The height of a line.
     pub line: f32,

@@ -64,7 +64,7 @@ fn table(source: &str, properties: &[Property], width: f32, pen: TextStyleContex
 }
 
 struct PropertiesTable<'a> {
-    pub source: &'a str,
+    source: &'a str,
     pen: TextStyleContext<'a>,
     width: f32,
     y: f32,

@@ -1,4 +1,4 @@
-//! Lines behind Vim's colon: `:w`, `:12`, `:%s/old/new/g`, `:g/old/d`. Reads them; `modal/lines.rs` does what they say.
+//! Lines behind Vim's colon: `:w`, `:12`, `:%s/old/new/g`, `:g/old/d`. Reads them; the window does what they say.
 
 use engine::commands::CommandId;
 use regex_lite::{Captures, Regex, RegexBuilder};
@@ -13,9 +13,11 @@ pub enum ExCommand {
     Run(&'static [CommandId]),
     /// The caret goes to a line.
     Line(LineAddress),
+    /// Text is replaced in lines.
     Substitute(SubstituteCommand),
     /// Deletes lines.
     Delete((LineAddress, LineAddress)),
+    /// Something is done in all lines that match.
     Global(GlobalCommand),
     /// Removes search highlights.
     Unmark,
@@ -30,6 +32,7 @@ pub enum LineAddress {
     Here(isize),
     /// The last line, or this many lines before it.
     Last(isize),
+    /// The line of a mark, by its letter.
     Mark(char),
 }
 

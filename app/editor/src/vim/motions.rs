@@ -13,6 +13,7 @@ const MAX_MOTION_RETRIES: usize = 10_000;
 
 /// A text as the caret knows it.
 pub struct BufferView<'a> {
+    /// The text of the note.
     pub text: &'a str,
     /// Whether a caret can be at a byte: not in the empty line between paragraphs, nor on a fence.
     pub stands: &'a dyn Fn(usize) -> bool,
