@@ -1,5 +1,5 @@
-//! What threads send one another: messages to the session's thread, jobs to the workers, tasks to the writer. It imports
-//! none of those threads, so that all of them can import it.
+//! What threads send one another: messages to the session's thread, jobs to the workers, tasks to the writer. It
+//! imports none of those threads, so that all of them can import it.
 
 use crate::fs::confined_dir::ConfinedPath;
 use engine::{BatchNumber, Command, CommandError, Event, Session};
