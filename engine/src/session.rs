@@ -11,6 +11,7 @@ mod moves;
 mod note_files;
 mod note_jobs;
 mod notes;
+mod queries;
 mod reactive;
 pub mod runs;
 mod schedules;
@@ -44,12 +45,13 @@ pub use crate::session::state::runs::RunsState;
 pub use crate::session::state::sync::{RemotePeer, SyncState};
 pub use crate::session::volume_paths::{LINKS_KEY_PREFIX, links_key};
 pub use apply_context::CommandError;
+pub use runs::PHASE_NAMES;
 pub use runs::{
-    BudgetScope, BudgetStatus, PHASE_NAMES, PhaseStatus, RunPhase, ScopeSpending, phases_of, revertible_parts,
-    run_address, session_address,
+    BudgetScope, BudgetStatus, PhaseStatus, RunPhase, ScopeSpending, phases_of, revertible_parts, run_address,
+    session_address,
 };
-pub use schedules::SCHEDULE_KEY_PREFIX;
 pub use state::Session;
+pub use state::schedules::SCHEDULE_KEY_PREFIX;
 pub use state::volumes::{ScanState, Volume};
 pub use sync::parse_heads;
 pub use sync::{SyncProgress, SyncStatus, hub_address, read_volume_address, volume_address};
@@ -57,18 +59,12 @@ pub use sync::{SyncProgress, SyncStatus, hub_address, read_volume_address, volum
 use crate::command::Command;
 use crate::effect::Effect;
 use crate::event::{Event, WorkspaceStart};
-use crate::note::Note;
-use crate::notice::{Notice, RecentNotices};
+use crate::notice::RecentNotices;
 use crate::records::saving::BatchNumber;
-use crate::session::state::kernels::KernelPool;
 use crate::session::state::runs::RunRequest;
-use crate::session::state::schedules::SchedulesState;
-use crate::settings::Settings;
-use apply_context::ApplyContext;
+use crate::session::state::{FilesState, SessionState};
+use apply_context::{ApplyContext, SessionRequest};
 use rand_core::RngCore;
-use state::PendingBatch;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::path::PathBuf;
 use store::disk::RowWrite;
 use store::{ActorId, DocId, RunDevice};
 use text::time::UnixMillis;
@@ -82,121 +78,147 @@ pub enum SessionInput {
     Event(Event),
 }
 
-impl Default for Session {
-    fn default() -> Self {
-        Session::new()
-    }
-}
-
 impl Session {
     /// A session that waits for [`Event::WorkspaceStart`].
     pub fn new() -> Session {
-        Session {
-            workspace: DocId([0; 16]),
-            folder: PathBuf::new(),
-            workspace_doc: None,
-            workspace_new: false,
-            actor: ActorId::from([0_u8; 16]),
-            settings: Settings::default(),
-            volumes: BTreeMap::new(),
-            mounts: BTreeMap::new(),
-            file_locations: HashMap::new(),
-            notes: BTreeMap::new(),
-            unfinished: Vec::new(),
-            problems: Vec::new(),
-            trash: BTreeMap::new(),
-            deleting_from_trash: BTreeSet::new(),
-            pending_move: None,
-            undoable_moves: Vec::new(),
-            external_renames: Vec::new(),
-            outdated_link_notes: 0,
-            note_jobs: Vec::new(),
-            kernels: Vec::new(),
-            kernel_searches: 0,
-            kernel_pool: KernelPool::default(),
-            agents: RunsState::default(),
-            schedules_state: SchedulesState::default(),
-            pending_maintenance: Vec::new(),
-            notices: RecentNotices::default(),
-            sync: SyncState::default(),
-            device: RunDevice { id: DocId([0; 16]), name: String::new() },
-            last_issued_id: 0,
-            saving: SaveStatus::default(),
-            in_flight: VecDeque::new(),
-            next_batch: 1,
-            wake: None,
-        }
+        Session::default()
     }
 
     /// The only entry point. `now` and `rng` are the only inputs besides `input`.
     ///
     /// # Errors
-    /// [`CommandError`] when the wish cannot be fulfilled; the state is as before then. Facts are never rejected.
+    /// [`CommandError`] when the command can't be carried out; the state is as before then. Facts are never rejected.
     pub fn apply(
         &mut self,
         now: UnixMillis,
         rng: &mut dyn RngCore,
         input: SessionInput,
     ) -> Result<Vec<Effect>, CommandError> {
-        let mut turn = ApplyContext { now, rng, effects: Vec::new(), last_issued_id: self.last_issued_id };
+        let mut turn = ApplyContext::new(now, rng, &mut self.journal);
         match input {
-            SessionInput::Command(command) => {
-                let done = self.apply_command(&mut turn, command);
-                self.last_issued_id = turn.last_issued_id;
-                done?;
-            }
-            SessionInput::Event(event) => self.apply_event(&mut turn, event),
+            SessionInput::Command(command) => self.state.apply_command(&mut turn, command)?,
+            SessionInput::Event(event) => self.state.apply_event(&mut turn, event),
         }
-        self.step_move(&mut turn);
-        self.step_note_jobs(&mut turn);
-        self.step_kernel_pool(&mut turn);
-        self.step_tool_note_jobs(&mut turn);
-        self.step_sync(&mut turn);
-        self.last_issued_id = turn.last_issued_id;
+        self.state.pass_on_requests(&mut turn);
+        self.state.step(&mut turn);
+        self.state.pass_on_requests(&mut turn);
         Ok(turn.effects)
     }
 
+    /// What happened that others may want to know of.
+    pub fn notices(&self) -> &RecentNotices {
+        &self.journal.notices
+    }
+
+    /// Whether all is on disk.
+    pub fn saving(&self) -> &SaveStatus {
+        &self.journal.saving
+    }
+
+    /// Whether nothing waits for the disk or a file.
+    pub fn is_saved(&self) -> bool {
+        let mut notes = self.state.files.notes.open.values();
+        self.journal.in_flight.is_empty()
+            && notes.all(|note| !note.is_ahead_of_file() && note.unsaved_outputs.is_empty())
+    }
+
+    /// What was found wrong while opening, for the user.
+    pub fn problems(&self) -> &[String] {
+        &self.journal.problems
+    }
+}
+
+impl SessionState {
+    /// Steps that run after every input.
+    fn step(&mut self, turn: &mut ApplyContext<'_>) {
+        self.files.step_move(turn, &self.runs, &mut self.sync, &self.workspace);
+        self.files.step_note_jobs(turn, &mut self.sync);
+        self.kernels.step_kernel_pool(turn, &self.files, &self.workspace);
+        self.runs.step_tool_note_jobs(turn, &mut self.files, &self.kernels, &mut self.sync, &self.workspace);
+        self.sync.step_sync(turn, &mut self.files, &mut self.runs, &self.workspace);
+        self.sync.track_outbox(turn, &self.files.volumes, &self.runs);
+    }
+
+    /// Passes on the requests of aggregates to each other, in order, until none is left.
+    fn pass_on_requests(&mut self, turn: &mut ApplyContext<'_>) {
+        while let Some(request) = turn.requests.pop_front() {
+            match request {
+                SessionRequest::FinishSchedule { schedule, outcome } => {
+                    self.schedules.finish_schedule(turn, schedule, outcome);
+                }
+            }
+        }
+    }
+
     fn apply_command(&mut self, turn: &mut ApplyContext<'_>, command: Command) -> Result<(), CommandError> {
-        if self.workspace_doc.is_none() {
+        if self.workspace.doc.is_none() {
             return Err(CommandError("the workspace is not open yet; try again in a moment".to_owned()));
         }
         match command {
-            Command::OpenFolder { folder, name } => self.open_folder(turn, folder, name),
-            Command::CloseVolume { volume } => self.close_volume(turn, volume),
-            Command::NewNote { volume, path, text } => self.new_note(turn, volume, &path, &text),
-            Command::OpenNote { note } => self.open_note(turn, note),
-            Command::HoldNote { note } => self.hold_note(turn, note, true),
-            Command::ReleaseNote { note } => self.hold_note(turn, note, false),
-            Command::CloseNote { note } => self.close_note(turn, note),
-            Command::Edit { note, at, delete, insert } => self.edit_note(turn, note, at, delete, &insert),
-            Command::EditAll { note, edits } => self.apply_edits(turn, note, edits),
-            Command::Undo { note } => self.undo(turn, note, false),
-            Command::Redo { note } => self.undo(turn, note, true),
+            Command::OpenFolder { folder, name } => {
+                self.files.volumes.open_folder(turn, &mut self.sync, &mut self.workspace, folder, name)
+            }
+            Command::CloseVolume { volume } => {
+                self.files.close_volume(turn, &mut self.sync, &mut self.workspace, volume)
+            }
+            Command::NewNote { volume, path, text } => self.files.new_note(turn, &mut self.sync, volume, &path, &text),
+            Command::OpenNote { note } => self.files.open_note(turn, &mut self.kernels, &mut self.workspace, note),
+            Command::HoldNote { note } => self.files.hold_note(turn, &mut self.sync, note, true),
+            Command::ReleaseNote { note } => self.files.hold_note(turn, &mut self.sync, note, false),
+            Command::CloseNote { note } => self.files.close_note(turn, &mut self.sync, note),
+            Command::Edit { note, at, delete, insert } => {
+                self.files.notes.edit_note(turn, &self.sync, note, at, delete, &insert)
+            }
+            Command::EditAll { note, edits } => self.files.notes.apply_edits(turn, &self.sync, note, edits),
+            Command::Undo { note } => self.files.notes.undo(turn, &self.sync, note, false),
+            Command::Redo { note } => self.files.notes.undo(turn, &self.sync, note, true),
             Command::TakeNotebook { note, notebook, executions } => {
-                self.import_notebook(turn, note, &notebook, executions)
+                self.files.notes.import_notebook(turn, note, &notebook, executions)
             }
-            Command::Run { note, cell } => self.run_cell(turn, note, cell),
-            Command::RunWithin { note, cell, seconds } => self.run_cell_with_timeout(turn, note, cell, seconds),
-            Command::RunAll { note } => self.run_all(turn, note),
-            Command::RunCells { note, cells } => self.run_cells(turn, note, cells),
-            Command::RunStale { note } => self.run_stale(turn, note),
-            Command::RunClean { note } => self.run_clean(turn, note),
-            Command::SetReactivity { note, to } => self.set_reactivity(turn, note, to),
-            Command::FindKernels { note } => self.find_kernels(turn, note),
-            Command::Grant { note, grant } => self.set_kernel_grant(turn, note, grant),
-            Command::UseKernel { note, kernel, keep, seen } => {
-                self.use_kernel(turn, note, kernel, keep, seen.as_deref())
+            Command::Run { note, cell } => {
+                self.files.run_cell(turn, &self.kernels, &self.sync, &self.workspace, note, cell)
             }
-            Command::Answer { note, text } => self.answer_stdin(turn, note, text),
-            Command::Interrupt { note } => self.interrupt_kernel(turn, note),
-            Command::RestartKernel { note } => self.restart_kernel(turn, note),
-            Command::MoveFiles { moves } => self.move_files(turn, &moves),
-            Command::DeleteFiles { files } => self.delete_files(turn, &files),
-            Command::RestoreFile { file, path } => self.restore_file(turn, file, path.as_deref()),
-            Command::Discard { files } => self.delete_from_trash(turn, &files),
-            Command::Amend { note, at, old, new } => self.replace_note_text(turn, note, at, old, new),
-            Command::Check { note, at, words, today } => self.toggle_task(turn, note, at, words, today),
-            Command::SetProperty { note, key, value } => self.set_property(turn, note, key, value),
+            Command::RunWithin { note, cell, seconds } => self.files.run_cell_with_timeout(
+                turn,
+                &self.kernels,
+                &self.sync,
+                &self.workspace,
+                note,
+                (cell, seconds),
+            ),
+            Command::RunAll { note } => self.files.run_all(turn, &self.kernels, &self.sync, &self.workspace, note),
+            Command::RunCells { note, cells } => {
+                self.files.run_cells(turn, &self.kernels, &self.sync, &self.workspace, note, cells)
+            }
+            Command::RunStale { note } => self.files.run_stale(turn, &self.kernels, &self.sync, &self.workspace, note),
+            Command::RunClean { note } => self.files.run_clean(turn, &self.kernels, &self.sync, &self.workspace, note),
+            Command::SetReactivity { note, to } => self.files.notes.set_reactivity(turn, &self.sync, note, to),
+            Command::FindKernels { note } => self.files.volumes.find_kernels(turn, note),
+            Command::Grant { note, grant } => self.workspace.set_kernel_grant(turn, &mut self.files.notes, note, grant),
+            Command::UseKernel { note, kernel, keep, seen } => self.kernels.use_kernel(
+                turn,
+                &mut self.files,
+                &mut self.sync,
+                &mut self.workspace,
+                (note, kernel),
+                (keep, seen.as_deref()),
+            ),
+            Command::Answer { note, text } => self.files.notes.answer_stdin(turn, note, text),
+            Command::Interrupt { note } => self.files.notes.interrupt_kernel(turn, note),
+            Command::RestartKernel { note } => self.files.notes.restart_kernel(turn, note),
+            Command::MoveFiles { moves } => self.files.move_files(turn, &mut self.sync, &moves),
+            Command::DeleteFiles { files } => self.files.delete_files(turn, &mut self.sync, &files),
+            Command::RestoreFile { file, path } => self.files.restore_file(turn, &mut self.sync, file, path.as_deref()),
+            Command::Discard { files } => self.files.delete_from_trash(turn, &self.workspace, &files),
+            Command::Amend { note, at, old, new } => {
+                self.files.replace_note_text(turn, &mut self.sync, note, at, old, new)
+            }
+            Command::Check { note, at, words, today } => {
+                self.files.toggle_task(turn, &mut self.sync, note, at, words, today)
+            }
+            Command::SetProperty { note, key, value } => {
+                self.files.set_property(turn, &mut self.sync, note, key, value)
+            }
             Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall } => {
                 let asking = RunRequest {
                     run,
@@ -214,65 +236,127 @@ impl Session {
                     plan: None,
                     project: None,
                 };
-                self.request_run(turn, asking)
+                self.runs.request_run(turn, &self.files.volumes, &self.workspace, asking)
             }
-            Command::ImportSession { session, volume, title, messages, imported } => {
-                self.import_session(turn, session, volume, &title, (messages, imported))
+            Command::ImportSession { session, volume, title, messages, imported } => self.runs.import_session(
+                turn,
+                &mut self.sync,
+                &self.workspace,
+                session,
+                (volume, &title),
+                (messages, imported),
+            ),
+            Command::ImportRun { run, about, todos, steps } => {
+                self.runs.import_run(turn, &mut self.sync, &self.workspace, run, (*about, todos, steps))
             }
-            Command::ImportRun { run, about, todos, steps } => self.import_run(turn, run, *about, todos, steps),
-            Command::ShowView { note, view, shown } => self.set_view_shown(turn, note, view, shown),
-            Command::Press { run, note, view, button } => self.press_button(turn, run, note, view, button),
-            Command::CancelRun { run } => self.cancel_run(turn, run),
-            Command::ResumeRun { run, more, budget } => self.resume_run(turn, run, more, budget),
-            Command::Decide { run, approval, decision } => self.decide_approval(turn, run, &approval, decision),
-            Command::SetTodos { run, todos } => self.set_todos(turn, run, todos),
-            Command::Revert { run, only, again } => self.revert_changes(turn, run, only, again),
-            Command::OpenRun { run } => self.open_run(turn, run),
-            Command::OpenSession { session } => self.open_session(turn, session),
-            Command::GoTo { session, message } => self.switch_branch(turn, session, message),
-            Command::DescribeSession { session, title, closed } => self.update_session(turn, session, title, closed),
-            Command::ForkSession { session, at, new } => self.fork_session(turn, session, at, new),
-            Command::MergeBranch { session, from, into } => self.merge_branch(turn, session, from, into),
-            Command::DeleteSession { session } => self.delete_session(turn, session, true),
-            Command::ProposeTool { tool } => self.propose_tool(turn, *tool),
-            Command::ApproveTool { name, version } => self.approve_tool(turn, name, version),
-            Command::RemoveTool { name } => self.remove_tool(turn, name),
-            Command::AddSchedule { schedule, what } => self.add_schedule(turn, schedule, *what),
-            Command::RemoveSchedule { schedule } => self.remove_schedule(turn, schedule),
-            Command::PauseSchedule { schedule, paused } => self.pause_schedule(turn, schedule, paused),
-            Command::RunSchedule { schedule } => self.run_schedule(turn, schedule),
-            Command::MindSchedules { zones } => self.start_scheduler(turn, zones),
-            Command::RunTasks { run, session, note, tasks, only, budget, allow } => {
-                self.run_tasks(turn, (run, session, note), tasks, only.as_deref(), (budget, allow))
+            Command::ShowView { note, view, shown } => self.files.notes.set_view_shown(turn, note, view, shown),
+            Command::Press { run, note, view, button } => {
+                self.runs.press_button(turn, &self.files, &self.workspace, run, note, (view, button))
             }
-            Command::CancelTask { note, task } => self.cancel_task(turn, note, task),
-            Command::ReopenTask { note, task, failed } => self.reopen_task(turn, note, task, failed),
-            Command::Upkeep { volume, what } => self.begin_memory_maintenance(turn, volume, what, None),
+            Command::CancelRun { run } => {
+                self.runs.cancel_run(turn, &mut self.files, &mut self.sync, &self.workspace, run)
+            }
+            Command::ResumeRun { run, more, budget } => {
+                self.runs.resume_run(turn, &mut self.sync, &self.workspace, run, more, budget)
+            }
+            Command::Decide { run, approval, decision } => self.runs.decide_approval(
+                turn,
+                &mut self.files,
+                &mut self.sync,
+                &self.workspace,
+                (run, &approval),
+                decision,
+            ),
+            Command::SetTodos { run, todos } => self.runs.set_todos(turn, &mut self.sync, run, todos),
+            Command::Revert { run, only, again } => {
+                self.runs.revert_changes(turn, &mut self.files, &mut self.sync, run, only, again)
+            }
+            Command::OpenRun { run } => self.runs.open_run(turn, run),
+            Command::OpenSession { session } => self.runs.open_session(turn, session),
+            Command::GoTo { session, message } => self.runs.switch_branch(turn, &mut self.sync, session, message),
+            Command::DescribeSession { session, title, closed } => {
+                self.runs.update_session(turn, &mut self.sync, session, title, closed)
+            }
+            Command::ForkSession { session, at, new } => {
+                self.runs.fork_session(turn, &mut self.sync, &self.workspace, session, at, new)
+            }
+            Command::MergeBranch { session, from, into } => {
+                self.runs.merge_branch(turn, &mut self.sync, session, from, into)
+            }
+            Command::DeleteSession { session } => self.runs.delete_session(turn, &mut self.sync, session, true),
+            Command::ProposeTool { tool } => self.runs.propose_tool(turn, &self.sync, &self.workspace, *tool),
+            Command::ApproveTool { name, version } => {
+                self.runs.approve_tool(turn, &self.sync, &self.workspace, name, version)
+            }
+            Command::RemoveTool { name } => {
+                self.runs.remove_tool(turn, &self.files.volumes, &mut self.sync, &self.workspace, name)
+            }
+            Command::AddSchedule { schedule, what } => {
+                self.schedules.add_schedule(turn, &self.files.volumes, &mut self.runs, &self.workspace, schedule, *what)
+            }
+            Command::RemoveSchedule { schedule } => self.schedules.remove_schedule(turn, schedule),
+            Command::PauseSchedule { schedule, paused } => self.schedules.pause_schedule(
+                turn,
+                &self.files.volumes,
+                &mut self.runs,
+                &self.workspace,
+                schedule,
+                paused,
+            ),
+            Command::RunSchedule { schedule } => {
+                self.schedules.run_schedule(turn, &self.files.volumes, &mut self.runs, &self.workspace, schedule)
+            }
+            Command::MindSchedules { zones } => {
+                self.schedules.start_scheduler(turn, &self.files.volumes, &mut self.runs, &self.workspace, zones)
+            }
+            Command::RunTasks { run, session, note, tasks, only, budget, allow } => self.runs.run_tasks(
+                turn,
+                &self.files.volumes,
+                &self.workspace,
+                (run, session, note),
+                (tasks, only.as_deref()),
+                (budget, allow),
+            ),
+            Command::CancelTask { note, task } => {
+                self.runs.cancel_task(turn, &mut self.files, &mut self.sync, &self.workspace, note, task)
+            }
+            Command::ReopenTask { note, task, failed } => {
+                self.runs.reopen_task(turn, &mut self.files, &mut self.sync, &self.workspace, note, (task, failed))
+            }
+            Command::Upkeep { volume, what } => {
+                self.schedules.begin_memory_maintenance(turn, &self.files.volumes, volume, what, None)
+            }
             Command::ReadSetup => {
-                self.request_setup(turn);
+                self.runs.request_setup(turn, &self.workspace);
                 Ok(())
             }
-            Command::ForgetRule { number } => self.forget_rule(turn, number),
-            Command::UndoMove => self.undo_move(turn),
-            Command::FollowRenamed => self.follow_external_renames(turn),
-            Command::ShareVolume { volume, hub } => self.share_volume(turn, volume, &hub),
-            Command::UnshareVolume { volume, hub } => self.unshare_volume(turn, volume, &hub),
-            Command::JoinVolume { address, folder } => self.join_volume(turn, &address, folder),
+            Command::ForgetRule { number } => self.runs.forget_rule(turn, number),
+            Command::UndoMove => self.files.undo_move(turn, &mut self.sync),
+            Command::FollowRenamed => self.files.follow_external_renames(turn),
+            Command::ShareVolume { volume, hub } => {
+                self.sync.share_volume(turn, &self.files, &mut self.runs, &self.workspace, volume, &hub)
+            }
+            Command::UnshareVolume { volume, hub } => {
+                self.sync.unshare_volume(turn, &self.files.volumes, &self.runs, volume, &hub)
+            }
+            Command::JoinVolume { address, folder } => {
+                self.sync.join_volume(turn, &mut self.files.volumes, &self.runs, &mut self.workspace, &address, folder)
+            }
             Command::PauseSync { paused } => {
-                self.pause_sync(turn, paused);
+                self.sync.pause_sync(turn, &self.files.volumes, &self.runs, paused);
                 Ok(())
             }
             Command::Carets { note, carets } => {
-                self.set_carets(note, &carets);
+                self.sync.set_carets(&self.files, note, &carets);
                 Ok(())
             }
             Command::RetrySync => {
-                self.retry_sync(turn);
+                self.sync.retry_sync(turn);
                 Ok(())
             }
             Command::Rescan => {
-                let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
-                volumes.into_iter().for_each(|volume| self.scan(turn, volume));
+                let volumes: Vec<DocId> = self.files.volumes.by_id.keys().copied().collect();
+                volumes.into_iter().for_each(|volume| self.files.volumes.scan(turn, volume));
                 Ok(())
             }
             Command::Save => {
@@ -280,7 +364,7 @@ impl Session {
                 Ok(())
             }
             Command::Set { settings } => {
-                self.set_settings(turn, *settings);
+                self.workspace.set_settings(turn, *settings);
                 Ok(())
             }
         }
@@ -290,244 +374,190 @@ impl Session {
         match event {
             Event::Started(started) => self.on_started(turn, *started),
             Event::Tick => self.tick(turn),
-            Event::VolumeRead { volume, files } => self.volume_read(turn, volume, *files),
-            Event::VolumeLinked { volume, links } => self.volume_linked(turn, volume, *links),
-            Event::VolumeLoaded { volume, doc } => self.volume_loaded(turn, volume, doc),
-            Event::Scanned { volume, files, seen } => self.scanned(turn, volume, files, seen),
-            Event::ScanDone { volume, gone, skipped, failed } => self.scan_done(turn, volume, &gone, skipped, failed),
-            Event::FileTouched { volume, path, seen } => self.file_touched(turn, volume, path.as_deref(), seen),
+            Event::VolumeRead { volume, files } => self.files.volume_read(turn, volume, *files),
+            Event::VolumeLinked { volume, links } => self.files.volumes.volume_linked(turn, volume, *links),
+            Event::VolumeLoaded { volume, doc } => {
+                self.files.volume_loaded(turn, &mut self.runs, &mut self.sync, &self.workspace, volume, doc)
+            }
+            Event::Scanned { volume, files, seen } => self.files.scanned(turn, &mut self.sync, volume, files, seen),
+            Event::ScanDone { volume, gone, skipped, failed } => {
+                self.files.scan_done(turn, &mut self.sync, volume, &gone, skipped, failed)
+            }
+            Event::FileTouched { volume, path, seen } => self.files.file_touched(turn, volume, path.as_deref(), seen),
             Event::NoteRead { note, content } => {
-                self.note_read(turn, note, content);
-                self.place_remote_carets(note);
-                self.find_named_kernel(turn, note);
+                self.files.note_read(turn, &mut self.sync, note, content);
+                self.sync.place_remote_carets(&self.files.notes, note);
+                self.kernels.find_named_kernel(turn, &self.files, note);
             }
-            Event::NoteLoaded { note, docs } => self.note_loaded(turn, note, docs),
-            Event::FileRead { note, file } => self.file_read(turn, note, file),
-            Event::FileWritten { note, stamp } => self.file_written(turn, note, stamp),
-            Event::FileRaced { note, theirs } => self.file_raced(turn, note, theirs),
-            Event::FileGone { note } => self.file_gone(turn, note),
-            Event::FileFailed { note, why } => self.file_failed(turn, note, why),
-            Event::Indexed { volume, notes } => self.on_indexed(turn, volume, notes),
-            Event::FilesMoved { result } => self.on_files_moved(turn, result),
-            Event::Discarded { file, result } => self.on_trash_file_deleted(turn, file, result),
+            Event::NoteLoaded { note, docs } => self.files.note_loaded(turn, &mut self.sync, note, docs),
+            Event::FileRead { note, file } => self.files.file_read(turn, &mut self.sync, note, file),
+            Event::FileWritten { note, stamp } => self.files.file_written(turn, &mut self.sync, note, stamp),
+            Event::FileRaced { note, theirs } => self.files.file_raced(turn, &mut self.sync, note, theirs),
+            Event::FileGone { note } => self.files.file_gone(turn, note),
+            Event::FileFailed { note, why } => self.files.file_failed(turn, note, why),
+            Event::Indexed { volume, notes } => self.files.on_indexed(turn, volume, notes),
+            Event::FilesMoved { result } => {
+                self.files.on_files_moved(turn, &self.runs, &mut self.sync, &self.workspace, result)
+            }
+            Event::Discarded { file, result } => {
+                self.files.moves.on_trash_file_deleted(turn, &mut self.sync, file, result)
+            }
             Event::Durable { batch } => self.on_durable(turn, batch),
-            Event::DiskTrouble { why } => self.saving.trouble = Some(why),
-            Event::Remote { note, bytes } => self.apply_remote_changes(turn, note, bytes.into()),
-            Event::Received { doc, ticket, parcel } => self.on_received(turn, doc, ticket, parcel),
-            Event::HubTold { hub, state, said } => self.on_hub_state(turn, &hub, *state, said),
-            Event::Presence { doc, here } => self.on_presence(turn, doc, here),
-            Event::AttachmentRead { file, stamp } => self.attachment_read(file, stamp),
+            Event::DiskTrouble { why } => turn.journal.saving.trouble = Some(why),
+            Event::Remote { note, bytes } => self.files.apply_remote_changes(turn, &mut self.sync, note, bytes.into()),
+            Event::Received { doc, ticket, parcel } => {
+                self.sync.on_received(turn, &mut self.files, &mut self.runs, &self.workspace, (doc, ticket, parcel))
+            }
+            Event::HubTold { hub, state, said } => {
+                self.sync.on_hub_state(turn, &self.files.volumes, &self.runs, &hub, *state, said)
+            }
+            Event::Presence { doc, here } => self.sync.on_presence(turn, &self.files.notes, doc, here),
+            Event::AttachmentRead { file, stamp } => self.sync.attachment_read(&self.files.volumes, file, stamp),
             Event::AttachmentPlaced { volume, file, path, stamp } => {
-                self.attachment_placed(turn, volume, file, path, stamp);
+                self.sync.attachment_placed(turn, &mut self.files.volumes, volume, file, path, stamp);
             }
-            Event::BlobsCame { count } => self.on_blobs_received(count),
-            Event::KernelsFound { kernels } => self.kernels_found(kernels),
-            Event::KernelReady { note } => self.on_kernel_ready(note),
-            Event::Began { note, execution } => self.on_execution_started(turn, note, execution),
-            Event::Output { note, execution, output } => self.on_output(turn, note, execution, output),
+            Event::BlobsCame { count } => self.sync.on_blobs_received(&mut self.files.notes, count),
+            Event::KernelsFound { kernels } => self.kernels.kernels_found(kernels),
+            Event::KernelReady { note } => self.files.notes.on_kernel_ready(note),
+            Event::Began { note, execution } => self.files.notes.on_execution_started(turn, note, execution),
+            Event::Output { note, execution, output } => self.files.notes.on_output(turn, note, execution, output),
             Event::Finished { note, execution, status, count, whole, cached, took } => {
-                self.on_execution_finished(turn, note, execution, (status, cached, took), count, whole);
+                self.files.on_execution_finished(
+                    turn,
+                    &self.kernels,
+                    &self.sync,
+                    &self.workspace,
+                    (note, execution),
+                    ((status, cached, took), count, whole),
+                );
             }
-            Event::Updated { note, execution, at, output } => self.update_output(turn, note, execution, at, output),
-            Event::Cleared { note, execution } => self.clear_outputs(note, execution),
+            Event::Updated { note, execution, at, output } => {
+                self.files.notes.update_output(turn, note, execution, at, output)
+            }
+            Event::Cleared { note, execution } => self.files.notes.clear_outputs(note, execution),
             Event::Asked { note, execution, prompt, password } => {
-                self.on_stdin_request(note, execution, prompt, password)
+                self.files.notes.on_stdin_request(note, execution, prompt, password)
             }
-            Event::KernelDied { note, why } => self.on_kernel_died(turn, note, &why),
-            Event::AgentSetup(setup) => self.agent_setup(turn, *setup),
-            Event::SessionLoaded { session, doc } => self.session_loaded(turn, session, doc),
-            Event::RunLoaded { run, doc } => self.run_loaded(turn, run, doc),
-            Event::RegistryLoaded { registry, doc } => self.registry_loaded(turn, registry, doc),
-            Event::Gathered { run, found, memory, crew } => {
-                self.on_context_gathered(turn, run, &found, (*memory, *crew))
+            Event::KernelDied { note, why } => {
+                self.files.on_kernel_died(turn, &self.kernels, &mut self.sync, &self.workspace, note, &why)
             }
-            Event::Spent(outlay) => self.record_embedding_cost(turn, outlay),
-            Event::MemoryRead { volume, memory } => self.on_memory_read(turn, volume, &memory),
-            Event::ModelDelta { call, delta } => self.on_model_delta(turn, call, delta),
-            Event::ModelDone { call, result } => self.on_model_done(turn, call, result),
-            Event::ToolDone { run, call, outcome } => self.on_tool_done(turn, run, &call, *outcome),
+            Event::AgentSetup(setup) => {
+                self.runs.agent_setup(turn, &mut self.files, &mut self.sync, &self.workspace, *setup)
+            }
+            Event::SessionLoaded { session, doc } => {
+                self.runs.session_loaded(turn, &mut self.files, &mut self.sync, &self.workspace, session, doc)
+            }
+            Event::RunLoaded { run, doc } => {
+                self.runs.run_loaded(turn, &mut self.files, &mut self.sync, &self.workspace, run, doc)
+            }
+            Event::RegistryLoaded { registry, doc } => {
+                self.runs.registry_loaded(turn, &mut self.files, &mut self.sync, &self.workspace, registry, doc)
+            }
+            Event::Gathered { run, found, memory, crew } => self.runs.on_context_gathered(
+                turn,
+                &mut self.files,
+                &mut self.sync,
+                &self.workspace,
+                run,
+                (&found, (*memory, *crew)),
+            ),
+            Event::Spent(outlay) => self.runs.record_embedding_cost(turn, &self.workspace, outlay),
+            Event::MemoryRead { volume, memory } => {
+                self.schedules.on_memory_read(turn, &mut self.files, &mut self.sync, volume, &memory)
+            }
+            Event::ModelDelta { call, delta } => self.runs.on_model_delta(turn, call, delta),
+            Event::ModelDone { call, result } => {
+                self.runs.on_model_done(turn, &mut self.files, &mut self.sync, &self.workspace, call, result)
+            }
+            Event::ToolDone { run, call, outcome } => {
+                self.runs.on_tool_done(turn, &mut self.files, &mut self.sync, &self.workspace, (run, &call), *outcome)
+            }
         }
     }
 
     fn on_started(&mut self, turn: &mut ApplyContext<'_>, started: WorkspaceStart) {
-        self.workspace = started.workspace;
-        self.folder = started.folder;
-        self.device = RunDevice { id: started.workspace, name: started.device };
-        self.actor = ActorId::from(started.actor);
-        self.settings = started.settings.clamped();
-        self.mounts = started.mounts;
-        self.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };
-        self.unfinished = started.unfinished;
-        self.problems = started.problems;
-        self.trash = started.trash;
-        self.pending_move = started.moving;
-        self.undoable_moves = started.moved;
-        self.external_renames = started.renamed;
+        self.workspace.id = started.workspace;
+        self.workspace.folder = started.folder;
+        self.workspace.device = RunDevice { id: started.workspace, name: started.device };
+        self.workspace.actor = ActorId::from(started.actor);
+        self.workspace.settings = started.settings.clamped();
+        self.files.volumes.mounts = started.mounts;
+        turn.journal.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };
+        self.files.notes.unfinished = started.unfinished;
+        turn.journal.problems = started.problems;
+        self.files.moves.trash = started.trash;
+        self.files.moves.pending = started.moving;
+        self.files.moves.undoable = started.moved;
+        self.files.moves.external_renames = started.renamed;
         let actor = RowWrite::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
-        self.append_writes(turn, vec![actor], None);
+        turn.append_writes(vec![actor], None);
         for (id, entry) in started.doc.volumes() {
-            let root = self.mounts.get(&id).cloned();
-            self.volumes.insert(id, Volume::new(id, entry.name, root));
+            let root = self.files.volumes.mounts.get(&id).cloned();
+            self.files.volumes.by_id.insert(id, Volume::new(id, entry.name, root));
             turn.effects.push(Effect::LoadVolume { volume: id });
         }
-        self.workspace_new = started.doc.volumes().is_empty();
-        self.workspace_doc = Some(started.doc);
-        self.load_sync_state(started.shares, started.sync_log, started.sync_kept);
-        self.schedules_started(turn, started.schedules);
-        self.load_embedding_costs(started.outlays);
-        self.agents_started(turn, started.sessions, started.runs, started.rules);
-    }
-
-    fn set_settings(&mut self, turn: &mut ApplyContext<'_>, settings: Settings) {
-        let settings = settings.clamped();
-        if settings != self.settings {
-            let value = serde_json::to_vec(&settings).unwrap_or_default();
-            self.settings = settings;
-            self.append_writes(turn, vec![RowWrite::Meta { key: "settings".to_owned(), value: Some(value) }], None);
-        }
+        self.workspace.is_new = started.doc.volumes().is_empty();
+        self.workspace.doc = Some(started.doc);
+        self.sync.load_sync_state(started.shares, started.sync_log, started.sync_kept);
+        self.schedules.schedules_started(turn, started.schedules);
+        self.runs.load_embedding_costs(started.outlays);
+        self.runs.agents_started(turn, started.sessions, started.runs, started.rules);
     }
 
     fn tick(&mut self, turn: &mut ApplyContext<'_>) {
-        self.wake = None;
-        self.tick_kernel_pool(turn);
-        self.tick_runs(turn);
-        self.watch_runs(turn);
-        self.tick_schedules(turn);
-        let open: Vec<DocId> = self.notes.keys().copied().collect();
+        turn.journal.wake = None;
+        self.kernels.tick_kernel_pool(turn);
+        self.runs.tick_runs(turn, &mut self.files, &mut self.sync, &self.workspace);
+        self.runs.watch_runs(turn, &mut self.files, &mut self.sync, &self.workspace);
+        self.schedules.tick_schedules(turn, &self.files.volumes, &mut self.runs, &self.workspace);
+        let open: Vec<DocId> = self.files.notes.open.keys().copied().collect();
         for note in open {
-            self.tick_note(turn, note);
-            self.tick_kernel(turn, note);
+            self.files.tick_note(turn, &mut self.sync, note);
+            self.files.notes.tick_kernel(turn, note);
         }
-        let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
+        let volumes: Vec<DocId> = self.files.volumes.by_id.keys().copied().collect();
         for volume in volumes {
-            self.write_volume_doc(turn, volume);
+            self.files.volumes.write_volume_doc(turn, &mut self.sync, volume);
         }
     }
 
     fn on_durable(&mut self, turn: &mut ApplyContext<'_>, batch: BatchNumber) {
-        self.saving.trouble = None;
-        while self.in_flight.front().is_some_and(|flight| flight.batch <= batch) {
-            let Some(flight) = self.in_flight.pop_front() else { break };
-            self.saving.durable = self.saving.durable.max(flight.upto);
+        turn.journal.saving.trouble = None;
+        while turn.journal.in_flight.front().is_some_and(|flight| flight.batch <= batch) {
+            let Some(flight) = turn.journal.in_flight.pop_front() else { break };
+            turn.journal.saving.durable = turn.journal.saving.durable.max(flight.upto);
             if !flight.then.is_empty() {
-                self.append_writes(turn, flight.then, None);
+                turn.append_writes(flight.then, None);
             }
             if let Some(note) = flight.mirror {
-                self.write_file(turn, note);
+                self.files.write_file(turn, &mut self.sync, note);
             }
         }
-        self.agents_durable(turn, batch);
+        self.runs.agents_durable(turn, &mut self.files, &mut self.sync, &self.workspace, batch);
     }
 
     fn save_all(&mut self, turn: &mut ApplyContext<'_>) {
-        self.save_sync_log(turn, true);
-        self.on_hub_left(turn, None);
-        let open: Vec<DocId> = self.notes.keys().copied().collect();
+        self.sync.save_sync_log(turn, true);
+        self.sync.on_hub_left(turn, &self.files.volumes, &self.runs, None);
+        let open: Vec<DocId> = self.files.notes.open.keys().copied().collect();
         for note in open {
-            self.end_burst(turn, note);
-            self.save_outputs(turn, note);
-            if let Some(note) = self.notes.get_mut(&note) {
+            self.files.notes.end_burst(turn, note);
+            self.files.notes.save_outputs(turn, note);
+            if let Some(note) = self.files.notes.open.get_mut(&note) {
                 note.file.due = note.file.due.map(|_| turn.now);
             }
-            self.write_file(turn, note);
+            self.files.write_file(turn, &mut self.sync, note);
         }
     }
+}
 
-    /// Sends writes to the disk. `mirror`: once they're there, the note's file may be written.
-    pub(in crate::session) fn append_writes(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        writes: Vec<RowWrite>,
-        mirror: Option<DocId>,
-    ) {
-        self.append_writes_then(turn, writes, mirror, Vec::new());
-    }
-
-    pub(in crate::session) fn append_writes_then(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        mut writes: Vec<RowWrite>,
-        mirror: Option<DocId>,
-        then: Vec<RowWrite>,
-    ) {
-        writes.extend(self.track_outbox_writes(turn.now, &writes));
-        let batch = self.next_batch;
-        self.next_batch += 1;
-        self.in_flight.push_back(PendingBatch { batch, upto: self.saving.last, mirror, then });
-        turn.effects.push(Effect::Append { batch, writes });
-    }
-
-    /// Asks to be called again at `at`, unless that is already so.
-    pub(in crate::session) fn wake_at(&mut self, turn: &mut ApplyContext<'_>, at: UnixMillis) {
-        if self.wake.is_none_or(|wake| at < wake) {
-            self.wake = Some(at);
-            turn.effects.push(Effect::Wake { at });
-        }
-    }
-
-    /// What happened that others may want to know of.
-    pub fn notices(&self) -> &RecentNotices {
-        &self.notices
-    }
-
-    fn notify(&mut self, turn: &ApplyContext<'_>, notice: Notice) {
-        self.notices.publish(turn.now, notice);
-    }
-
-    /// Whether the workspace is open.
-    pub fn is_open(&self) -> bool {
-        self.workspace_doc.is_some()
-    }
-
-    /// Returns this device's settings.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// Whether all is on disk.
-    pub fn saving(&self) -> &SaveStatus {
-        &self.saving
-    }
-
-    /// Whether nothing waits for the disk or a file.
-    pub fn is_saved(&self) -> bool {
-        self.in_flight.is_empty()
-            && self.notes.values().all(|note| !note.is_ahead_of_file() && note.unsaved_outputs.is_empty())
-    }
-
+impl FilesState {
     /// Whether all notes are indexed, except those whose file can't be written: nobody knows when that ends.
-    pub fn is_indexed(&self) -> bool {
-        let stuck = |note: &DocId| self.notes.get(note).is_some_and(|note| note.file.trouble.is_some());
-        self.volumes.values().all(|volume| volume.known && volume.is_linked() && volume.unindexed.iter().all(stuck))
-    }
-
-    /// The volumes, by id.
-    pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
-        self.volumes.values()
-    }
-
-    /// Returns the volume with this id.
-    pub fn volume(&self, id: DocId) -> Option<&Volume> {
-        self.volumes.get(&id)
-    }
-
-    /// Returns the note if it's open.
-    pub fn note(&self, id: DocId) -> Option<&Note> {
-        self.notes.get(&id)
-    }
-
-    /// Returns all open notes.
-    pub fn notes(&self) -> impl Iterator<Item = &Note> {
-        self.notes.values()
-    }
-
-    /// Returns a file's volume and its path in the volume.
-    pub fn locate_file(&self, file: DocId) -> Option<(DocId, &str)> {
-        self.file_locations.get(&file).map(|(volume, path)| (*volume, path.as_str()))
-    }
-
-    /// What was found wrong while opening, for the user.
-    pub fn problems(&self) -> &[String] {
-        &self.problems
+    pub(in crate::session) fn is_indexed(&self) -> bool {
+        let stuck = |note: &DocId| self.notes.open.get(note).is_some_and(|note| note.file.trouble.is_some());
+        self.volumes
+            .by_id
+            .values()
+            .all(|volume| volume.known && volume.is_linked() && volume.unindexed.iter().all(stuck))
     }
 }

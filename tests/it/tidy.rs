@@ -200,6 +200,10 @@ const LARGEST_IMPORT_CYCLE_FILES: usize = 10;
 /// Crates with a larger circle, and how many files it has. A row only shrinks.
 const LARGE_IMPORT_CYCLES: &[(&str, usize)] = &[];
 
+/// The files whose functions see the whole session: dispatch and queries. All other functions of the session belong to
+/// one aggregate and take those they need as arguments.
+const WHOLE_SESSION_FILES: &[&str] = &["engine/src/session.rs", "engine/src/session/queries.rs"];
+
 /// ARCHITECTURE.md is read in one sitting.
 const MAX_ARCHITECTURE_BYTES: usize = 16_000;
 
@@ -550,6 +554,24 @@ fn import_cycles_stay_small() {
         found.push(format!("{name}: gone: take its row out of LARGE_IMPORT_CYCLES"));
     }
     report("Few files of a crate import each other in a circle: move what both need below them.", &found);
+}
+
+#[test]
+fn few_files_see_the_whole_session() {
+    let whole =
+        |line: &str| ["impl Session {", "impl SessionState {"].contains(&line) || line.contains("&mut SessionState");
+    let sources = sources();
+    let engine = sources.iter().filter(|source| under(&source.path, "engine/src/"));
+    let seen: Vec<&str> =
+        engine.filter(|source| source.shipped.lines().any(whole)).map(|source| source.path.as_str()).collect();
+    let mut found: Vec<String> = Vec::new();
+    for path in seen.iter().filter(|path| !WHOLE_SESSION_FILES.contains(path)) {
+        found.push(format!("{path}: give the function to an aggregate of session/state"));
+    }
+    for path in WHOLE_SESSION_FILES.iter().filter(|path| !seen.contains(path)) {
+        found.push(format!("{path}: take it out of WHOLE_SESSION_FILES"));
+    }
+    report("What a handler may touch is in its signature: aggregates, not the session.", &found);
 }
 
 #[test]

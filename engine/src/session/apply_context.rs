@@ -1,7 +1,13 @@
-//! What one call of `Session::apply` carries along, and what it says where a command cannot be fulfilled.
+//! The context of one call of `Session::apply`, and the error of a command that can't be carried out.
 
 use crate::effect::Effect;
+use crate::notice::Notice;
+use crate::session::state::journal::{PendingBatch, SessionJournal};
+use agent::schedule::ScheduleOutcome;
 use rand_core::RngCore;
+use std::collections::VecDeque;
+use store::DocId;
+use store::disk::RowWrite;
 use text::time::UnixMillis;
 
 /// A rejected command, with a sentence for the user: what happened, to what, what to do.
@@ -9,20 +15,75 @@ use text::time::UnixMillis;
 #[error("{0}")]
 pub struct CommandError(pub String);
 
-/// Context of one call of `apply`: time, randomness and collected effects.
+/// A request of one aggregate to another that its handlers don't know. `Session::apply` passes it on before it returns.
+#[derive(Debug)]
+pub(in crate::session) enum SessionRequest {
+    /// The work that a schedule began has ended.
+    FinishSchedule {
+        /// The schedule.
+        schedule: DocId,
+        /// How it ended.
+        outcome: ScheduleOutcome,
+    },
+}
+
+/// Context of one call of `apply`: time, randomness, collected effects, requests, and the journal.
 pub(in crate::session) struct ApplyContext<'a> {
     pub(in crate::session) now: UnixMillis,
     pub(in crate::session) rng: &'a mut dyn RngCore,
     pub(in crate::session) effects: Vec<Effect>,
-    /// How many names were given so far.
-    pub(in crate::session) last_issued_id: u64,
+    /// Requests of aggregates to each other, in order.
+    pub(in crate::session) requests: VecDeque<SessionRequest>,
+    /// Shared by all aggregates.
+    pub(in crate::session) journal: &'a mut SessionJournal,
+    /// Number of effects that the outbox of sync has already seen.
+    pub(in crate::session) tracked_effects: usize,
 }
 
-impl ApplyContext<'_> {
+impl<'a> ApplyContext<'a> {
+    pub(in crate::session) fn new(
+        now: UnixMillis,
+        rng: &'a mut dyn RngCore,
+        journal: &'a mut SessionJournal,
+    ) -> ApplyContext<'a> {
+        ApplyContext { now, rng, effects: Vec::new(), requests: VecDeque::new(), journal, tracked_effects: 0 }
+    }
+
     /// A name for a step or a message: those made later sort behind those made before, also inside a millisecond.
     pub(in crate::session) fn next_id(&mut self) -> u64 {
-        self.last_issued_id += 1;
+        self.journal.last_issued_id += 1;
         let time = u64::try_from(self.now.0).unwrap_or(0) << 22;
-        time | (self.last_issued_id & 0x3ff) << 12 | (self.rng.next_u64() & 0xfff)
+        time | (self.journal.last_issued_id & 0x3ff) << 12 | (self.rng.next_u64() & 0xfff)
+    }
+
+    /// Sends writes to the disk. `mirror`: once they're there, the note's file may be written.
+    pub(in crate::session) fn append_writes(&mut self, writes: Vec<RowWrite>, mirror: Option<DocId>) {
+        self.append_writes_then(writes, mirror, Vec::new());
+    }
+
+    /// Sends writes to the disk, and `then` once they're there.
+    pub(in crate::session) fn append_writes_then(
+        &mut self,
+        writes: Vec<RowWrite>,
+        mirror: Option<DocId>,
+        then: Vec<RowWrite>,
+    ) {
+        let batch = self.journal.next_batch;
+        self.journal.next_batch += 1;
+        self.journal.in_flight.push_back(PendingBatch { batch, upto: self.journal.saving.last, mirror, then });
+        self.effects.push(Effect::Append { batch, writes });
+    }
+
+    /// Asks to be called again at `at`, unless that is already so.
+    pub(in crate::session) fn wake_at(&mut self, at: UnixMillis) {
+        if self.journal.wake.is_none_or(|wake| at < wake) {
+            self.journal.wake = Some(at);
+            self.effects.push(Effect::Wake { at });
+        }
+    }
+
+    /// Publishes a notice.
+    pub(in crate::session) fn notify(&mut self, notice: Notice) {
+        self.journal.notices.publish(self.now, notice);
     }
 }

@@ -3,7 +3,11 @@
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase, code_hash};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::kernels::KernelsState;
+use crate::session::state::notes::NotesState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use crate::staleness::Reactivity;
 use store::disk::RowWrite;
 use store::{
@@ -25,7 +29,10 @@ const MAX_INLINE_STREAM_BYTES: usize = 65_536;
 /// A cell keeps this many outputs.
 const MAX_CELL_OUTPUTS: usize = 1_000;
 
-impl Session {
+/// How an execution ended: its status, whether its result came from the cache, and how long it took, in milliseconds.
+type ExecutionEnd = (ExecutionStatus, bool, Option<u64>);
+
+impl NotesState {
     pub(super) fn import_notebook(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -33,7 +40,7 @@ impl Session {
         notebook: &BlobRef,
         executions: Vec<Execution>,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
+        let Some(note) = self.open.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         let Some(doc) = &mut note.outputs else {
@@ -48,92 +55,244 @@ impl Session {
             note.executions.insert(execution.cell, Execution { code, started: turn.now.0, ..execution });
             note.runs += 1;
         }
-        self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs_id(), bytes }], None);
+        turn.append_writes(vec![RowWrite::Chunk { doc: id.outputs_id(), bytes }], None);
         self.save_outputs(turn, id);
         Ok(())
     }
 
-    pub(super) fn run_cell(
+    pub(super) fn interrupt_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let Some(note) = self.open.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
+        let KernelPhase::Busy(execution) = note.kernel else {
+            return Err(CommandError("nothing is running in this note".to_owned()));
+        };
+        cancel_queue(note);
+        let asked = note.kill.is_some_and(|(_, asked)| asked == execution);
+        let grace = match (&note.kernel_is, asked) {
+            (None, _) => INTERRUPT_GRACE_MS,
+            (Some(_), false) => JUPYTER_INTERRUPT_GRACE_MS,
+            (Some(_), true) => 0,
+        };
+        let at = turn.now.plus_ms(grace);
+        note.kill = Some((at, execution));
+        turn.effects.push(Effect::Interrupt { note: id });
+        turn.wake_at(at);
+        Ok(())
+    }
+
+    pub(super) fn restart_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let Some(note) = self.open.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
+        if note.kernel == KernelPhase::Off {
+            return Err(CommandError("no kernel is running in this note".to_owned()));
+        }
+        cancel_queue(note);
+        note.stopping = true;
+        turn.effects.push(Effect::KillKernel { note: id });
+        Ok(())
+    }
+
+    pub(super) fn tick_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        self.tick_cell_timeout(turn, id);
+        let Some(note) = self.open.get_mut(&id) else { return };
+        let Some((at, execution)) = note.kill else { return };
+        if note.kernel != KernelPhase::Busy(execution) {
+            note.kill = None;
+        } else if turn.now >= at {
+            note.kill = None;
+            note.stopping = true;
+            turn.effects.push(Effect::KillKernel { note: id });
+        } else {
+            turn.wake_at(at);
+        }
+    }
+
+    /// Stops a cell that has had its time, as a user would.
+    fn tick_cell_timeout(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        let Some((at, execution, seconds)) = note.limit else { return };
+        if note.kernel != KernelPhase::Busy(execution) {
+            note.limit = None;
+        } else if turn.now >= at {
+            note.limit = None;
+            note.overran = Some((execution, seconds));
+            // It refuses only where nothing runs.
+            let _ = self.interrupt_kernel(turn, id);
+        } else {
+            turn.wake_at(at);
+        }
+    }
+
+    pub(super) fn on_execution_started(&mut self, turn: &mut ApplyContext<'_>, id: DocId, execution: ExecutionId) {
+        let now = turn.now.0;
+        let Some(current) = self.current_execution(id, execution) else { return };
+        current.status = ExecutionStatus::Running;
+        current.started = now;
+        let cell = current.cell;
+        if let Some(note) = self.open.get_mut(&id) {
+            note.unsaved_outputs.insert(cell);
+            let marked = note.kind == FileKind::Note;
+            let stated = note.block(cell).filter(|_| marked).and_then(|block| markdown::cell_time_limit(&block.text));
+            let seconds = note.limits.remove(&cell).or(stated).unwrap_or(DEFAULT_CELL_TIMEOUT_SECS);
+            let at = turn.now.plus_ms(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
+            note.limit = (seconds > 0).then_some((at, execution, seconds));
+            if seconds > 0 {
+                turn.wake_at(at);
+            }
+        }
+        self.save_outputs(turn, id);
+    }
+
+    pub(super) fn on_output(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
+        execution: ExecutionId,
+        mut output: CellOutput,
+    ) {
+        let overran = self.open.get(&id).and_then(|note| note.overran).filter(|(over, _)| *over == execution);
+        let Some(current) = self.current_execution(id, execution) else { return };
+        let cell = current.cell;
+        if let (Some((_, seconds)), OutputBody::Error { ename, evalue, traceback }) = (overran, &mut output.body)
+            && ename == "KeyboardInterrupt"
+        {
+            *ename = TIME_LIMIT_ERROR.to_owned();
+            *evalue = timeout_message(seconds);
+            traceback.pop();
+            traceback.push(format!("{TIME_LIMIT_ERROR}: {evalue}"));
+        }
+        if let (
+            Some(CellOutput { body: OutputBody::Stream { name, text }, .. }),
+            OutputBody::Stream { name: new, text: more },
+        ) = (current.outputs.last_mut(), &output.body)
+            && name == new
+        {
+            text.push_str(&more[..more.floor_char_boundary(MAX_INLINE_STREAM_BYTES.saturating_sub(text.len()))]);
+        } else if current.outputs.len() < MAX_CELL_OUTPUTS {
+            if let OutputBody::Stream { text, .. } = &mut output.body {
+                text.truncate(text.floor_char_boundary(MAX_INLINE_STREAM_BYTES));
+            }
+            current.outputs.push(output);
+        }
+        if let Some(note) = self.open.get_mut(&id) {
+            note.unsaved_outputs.insert(cell);
+        }
+        turn.wake_at(turn.now.plus_ms(OUTPUT_SAVE_INTERVAL_MS));
+    }
+
+    /// Keeps outputs of a cell that is still running: from time to time, and only when they have doubled, so that the
+    /// document's history does not hold every line twice.
+    pub(super) fn tick_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.open.get(&id) else { return };
+        if note.unsaved_outputs.is_empty() {
+            return;
+        }
+        let (at, bytes) = note.outputs_saved;
+        let now_bytes = unsaved_bytes(note);
+        let running = matches!(note.kernel, KernelPhase::Busy(_));
+        if !running || (turn.now.ms_since(at) >= OUTPUT_SAVE_INTERVAL_MS && now_bytes >= bytes * 2) {
+            self.save_outputs(turn, id);
+        } else {
+            turn.wake_at(turn.now.plus_ms(OUTPUT_SAVE_INTERVAL_MS));
+        }
+    }
+
+    /// Sends the outputs that are not on disk yet there.
+    pub(super) fn save_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        note.outputs_saved = (turn.now, unsaved_bytes(note));
+        let Some(doc) = &mut note.outputs else { return };
+        if note.unsaved_outputs.is_empty() {
+            return;
+        }
+        let unsaved = std::mem::take(&mut note.unsaved_outputs);
+        let executions: Vec<&Execution> = unsaved.iter().filter_map(|cell| note.executions.get(cell)).collect();
+        match doc.commit(&executions, turn.now.as_seconds()) {
+            Ok(bytes) => {
+                let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { bytes };
+                turn.append_writes(vec![RowWrite::Chunk { doc: id.outputs_id(), bytes }], None);
+            }
+            Err(error) => note.problems.push(error.to_string()),
+        }
+    }
+}
+
+impl FilesState {
+    pub(super) fn run_cell(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
         cell: BlockId,
     ) -> Result<(), CommandError> {
-        self.run_reactively(turn, id, vec![cell])
+        self.run_reactively(turn, kernels, sync, workspace, id, vec![cell])
     }
 
     pub(super) fn run_cell_with_timeout(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
-        cell: BlockId,
-        seconds: u64,
+        (cell, seconds): (BlockId, u64),
     ) -> Result<(), CommandError> {
-        if let Some(note) = self.notes.get_mut(&id) {
+        if let Some(note) = self.notes.open.get_mut(&id) {
             note.limits.insert(cell, seconds);
         }
-        self.queue_cells(turn, id, vec![cell])
+        self.queue_cells(turn, kernels, sync, workspace, id, vec![cell])
     }
 
-    pub(super) fn run_all(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
+    pub(super) fn run_all(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.notes.open.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         let mut cells: Vec<BlockId> = note.cells().collect();
         if cells.is_empty() {
             return Err(CommandError("the note has no Python cell; start one with ```python".to_owned()));
         }
         // A note may hold cells of several languages: all that its kernel can run, run.
-        if cells.iter().any(|cell| self.other_language_reason(note, *cell).is_none()) {
-            cells.retain(|cell| self.other_language_reason(note, *cell).is_none());
+        if cells.iter().any(|cell| kernels.other_language_reason(note, *cell).is_none()) {
+            cells.retain(|cell| kernels.other_language_reason(note, *cell).is_none());
         }
-        self.queue_cells(turn, id, cells)
-    }
-
-    /// Why the note's kernel cannot run a cell: it is of another language.
-    pub fn other_language_reason(&self, note: &Note, cell: BlockId) -> Option<String> {
-        let language = note.cell_language(cell)?;
-        match note.kernel_name() {
-            None if language == "python" => None,
-            None => {
-                Some(format!("this cell is in {language}: choose a kernel of Jupyter's that runs it (Choose kernel)"))
-            }
-            Some(name) => {
-                let spec = self.kernels().iter().find(|spec| spec.name == name)?;
-                let same = spec.language.eq_ignore_ascii_case(&language)
-                    || (language == "sh" && spec.language.eq_ignore_ascii_case("bash"))
-                    || (language == "js" && spec.language.eq_ignore_ascii_case("javascript"));
-                (!same)
-                    .then(|| format!("this cell is in {language}, and the note's kernel {name} runs {}", spec.language))
-            }
-        }
+        self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
     pub(super) fn queue_cells(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         cells: Vec<BlockId>,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
+        let Some(note) = self.notes.open.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if let Some(why) = note.read_only() {
             return Err(CommandError(format!("the note can only be read: {why}")));
         }
-        self.ensure_not_running_remotely(id, &cells)?;
-        if let Some(kernel) = note.kernel_name().filter(|_| !self.allows_kernel(note)) {
+        sync.ensure_not_running_remotely(id, &cells)?;
+        if let Some(kernel) = note.kernel_name().filter(|_| !workspace.allows_kernel(note)) {
             return Err(CommandError(kernel_not_allowed_message(kernel)));
         }
-        if let Some(why) = cells.iter().find_map(|cell| self.other_language_reason(note, *cell)) {
+        if let Some(why) = cells.iter().find_map(|cell| kernels.other_language_reason(note, *cell)) {
             return Err(CommandError(why));
         }
         if cells.iter().any(|cell| note.cell_code(*cell).is_none()) {
             return Err(CommandError("there is no Python cell here; start one with ```python".to_owned()));
         }
-        self.create_note_document(turn, id);
-        self.end_burst(turn, id);
+        self.notes.create_note_document(turn, id);
+        self.notes.end_burst(turn, id);
         let alone = cells.len();
         for cell in cells {
-            let Some(note) = self.notes.get_mut(&id) else { break };
+            let Some(note) = self.notes.open.get_mut(&id) else { break };
             let Some(code) = note.cell_code(cell).map(code_hash) else { continue };
             let running = matches!(note.kernel, KernelPhase::Busy(now)
                 if note.executions.get(&cell).is_some_and(|execution| execution.id == now));
@@ -159,33 +318,33 @@ impl Session {
             note.queue.push_back(cell);
             note.runs += 1;
         }
-        if let Some(note) = self.notes.get_mut(&id).filter(|note| note.reactivity == Reactivity::Automatic) {
+        if let Some(note) = self.notes.open.get_mut(&id).filter(|note| note.reactivity == Reactivity::Automatic) {
             let order: Vec<BlockId> = note.cells().collect();
             let mut waiting: Vec<BlockId> = std::mem::take(&mut note.queue).into();
             waiting.sort_by_key(|cell| order.iter().position(|other| other == cell));
             note.queue = waiting.into();
         }
-        self.start_next_cell(turn, id);
+        self.start_next_cell(turn, workspace, id);
         Ok(())
     }
 
     /// Sends the next cell to the kernel if it is free.
-    fn start_next_cell(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let folder = self.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned));
+    fn start_next_cell(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState, id: DocId) {
+        let folder = self.volumes.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned));
         let Some(folder) = folder else { return };
-        if self.notes.get(&id).is_some_and(|note| note.queue.is_empty()) || self.change_kernel(turn, id) {
+        if self.notes.open.get(&id).is_some_and(|note| note.queue.is_empty()) || self.notes.change_kernel(turn, id) {
             return;
         }
-        if self.end_kernel_with_stale_grant(turn, id) {
+        if workspace.end_kernel_with_stale_grant(turn, &mut self.notes, id) {
             return;
         }
-        let grant = self.kernel_grant(id);
-        let allowed = self.notes.get(&id).and_then(|note| self.allowed_kernel(note));
-        if self.notes.get(&id).is_some_and(|note| !self.allows_kernel(note)) {
-            self.notes.get_mut(&id).into_iter().for_each(cancel_queue); // it was changed while they waited
+        let grant = workspace.kernel_grant(id);
+        let allowed = self.notes.open.get(&id).and_then(|note| workspace.allowed_kernel(note));
+        if self.notes.open.get(&id).is_some_and(|note| !workspace.allows_kernel(note)) {
+            self.notes.open.get_mut(&id).into_iter().for_each(cancel_queue); // it was changed while they waited
             return;
         }
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         // A kernel that is being ended takes nothing more; `KernelDied` comes back here.
         if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
             return;
@@ -230,152 +389,17 @@ impl Session {
         }
     }
 
-    pub(super) fn interrupt_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
-        let KernelPhase::Busy(execution) = note.kernel else {
-            return Err(CommandError("nothing is running in this note".to_owned()));
-        };
-        cancel_queue(note);
-        let asked = note.kill.is_some_and(|(_, asked)| asked == execution);
-        let grace = match (&note.kernel_is, asked) {
-            (None, _) => INTERRUPT_GRACE_MS,
-            (Some(_), false) => JUPYTER_INTERRUPT_GRACE_MS,
-            (Some(_), true) => 0,
-        };
-        let at = turn.now.plus_ms(grace);
-        note.kill = Some((at, execution));
-        turn.effects.push(Effect::Interrupt { note: id });
-        self.wake_at(turn, at);
-        Ok(())
-    }
-
-    pub(super) fn restart_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
-        if note.kernel == KernelPhase::Off {
-            return Err(CommandError("no kernel is running in this note".to_owned()));
-        }
-        cancel_queue(note);
-        note.stopping = true;
-        turn.effects.push(Effect::KillKernel { note: id });
-        Ok(())
-    }
-
-    pub(super) fn tick_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        self.tick_cell_timeout(turn, id);
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        let Some((at, execution)) = note.kill else { return };
-        if note.kernel != KernelPhase::Busy(execution) {
-            note.kill = None;
-        } else if turn.now >= at {
-            note.kill = None;
-            note.stopping = true;
-            turn.effects.push(Effect::KillKernel { note: id });
-        } else {
-            self.wake_at(turn, at);
-        }
-    }
-
-    /// Stops a cell that has had its time, as a user would.
-    fn tick_cell_timeout(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        let Some((at, execution, seconds)) = note.limit else { return };
-        if note.kernel != KernelPhase::Busy(execution) {
-            note.limit = None;
-        } else if turn.now >= at {
-            note.limit = None;
-            note.overran = Some((execution, seconds));
-            // It refuses only where nothing runs.
-            let _ = self.interrupt_kernel(turn, id);
-        } else {
-            self.wake_at(turn, at);
-        }
-    }
-
-    pub(super) fn on_kernel_ready(&mut self, id: DocId) {
-        if let Some(note) = self.notes.get_mut(&id)
-            && note.kernel == KernelPhase::Off
-        {
-            note.kernel = KernelPhase::Idle;
-        }
-    }
-
-    /// The execution that the kernel works on, if it is this one: output of a superseded execution is dropped.
-    pub(super) fn current_execution(&mut self, id: DocId, execution: ExecutionId) -> Option<&mut Execution> {
-        let note = self.notes.get_mut(&id)?;
-        if note.kernel != KernelPhase::Busy(execution) {
-            return None;
-        }
-        note.executions.values_mut().find(|known| known.id == execution)
-    }
-
-    pub(super) fn on_execution_started(&mut self, turn: &mut ApplyContext<'_>, id: DocId, execution: ExecutionId) {
-        let now = turn.now.0;
-        let Some(current) = self.current_execution(id, execution) else { return };
-        current.status = ExecutionStatus::Running;
-        current.started = now;
-        let cell = current.cell;
-        if let Some(note) = self.notes.get_mut(&id) {
-            note.unsaved_outputs.insert(cell);
-            let marked = note.kind == FileKind::Note;
-            let stated = note.block(cell).filter(|_| marked).and_then(|block| markdown::cell_time_limit(&block.text));
-            let seconds = note.limits.remove(&cell).or(stated).unwrap_or(DEFAULT_CELL_TIMEOUT_SECS);
-            let at = turn.now.plus_ms(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
-            note.limit = (seconds > 0).then_some((at, execution, seconds));
-            if seconds > 0 {
-                self.wake_at(turn, at);
-            }
-        }
-        self.save_outputs(turn, id);
-    }
-
-    pub(super) fn on_output(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        execution: ExecutionId,
-        mut output: CellOutput,
-    ) {
-        let overran = self.notes.get(&id).and_then(|note| note.overran).filter(|(over, _)| *over == execution);
-        let Some(current) = self.current_execution(id, execution) else { return };
-        let cell = current.cell;
-        if let (Some((_, seconds)), OutputBody::Error { ename, evalue, traceback }) = (overran, &mut output.body)
-            && ename == "KeyboardInterrupt"
-        {
-            *ename = TIME_LIMIT_ERROR.to_owned();
-            *evalue = timeout_message(seconds);
-            traceback.pop();
-            traceback.push(format!("{TIME_LIMIT_ERROR}: {evalue}"));
-        }
-        if let (
-            Some(CellOutput { body: OutputBody::Stream { name, text }, .. }),
-            OutputBody::Stream { name: new, text: more },
-        ) = (current.outputs.last_mut(), &output.body)
-            && name == new
-        {
-            text.push_str(&more[..more.floor_char_boundary(MAX_INLINE_STREAM_BYTES.saturating_sub(text.len()))]);
-        } else if current.outputs.len() < MAX_CELL_OUTPUTS {
-            if let OutputBody::Stream { text, .. } = &mut output.body {
-                text.truncate(text.floor_char_boundary(MAX_INLINE_STREAM_BYTES));
-            }
-            current.outputs.push(output);
-        }
-        if let Some(note) = self.notes.get_mut(&id) {
-            note.unsaved_outputs.insert(cell);
-        }
-        self.wake_at(turn, turn.now.plus_ms(OUTPUT_SAVE_INTERVAL_MS));
-    }
-
     pub(super) fn on_execution_finished(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        execution: ExecutionId,
-        (status, cached, took): (ExecutionStatus, bool, Option<u64>),
-        count: Option<u64>,
-        whole: Vec<(usize, BlobRef)>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        (id, execution): (DocId, ExecutionId),
+        ((status, cached, took), count, whole): (ExecutionEnd, Option<u64>, Vec<(usize, BlobRef)>),
     ) {
         let now = turn.now;
-        let Some(current) = self.current_execution(id, execution) else { return };
+        let Some(current) = self.notes.current_execution(id, execution) else { return };
         (current.status, current.cached) = (status, cached);
         current.count = count;
         current.duration = took.or_else(|| u64::try_from(now.0.saturating_sub(current.started)).ok());
@@ -385,7 +409,7 @@ impl Session {
             }
         }
         let cell = current.cell;
-        if let Some(note) = self.notes.get_mut(&id) {
+        if let Some(note) = self.notes.open.get_mut(&id) {
             note.kernel = KernelPhase::Idle;
             note.question = None;
             note.unsaved_outputs.insert(cell);
@@ -395,15 +419,23 @@ impl Session {
                 cancel_queue(note); // the first error stops what was to follow
             }
         }
-        self.save_outputs(turn, id);
-        self.rerun_requested_cells(turn, id);
-        self.start_next_cell(turn, id);
-        self.finish_clean_run(id);
+        self.notes.save_outputs(turn, id);
+        self.rerun_requested_cells(turn, kernels, sync, workspace, id);
+        self.start_next_cell(turn, workspace, id);
+        self.notes.finish_clean_run(id);
     }
 
-    pub(super) fn on_kernel_died(&mut self, turn: &mut ApplyContext<'_>, id: DocId, why: &str) {
+    pub(super) fn on_kernel_died(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        why: &str,
+    ) {
         let now = turn.now;
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         let asked = std::mem::take(&mut note.stopping);
         if let KernelPhase::Busy(execution) = note.kernel {
             if let Some(current) = note.executions.values_mut().find(|known| known.id == execution) {
@@ -433,46 +465,10 @@ impl Session {
         note.running = None;
         note.again.clear();
         note.runs += 1;
-        self.save_outputs(turn, id);
-        self.start_next_cell(turn, id);
-        self.step_clean_run(turn, id);
-        self.release_note(turn, id);
-    }
-
-    /// Keeps outputs of a cell that is still running: from time to time, and only when they have doubled, so that the
-    /// document's history does not hold every line twice.
-    pub(super) fn tick_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get(&id) else { return };
-        if note.unsaved_outputs.is_empty() {
-            return;
-        }
-        let (at, bytes) = note.outputs_saved;
-        let now_bytes = unsaved_bytes(note);
-        let running = matches!(note.kernel, KernelPhase::Busy(_));
-        if !running || (turn.now.ms_since(at) >= OUTPUT_SAVE_INTERVAL_MS && now_bytes >= bytes * 2) {
-            self.save_outputs(turn, id);
-        } else {
-            self.wake_at(turn, turn.now.plus_ms(OUTPUT_SAVE_INTERVAL_MS));
-        }
-    }
-
-    /// Sends the outputs that are not on disk yet there.
-    pub(super) fn save_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        note.outputs_saved = (turn.now, unsaved_bytes(note));
-        let Some(doc) = &mut note.outputs else { return };
-        if note.unsaved_outputs.is_empty() {
-            return;
-        }
-        let unsaved = std::mem::take(&mut note.unsaved_outputs);
-        let executions: Vec<&Execution> = unsaved.iter().filter_map(|cell| note.executions.get(cell)).collect();
-        match doc.commit(&executions, turn.now.as_seconds()) {
-            Ok(bytes) => {
-                let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { bytes };
-                self.append_writes(turn, vec![RowWrite::Chunk { doc: id.outputs_id(), bytes }], None);
-            }
-            Err(error) => note.problems.push(error.to_string()),
-        }
+        self.notes.save_outputs(turn, id);
+        self.start_next_cell(turn, workspace, id);
+        self.step_clean_run(turn, kernels, sync, workspace, id);
+        self.release_note(turn, sync, id);
     }
 }
 

@@ -1,18 +1,18 @@
 //! Files that other programs renamed: a scan sees a file gone and its bytes under a new name. The links that led to the
 //! old name can follow, as with a rename of our own, once the user says so.
 
-use crate::records::moves::{EXTERNAL_RENAMES_KEY, ExternalRename};
+use crate::records::moves::ExternalRename;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::moves::MovesState;
 use std::collections::{BTreeMap, HashMap};
-use store::disk::RowWrite;
 use store::{BlobHash, DocId};
 use text::links::LinkRewrite;
 
 /// Of more files it is not remembered.
 const MAX_EXTERNAL_RENAMES: usize = 10_000;
 
-impl Session {
+impl MovesState {
     /// A scan found a file's bytes under another name.
     pub(super) fn record_external_rename(&mut self, volume: DocId, file: DocId, from: &str, to: &str) {
         match self.external_renames.iter().position(|one| one.file == file) {
@@ -26,14 +26,16 @@ impl Session {
         // There and back again.
         self.external_renames.retain(|one| one.from != one.to);
     }
+}
 
+impl FilesState {
     /// A scan is over: forgets what may as well be another file, and what no link means.
     pub(super) fn prune_external_renames(&mut self, turn: &mut ApplyContext<'_>, id: DocId, gone: &[String]) {
-        if !self.external_renames.iter().any(|one| one.volume == id) {
+        if !self.moves.external_renames.iter().any(|one| one.volume == id) {
             return;
         }
         let new = |one: &ExternalRename| one.volume == id && !one.sure;
-        let Some(volume) = self.volumes.get(&id) else { return };
+        let Some(volume) = self.volumes.by_id.get(&id) else { return };
         let mut alike: HashMap<(BlobHash, u64), usize> = HashMap::new();
         for row in volume.files.values() {
             *alike.entry((row.hash, row.size)).or_default() += 1;
@@ -46,60 +48,49 @@ impl Session {
             let row = volume.files.get(&one.to).filter(|row| row.id == one.file && row.size > 0);
             row.is_some_and(|row| alike.get(&(row.hash, row.size)) == Some(&1)) && !volume.files.contains_key(&one.from)
         };
-        let kept = self.external_renames.iter().filter(|one| !new(one) || alone(one)).cloned();
+        let kept = self.moves.external_renames.iter().filter(|one| !new(one) || alone(one)).cloned();
         let kept: Vec<ExternalRename> = kept.map(|one| ExternalRename { sure: true, ..one }).collect();
-        self.external_renames = kept;
-        self.outdated_link_notes = self.plan_rename_relinks(id, false).len();
-        if self.outdated_link_notes == 0 {
-            self.external_renames.retain(|one| one.volume != id);
+        self.moves.external_renames = kept;
+        self.moves.outdated_link_notes = self.plan_rename_relinks(id, false).len();
+        if self.moves.outdated_link_notes == 0 {
+            self.moves.external_renames.retain(|one| one.volume != id);
         }
-        let writes = vec![self.external_renames_write()];
-        self.append_writes(turn, writes, None);
-    }
-
-    fn external_renames_write(&self) -> RowWrite {
-        let value =
-            (!self.external_renames.is_empty()).then(|| serde_json::to_vec(&self.external_renames).unwrap_or_default());
-        RowWrite::Meta { key: EXTERNAL_RENAMES_KEY.to_owned(), value }
+        let writes = vec![self.moves.external_renames_write()];
+        turn.append_writes(writes, None);
     }
 
     /// What must be written in which notes so that links lead where they led before files of a volume were renamed.
     /// Unless `keep`, the outlines stay as they are.
     fn plan_rename_relinks(&mut self, id: DocId, keep: bool) -> BTreeMap<DocId, Vec<LinkRewrite>> {
-        let Some(volume) = self.volumes.get_mut(&id) else { return BTreeMap::new() };
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return BTreeMap::new() };
         let valid = |one: &&ExternalRename| {
             let (files, there) = (&volume.files, &one.to);
             one.volume == id && files.get(there).is_some_and(|row| row.id == one.file) && !files.contains_key(&one.from)
         };
-        let renames: Vec<ExternalRename> = self.external_renames.iter().filter(valid).cloned().collect();
+        let renames: Vec<ExternalRename> = self.moves.external_renames.iter().filter(valid).cloned().collect();
         let moves: Vec<(DocId, String)> = renames.iter().map(|one| (one.file, one.to.clone())).collect();
         renames.iter().for_each(|one| volume.links.set_path(one.file, &one.from));
         let plan = volume.links.rename_files(&moves);
         if !keep {
-            self.cancel_relinks(id, &plan);
+            self.volumes.cancel_relinks(id, &plan);
         }
         plan
     }
 
-    /// How many notes link to files by names that other programs took from them.
-    pub fn count_outdated_link_notes(&self) -> usize {
-        self.outdated_link_notes
-    }
-
     /// Lets the links follow.
     pub(super) fn follow_external_renames(&mut self, turn: &mut ApplyContext<'_>) -> Result<(), CommandError> {
-        self.ensure_no_pending_move()?;
-        let Some(id) = self.external_renames.first().map(|one| one.volume) else {
+        self.moves.ensure_no_pending_move()?;
+        let Some(id) = self.moves.external_renames.first().map(|one| one.volume) else {
             return Err(CommandError("no link leads to a file that another program renamed".to_owned()));
         };
-        if !self.volumes.get(&id).is_some_and(crate::session::state::volumes::Volume::is_indexed) {
+        if !self.volumes.by_id.get(&id).is_some_and(crate::session::state::volumes::Volume::is_indexed) {
             return Err(CommandError("not all notes are read yet; try again in a moment".to_owned()));
         }
         let plan = self.plan_rename_relinks(id, true);
-        self.external_renames.retain(|one| one.volume != id);
-        self.outdated_link_notes = 0;
-        let writes = vec![self.external_renames_write()];
-        self.append_writes(turn, writes, None);
+        self.moves.external_renames.retain(|one| one.volume != id);
+        self.moves.outdated_link_notes = 0;
+        let writes = vec![self.moves.external_renames_write()];
+        turn.append_writes(writes, None);
         self.begin_relinks(turn, plan, false);
         Ok(())
     }

@@ -4,7 +4,8 @@ use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase};
 use crate::records::kernels::KernelGrant;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::notes::NotesState;
+use crate::session::state::workspace::WorkspaceState;
 use std::path::{Component, PathBuf};
 use store::DocId;
 
@@ -13,20 +14,15 @@ const MAX_REMEMBERED_GRANTS: usize = 1_000;
 /// Maximum number of folders granted to one note.
 const MAX_GRANTED_FOLDERS: usize = 32;
 
-impl Session {
-    /// Returns what the cells of a note may reach beyond its folder.
-    pub fn kernel_grant(&self, note: DocId) -> KernelGrant {
-        let kept = self.settings.grants.iter().find(|(of, _)| *of == note);
-        kept.map(|(_, grant)| grant.clone()).unwrap_or_default()
-    }
-
+impl WorkspaceState {
     pub(super) fn set_kernel_grant(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        notes: &mut NotesState,
         id: DocId,
         grant: KernelGrant,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
+        let Some(note) = notes.open.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if matches!(note.kernel, KernelPhase::Busy(_)) {
@@ -53,15 +49,20 @@ impl Session {
         let over = settings.grants.len().saturating_sub(MAX_REMEMBERED_GRANTS);
         settings.grants.drain(..over);
         self.set_settings(turn, settings);
-        self.end_kernel_with_stale_grant(turn, id);
+        self.end_kernel_with_stale_grant(turn, notes, id);
         Ok(())
     }
 
     /// Ends a kernel whose sandbox doesn't match the current grant. Returns whether it does; then waiting cells run
     /// once it has ended.
-    pub(super) fn end_kernel_with_stale_grant(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+    pub(super) fn end_kernel_with_stale_grant(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        notes: &mut NotesState,
+        id: DocId,
+    ) -> bool {
         let granted = self.kernel_grant(id);
-        let Some(note) = self.notes.get_mut(&id) else { return false };
+        let Some(note) = notes.open.get_mut(&id) else { return false };
         let other = note.kernel == KernelPhase::Idle && note.kernel_is.is_none() && note.grant_is != granted;
         if other && !note.stopping {
             note.stopping = true;

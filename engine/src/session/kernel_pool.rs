@@ -4,47 +4,53 @@
 use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::kernels::KernelsState;
+use crate::session::state::workspace::WorkspaceState;
 
 /// How long a note must be open before a spare kernel is started, so that browsing starts none.
 const WARM_KERNEL_DELAY_MS: i64 = 300;
 /// How long an unused spare kernel is kept, in milliseconds.
 const WARM_KERNEL_LIFETIME_MS: i64 = 600_000;
 
-impl Session {
+impl KernelsState {
     /// Looks whether the note that was opened last could need a kernel soon.
-    pub(super) fn step_kernel_pool(&mut self, turn: &mut ApplyContext<'_>) {
-        let Some(note) = self.kernel_pool.note.and_then(|note| self.notes.get(&note)) else { return };
+    pub(super) fn step_kernel_pool(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &FilesState,
+        workspace: &WorkspaceState,
+    ) {
+        let Some(note) = self.pool.note.and_then(|note| files.notes.open.get(&note)) else { return };
         let usable = note.phase == NotePhase::Ready
             && note.kernel == KernelPhase::Off
             && note.kernel_name().is_none()
-            && self.kernel_grant(note.id).is_none()
+            && workspace.kernel_grant(note.id).is_none()
             && note.read_only().is_none();
         let state = (note.id, note.cells_revision, usable);
-        if self.kernel_pool.last_decision == Some(state) {
+        if self.pool.last_decision == Some(state) {
             return;
         }
         let wants = usable && note.cells().next().is_some();
-        self.kernel_pool.last_decision = Some(state);
-        let folder = self.note_file_path(state.0).and_then(|file| file.parent().map(ToOwned::to_owned));
-        self.kernel_pool.start_at =
-            folder.filter(|_| wants).map(|folder| (turn.now.plus_ms(WARM_KERNEL_DELAY_MS), folder));
-        if let Some((at, _)) = self.kernel_pool.start_at {
-            self.wake_at(turn, at);
+        self.pool.last_decision = Some(state);
+        let folder = files.volumes.note_file_path(state.0).and_then(|file| file.parent().map(ToOwned::to_owned));
+        self.pool.start_at = folder.filter(|_| wants).map(|folder| (turn.now.plus_ms(WARM_KERNEL_DELAY_MS), folder));
+        if let Some((at, _)) = self.pool.start_at {
+            turn.wake_at(at);
         }
     }
 
     pub(super) fn tick_kernel_pool(&mut self, turn: &mut ApplyContext<'_>) {
-        if let Some((_, folder)) = self.kernel_pool.start_at.take_if(|(at, _)| *at <= turn.now) {
-            self.kernel_pool.expires_at = Some(turn.now.plus_ms(WARM_KERNEL_LIFETIME_MS));
+        if let Some((_, folder)) = self.pool.start_at.take_if(|(at, _)| *at <= turn.now) {
+            self.pool.expires_at = Some(turn.now.plus_ms(WARM_KERNEL_LIFETIME_MS));
             turn.effects.push(Effect::Reserve { folder: Some(folder) });
         }
-        if self.kernel_pool.expires_at.take_if(|until| *until <= turn.now).is_some() {
+        if self.pool.expires_at.take_if(|until| *until <= turn.now).is_some() {
             turn.effects.push(Effect::Reserve { folder: None });
         }
-        let due = self.kernel_pool.start_at.as_ref().map(|(at, _)| *at);
-        for at in [due, self.kernel_pool.expires_at].into_iter().flatten() {
-            self.wake_at(turn, at);
+        let due = self.pool.start_at.as_ref().map(|(at, _)| *at);
+        for at in [due, self.pool.expires_at].into_iter().flatten() {
+            turn.wake_at(at);
         }
     }
 }

@@ -4,8 +4,10 @@
 use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
-use crate::session::state::schedules::PendingMaintenance;
+use crate::session::state::FilesState;
+use crate::session::state::schedules::{PendingMaintenance, SchedulesState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
 use agent::memory::experience::{EXPERIENCE_LOG_FILE, MemoryTier};
 use agent::memory::insight::MemoryQuery;
 use agent::memory::{
@@ -15,20 +17,16 @@ use agent::schedule::ScheduleOutcome;
 use store::DocId;
 use text::task::CalendarDay;
 
-impl Session {
-    /// Whether memory is being read to be worked over.
-    pub fn is_maintaining_memory(&self) -> bool {
-        !self.pending_maintenance.is_empty()
-    }
-
+impl SchedulesState {
     pub(super) fn begin_memory_maintenance(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
         volume: DocId,
         what: MemoryMaintenance,
         schedule: Option<DocId>,
     ) -> Result<(), CommandError> {
-        let known = self.volumes.get(&volume).ok_or_else(|| CommandError(format!("there is no volume {volume}")))?;
+        let known = volumes.by_id.get(&volume).ok_or_else(|| CommandError(format!("there is no volume {volume}")))?;
         let root = known.root.clone();
         let root =
             root.ok_or_else(|| CommandError(format!("the volume has no folder on this device: {}", known.name)))?;
@@ -43,20 +41,27 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn on_memory_read(&mut self, turn: &mut ApplyContext<'_>, volume: DocId, memory: &ProjectMemory) {
+    pub(super) fn on_memory_read(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        volume: DocId,
+        memory: &ProjectMemory,
+    ) {
         let (due, rest) =
             std::mem::take(&mut self.pending_maintenance).into_iter().partition(|one| one.volume == volume);
         self.pending_maintenance = rest;
         let due: Vec<PendingMaintenance> = due;
         for PendingMaintenance { what, schedule, .. } in due {
             let done = match what {
-                MemoryMaintenance::Consolidate => self.consolidate(turn, volume, memory),
-                MemoryMaintenance::Analyze(query) => self.keep_analysis(turn, volume, memory, &query),
+                MemoryMaintenance::Consolidate => files.consolidate(turn, sync, volume, memory),
+                MemoryMaintenance::Analyze(query) => self.keep_analysis(turn, files, sync, volume, memory, &query),
             };
             let came = match done {
                 Ok(()) => ScheduleOutcome::Done,
                 Err(CommandError(why)) => {
-                    self.problems.push(format!("memory could not be worked over: {why}"));
+                    turn.journal.problems.push(format!("memory could not be worked over: {why}"));
                     ScheduleOutcome::Failed { why }
                 }
             };
@@ -66,18 +71,39 @@ impl Session {
         }
     }
 
+    /// Keeps what memory says to a question as a note.
+    fn keep_analysis(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        volume: DocId,
+        memory: &ProjectMemory,
+        query: &MemoryQuery,
+    ) -> Result<(), CommandError> {
+        let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
+        let text = memory.analyze(query, today).to_note(&query.query, &memory::trace::iso_timestamp(turn.now.0));
+        let path = format!("{MEMORY_FOLDER}/{LONG_TERM_FOLDER}/analysis.md");
+        files.upsert_own_note(turn, sync, volume, &path, text)?;
+        turn.notify(Notice::Remembered { volume, path });
+        Ok(())
+    }
+}
+
+impl FilesState {
     /// Makes long-term notes of the logs. Tasks of session logs that no run of ours has written become experiences, and
     /// are marked there; what a project inside the volume has learned comes into the volume's own memory.
     pub(super) fn consolidate(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         volume: DocId,
         memory: &ProjectMemory,
     ) -> Result<(), CommandError> {
         let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
         let at = memory::trace::iso_timestamp(turn.now.0);
         let whole = format!("{MEMORY_FOLDER}/{EXPERIENCE_LOG_FILE}");
-        let name = self.volumes.get(&volume).map_or_else(String::new, |volume| volume.name.clone());
+        let name = self.volumes.by_id.get(&volume).map_or_else(String::new, |volume| volume.name.clone());
         let logs =
             memory.entries.iter().filter_map(|entry| entry.path.strip_suffix(EXPERIENCE_LOG_FILE)?.strip_suffix('/'));
         let between = format!("/{}/", task_log::TASK_LOG_FOLDER);
@@ -88,25 +114,32 @@ impl Session {
         for folder in folders {
             let project = folder.strip_prefix(&format!("{PROJECTS_FOLDER}/")).and_then(|rest| rest.split('/').next());
             let made = memory.consolidate(folder, project.unwrap_or(&name), today);
-            self.upsert_own_note(turn, volume, &format!("{folder}/{LONG_TERM_FOLDER}/patterns.md"), made.patterns)?;
             self.upsert_own_note(
                 turn,
+                sync,
+                volume,
+                &format!("{folder}/{LONG_TERM_FOLDER}/patterns.md"),
+                made.patterns,
+            )?;
+            self.upsert_own_note(
+                turn,
+                sync,
                 volume,
                 &format!("{folder}/{LONG_TERM_FOLDER}/best_practices.md"),
                 made.best_practices,
             )?;
             let path = format!("{folder}/{EXPERIENCE_LOG_FILE}");
             let expired = made.expired.len();
-            if let Some(log) = self.find_file(volume, &path).filter(|_| expired > 0) {
-                self.remove_experiences(turn, log, made.expired)?;
+            if let Some(log) = self.volumes.find_file(volume, &path).filter(|_| expired > 0) {
+                self.remove_experiences(turn, sync, log, made.expired)?;
             }
             for (entry, one) in made.new {
-                let Some(note) = self.find_file(volume, &entry.path) else { continue };
+                let Some(note) = self.volumes.find_file(volume, &entry.path) else { continue };
                 let marked = entry.consolidated_metadata(&at);
-                self.replace_note_text(turn, note, entry.at, entry.front, marked)?;
-                self.write_memory_note(turn, volume, &path, Some(one.clone().with_limits(turn.now.0)), None);
+                self.replace_note_text(turn, sync, note, entry.at, entry.front, marked)?;
+                self.write_memory_note(turn, sync, volume, &path, Some(one.clone().with_limits(turn.now.0)), None);
                 if project.is_some() {
-                    self.write_memory_note(turn, volume, &whole, Some(one.with_limits(turn.now.0)), None);
+                    self.write_memory_note(turn, sync, volume, &whole, Some(one.with_limits(turn.now.0)), None);
                 }
             }
             if project.is_some() {
@@ -115,29 +148,13 @@ impl Session {
                 let own = memory.entries.iter().filter(|entry| entry.path == path);
                 for one in own.map(|entry| &entry.experience) {
                     if one.is_current(today) && !known(&one.experience_id) && one.tier != MemoryTier::ShortTerm {
-                        self.write_memory_note(turn, volume, &whole, Some(one.clone()), None);
+                        self.write_memory_note(turn, sync, volume, &whole, Some(one.clone()), None);
                     }
                 }
             }
             let (folder, patterns) = (folder.to_owned(), made.patterns_found);
-            self.notify(turn, Notice::Consolidated { volume, folder, patterns, expired });
+            turn.notify(Notice::Consolidated { volume, folder, patterns, expired });
         }
-        Ok(())
-    }
-
-    /// Keeps what memory says to a question as a note.
-    fn keep_analysis(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        volume: DocId,
-        memory: &ProjectMemory,
-        query: &MemoryQuery,
-    ) -> Result<(), CommandError> {
-        let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
-        let text = memory.analyze(query, today).to_note(&query.query, &memory::trace::iso_timestamp(turn.now.0));
-        let path = format!("{MEMORY_FOLDER}/{LONG_TERM_FOLDER}/analysis.md");
-        self.upsert_own_note(turn, volume, &path, text)?;
-        self.notify(turn, Notice::Remembered { volume, path });
         Ok(())
     }
 
@@ -145,14 +162,15 @@ impl Session {
     pub(super) fn upsert_own_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         volume: DocId,
         path: &str,
         text: String,
     ) -> Result<(), CommandError> {
-        match self.find_file(volume, path) {
-            Some(note) => self.rewrite_note(turn, note, text),
+        match self.volumes.find_file(volume, path) {
+            Some(note) => self.rewrite_note(turn, sync, note, text),
             None => {
-                self.create_own_note(turn, volume, path, &text);
+                self.create_own_note(turn, sync, volume, path, &text);
                 Ok(())
             }
         }

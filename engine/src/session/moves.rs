@@ -4,11 +4,16 @@
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase};
 use crate::records::moves::{
-    CompletedMove, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove, TRASH_FOLDER, TrashedFile, UNDO_MOVES_KEY,
+    CompletedMove, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove, RELINK_KEY_PREFIX, TRASH_FOLDER,
+    TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
 };
-use crate::records::moves::{RELINK_KEY_PREFIX, TRASH_KEY_PREFIX};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::moves::MovesState;
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use crate::session::volume_paths::normalize_volume_path;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,15 +31,16 @@ const MAX_CONCURRENT_RELINKS: usize = 8;
 /// Moves that can be taken back.
 const MAX_UNDOABLE_MOVES: usize = 100;
 
-impl Session {
+impl FilesState {
     pub(super) fn move_files(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         moves: &[(DocId, String)],
     ) -> Result<(), CommandError> {
         match self.plan_moves(moves)? {
             files if files.is_empty() => Ok(()),
-            files => self.begin_move(turn, files, Some(BTreeMap::new()), false),
+            files => self.begin_move(turn, sync, files, Some(BTreeMap::new()), false),
         }
     }
 
@@ -43,33 +49,40 @@ impl Session {
     pub(super) fn move_for_remote(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         file: DocId,
         to: &str,
         echo: bool,
     ) -> Result<(), CommandError> {
         let mut files = self.plan_moves(&[(file, to.to_owned())])?;
         files.iter_mut().for_each(|one| one.echo = echo);
-        if files.is_empty() { Ok(()) } else { self.begin_move(turn, files, None, false) }
+        if files.is_empty() { Ok(()) } else { self.begin_move(turn, sync, files, None, false) }
     }
 
     /// Deletes a file as another device did.
-    pub(super) fn delete_for_remote(&mut self, turn: &mut ApplyContext<'_>, file: DocId) -> Result<(), CommandError> {
+    pub(super) fn delete_for_remote(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        file: DocId,
+    ) -> Result<(), CommandError> {
         let mut moves = self.plan_deletions(&[file])?;
         moves.iter_mut().for_each(|one| one.echo = true);
-        self.begin_move(turn, moves, None, false)
+        self.begin_move(turn, sync, moves, None, false)
     }
 
     /// Takes a file out of the trash as another device did.
     pub(super) fn restore_for_remote(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         file: DocId,
         to: &str,
     ) -> Result<(), CommandError> {
         let mut restored = self.plan_restore(file, Some(to))?;
         // Where that name is taken it gets another one, and that is said.
         restored.echo = restored.to == FileLocation::Path(to.to_owned());
-        self.begin_move(turn, vec![restored], None, false)
+        self.begin_move(turn, sync, vec![restored], None, false)
     }
 
     fn plan_moves(&self, moves: &[(DocId, String)]) -> Result<Vec<FileMove>, CommandError> {
@@ -97,16 +110,21 @@ impl Session {
         Ok(files)
     }
 
-    pub(super) fn delete_files(&mut self, turn: &mut ApplyContext<'_>, files: &[DocId]) -> Result<(), CommandError> {
+    pub(super) fn delete_files(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        files: &[DocId],
+    ) -> Result<(), CommandError> {
         let moves = self.plan_deletions(files)?;
-        self.begin_move(turn, moves, Some(BTreeMap::new()), false)
+        self.begin_move(turn, sync, moves, Some(BTreeMap::new()), false)
     }
 
     fn plan_deletions(&self, files: &[DocId]) -> Result<Vec<FileMove>, CommandError> {
         let mut moves = Vec::new();
         for file in files {
             let row = self.movable_row(*file)?;
-            if let Some(why) = self.notes.get(file).and_then(|note| note.file.trouble.as_ref()) {
+            if let Some(why) = self.notes.open.get(file).and_then(|note| note.file.trouble.as_ref()) {
                 return Err(CommandError(format!("it cannot be deleted before it is saved: {why}")));
             }
             let from = FileLocation::Path(row.path.clone());
@@ -118,17 +136,19 @@ impl Session {
     pub(super) fn restore_file(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         file: DocId,
         to: Option<&str>,
     ) -> Result<(), CommandError> {
         let restored = self.plan_restore(file, to)?;
-        self.begin_move(turn, vec![restored], Some(BTreeMap::new()), false)
+        self.begin_move(turn, sync, vec![restored], Some(BTreeMap::new()), false)
     }
 
     /// Puts files into the trash and takes others out of it, to where they lay: all of it or nothing.
     pub(super) fn swap_files(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         gone: &[DocId],
         back: &[DocId],
     ) -> Result<(), CommandError> {
@@ -141,19 +161,19 @@ impl Session {
         for file in back {
             moves.push(self.plan_restore(*file, None)?);
         }
-        self.begin_move(turn, moves, Some(BTreeMap::new()), false)
+        self.begin_move(turn, sync, moves, Some(BTreeMap::new()), false)
     }
 
     /// How a file comes out of the trash.
     fn plan_restore(&self, file: DocId, to: Option<&str>) -> Result<FileMove, CommandError> {
-        let Some(trashed) = self.trash.get(&file) else {
+        let Some(trashed) = self.moves.trash.get(&file) else {
             return Err(CommandError("it is not in the trash; `tracebook trash` lists what is".to_owned()));
         };
-        if self.deleting_from_trash.contains(&file) {
+        if self.moves.deleting.contains(&file) {
             return Err(CommandError("it is being deleted for good".to_owned()));
         }
         let row = trashed.row.clone();
-        let Some(volume) = self.volumes.get(&row.volume) else {
+        let Some(volume) = self.volumes.by_id.get(&row.volume) else {
             return Err(CommandError(format!("its volume is closed; open its folder first: {}", row.path)));
         };
         let wanted = match to {
@@ -172,9 +192,9 @@ impl Session {
     }
 
     /// Takes back the last move or deletion, files and links, as one.
-    pub(super) fn undo_move(&mut self, turn: &mut ApplyContext<'_>) -> Result<(), CommandError> {
-        self.ensure_no_pending_move()?;
-        let Some(last) = self.undoable_moves.last().cloned() else {
+    pub(super) fn undo_move(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState) -> Result<(), CommandError> {
+        self.moves.ensure_no_pending_move()?;
+        let Some(last) = self.moves.undoable.last().cloned() else {
             return Err(CommandError("no rename, move or deletion can be taken back".to_owned()));
         };
         let mut files = Vec::new();
@@ -182,12 +202,12 @@ impl Session {
             let id = row.id;
             let row = match &to {
                 FileLocation::Path(path) => {
-                    self.volumes.get(&row.volume).and_then(|volume| volume.files.get(path)).cloned()
+                    self.volumes.by_id.get(&row.volume).and_then(|volume| volume.files.get(path)).cloned()
                 }
-                FileLocation::Trash => self.trash.get(&row.id).map(|trashed| trashed.row.clone()),
+                FileLocation::Trash => self.moves.trash.get(&row.id).map(|trashed| trashed.row.clone()),
             };
             let Some(row) = row.filter(|now| now.id == id) else {
-                self.undoable_moves.pop();
+                self.moves.undoable.pop();
                 return Err(CommandError("it was moved again since, so it was left alone".to_owned()));
             };
             files.push(FileMove::new(row, to, from));
@@ -210,19 +230,13 @@ impl Session {
             self.begin_relinks(turn, relinks, true);
             return Ok(());
         }
-        self.begin_move(turn, files, Some(relinks), true)
-    }
-
-    pub(super) fn ensure_no_pending_move(&self) -> Result<(), CommandError> {
-        match &self.pending_move {
-            Some(_) => Err(CommandError("other files are being moved; try again in a moment".to_owned())),
-            None => Ok(()),
-        }
+        self.begin_move(turn, sync, files, Some(relinks), true)
     }
 
     fn movable_row(&self, file: DocId) -> Result<FileRow, CommandError> {
-        self.ensure_no_pending_move()?;
-        let place = self.locate_file(file).and_then(|(volume, path)| Some((self.volumes.get(&volume)?, path)));
+        self.moves.ensure_no_pending_move()?;
+        let place =
+            self.volumes.locate_file(file).and_then(|(volume, path)| Some((self.volumes.by_id.get(&volume)?, path)));
         let Some((volume, path)) = place else { return Err(CommandError(format!("there is no file {file}"))) };
         if volume.root.is_none() {
             return Err(CommandError(format!("its volume has no folder on this device: {}", volume.name)));
@@ -234,13 +248,14 @@ impl Session {
     fn begin_move(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         files: Vec<FileMove>,
         relinks: Option<BTreeMap<DocId, Vec<LinkRewrite>>>,
         back: bool,
     ) -> Result<(), CommandError> {
-        self.ensure_no_pending_move()?;
+        self.moves.ensure_no_pending_move()?;
         let Some(id) = files.first().map(|file| file.row.volume) else { return Ok(()) };
-        let Some(volume) = self.volumes.get_mut(&id) else {
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else {
             return Err(CommandError("its volume is closed".to_owned()));
         };
         if files.iter().any(|file| file.row.volume != id) {
@@ -281,18 +296,18 @@ impl Session {
         all.retain(|note, relinks| !relinks.is_empty() && volume.links.outline(*note).is_some());
         let mut writes = vec![json_write(PENDING_MOVE_KEY.to_owned(), &files)];
         writes.extend(all.iter().map(|(note, relinks)| json_write(format!("{RELINK_KEY_PREFIX}{note}"), relinks)));
-        self.append_writes(turn, writes, None);
+        turn.append_writes(writes, None);
         for file in &files {
-            self.end_burst(turn, file.row.id);
+            self.notes.end_burst(turn, file.row.id);
             // A note is moved once its file is written, and deleted once all its changes are.
             let now = |note: &&mut Note| file.to == FileLocation::Trash || note.file.is_new_file();
-            if let Some(note) = self.notes.get_mut(&file.row.id).filter(now) {
+            if let Some(note) = self.notes.open.get_mut(&file.row.id).filter(now) {
                 note.file.due = note.file.due.map(|_| turn.now);
-                self.write_file(turn, file.row.id);
+                self.write_file(turn, sync, file.row.id);
             }
         }
         let relinks = all.clone();
-        self.pending_move = Some(PendingMove {
+        self.moves.pending = Some(PendingMove {
             files,
             relinks,
             is_remote: others,
@@ -304,27 +319,36 @@ impl Session {
     }
 
     /// What a move waits for may have come. Called whenever something has happened.
-    pub(super) fn step_move(&mut self, turn: &mut ApplyContext<'_>) {
-        let Some(moving) = &self.pending_move else { return };
+    pub(super) fn step_move(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        runs: &RunsState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+    ) {
+        let Some(moving) = &self.moves.pending else { return };
         if !moving.files.is_empty() {
-            let waits =
-                moving.awaited_batch.is_some_and(|batch| self.in_flight.iter().any(|flight| flight.batch <= batch));
+            let waits = moving
+                .awaited_batch
+                .is_some_and(|batch| turn.journal.in_flight.iter().any(|flight| flight.batch <= batch));
             if let Some(why) =
-                moving.files.iter().find_map(|file| self.blocked_reason(file)).filter(|_| !moving.has_started())
+                moving.files.iter().find_map(|file| self.notes.blocked_reason(file)).filter(|_| !moving.has_started())
             {
-                return self.on_files_moved(turn, Err(why));
+                return self.on_files_moved(turn, runs, sync, workspace, Err(why));
             }
-            if moving.is_sent || waits || !(moving.has_started() || moving.files.iter().all(|file| self.is_idle(file)))
+            if moving.is_sent
+                || waits
+                || !(moving.has_started() || moving.files.iter().all(|file| self.notes.is_idle(file)))
             {
                 return;
             }
-            let volume = moving.files.first().and_then(|file| self.volumes.get(&file.row.volume));
+            let volume = moving.files.first().and_then(|file| self.volumes.by_id.get(&file.row.volume));
             match volume.map(|volume| (volume.is_read(), &volume.root)) {
                 Some((true, Some(_))) => {}
                 Some((false, _)) => return,
                 Some((true, None)) | None => {
                     let why = "a move was canceled: its volume no longer has a folder on this device";
-                    return self.on_files_moved(turn, Err(why.to_owned()));
+                    return self.on_files_moved(turn, runs, sync, workspace, Err(why.to_owned()));
                 }
             }
             if !moving.has_started() {
@@ -335,101 +359,54 @@ impl Session {
                 .iter()
                 .filter(|file| file.made == Some(true))
                 .filter_map(|file| {
-                    Some((self.resolve_location(&file.row, &file.from)?, self.resolve_location(&file.row, &file.to)?))
+                    Some((
+                        self.volumes.resolve_location(workspace, &file.row, &file.from)?,
+                        self.volumes.resolve_location(workspace, &file.row, &file.to)?,
+                    ))
                 })
                 .collect();
-            let emptied = moving.files.iter().filter_map(|file| self.emptied_folder(file)).collect();
+            let emptied = moving.files.iter().filter_map(|file| self.volumes.emptied_folder(workspace, file)).collect();
             turn.effects.push(Effect::MoveFiles { moves, emptied });
-            if let Some(moving) = &mut self.pending_move {
+            if let Some(moving) = &mut self.moves.pending {
                 moving.is_sent = true;
             }
             return;
         }
-        self.step_relinks(turn);
+        self.step_relinks(turn, sync);
     }
 
     /// Says on disk that the files go now, as they are: from here on they are left alone, and a crash may find them in
     /// either place.
     fn start_file_moves(&mut self, turn: &mut ApplyContext<'_>) {
-        let Some(mut moving) = self.pending_move.take() else { return };
+        let Some(mut moving) = self.moves.pending.take() else { return };
         moving.files.iter_mut().for_each(|file| file.made = Some(self.exists_on_disk(file)));
-        self.append_writes(turn, vec![json_write(PENDING_MOVE_KEY.to_owned(), &moving.files)], None);
-        moving.awaited_batch = Some(self.next_batch - 1);
-        self.pending_move = Some(moving);
-    }
-
-    /// Returns the path of a location on this device.
-    pub(super) fn resolve_location(&self, row: &FileRow, spot: &FileLocation) -> Option<PathBuf> {
-        match spot {
-            FileLocation::Path(path) => Some(self.volumes.get(&row.volume)?.root.as_ref()?.join(path)),
-            FileLocation::Trash => {
-                let name = row.path.rsplit('/').next().unwrap_or(&row.path);
-                Some(self.folder.join(TRASH_FOLDER).join(row.id.to_string()).join(name))
-            }
-        }
-    }
-
-    /// The folder that goes if a move leaves nothing in it: never the volume's own.
-    fn emptied_folder(&self, file: &FileMove) -> Option<PathBuf> {
-        let folder = self.resolve_location(&file.row, &file.from)?.parent()?.to_owned();
-        let inside = match (&file.from, &file.to) {
-            (FileLocation::Path(path), FileLocation::Path(_)) => path.contains('/'),
-            (FileLocation::Trash, _) => true,
-            (FileLocation::Path(_), FileLocation::Trash) => false,
-        };
-        inside.then_some(folder)
-    }
-
-    /// Why a file will not be still: it is to be deleted once all of it is written, and it cannot be written.
-    fn blocked_reason(&self, file: &FileMove) -> Option<String> {
-        let note =
-            self.notes.get(&file.row.id).filter(|note| file.to == FileLocation::Trash && note.is_ahead_of_file())?;
-        let why = note.file.trouble.as_ref().filter(|_| note.read_only().is_none() && !note.file.gone)?;
-        Some(format!("its last edits cannot be saved, so it was not deleted: {why}"))
-    }
-
-    /// Whether nothing happens to a file that is to be moved.
-    fn is_idle(&self, file: &FileMove) -> bool {
-        let Some(note) = self.notes.get(&file.row.id) else { return true };
-        let busy = note.phase == NotePhase::Reading || note.file.reading || note.file.writing.is_some();
-        let unsaved = note.is_ahead_of_file()
-            || note.is_document_loading()
-            || note.file.unmerged.is_some()
-            || !note.remote.is_empty();
-        let coming = note.is_document_loading() || !note.remote.is_empty();
-        let unmade = note.file.stamp.is_none() && !note.file.gone && (coming || note.file.is_new_file());
-        let unmade = unmade && note.file.trouble.is_none() && note.read_only().is_none();
-        !busy && !unmade && (file.to != FileLocation::Trash || note.file.gone || !unsaved || note.read_only().is_some())
+        turn.append_writes(vec![json_write(PENDING_MOVE_KEY.to_owned(), &moving.files)], None);
+        moving.awaited_batch = Some(turn.journal.next_batch - 1);
+        self.moves.pending = Some(moving);
     }
 
     /// Whether there is a file at all: of a note whose text has not come yet there is only the name.
     fn exists_on_disk(&self, file: &FileMove) -> bool {
         let FileLocation::Path(path) = &file.from else { return true };
-        match self.notes.get(&file.row.id) {
+        match self.notes.open.get(&file.row.id) {
             Some(note) if note.phase == NotePhase::Ready => note.file.stamp.is_some() || note.file.gone,
             Some(_) | None => {
-                let row = self.volumes.get(&file.row.volume).and_then(|volume| volume.files.get(path));
+                let row = self.volumes.by_id.get(&file.row.volume).and_then(|volume| volume.files.get(path));
                 row.is_none_or(|row| row.size > 0 || row.mtime != 0)
             }
         }
     }
 
-    /// Whether a file is being moved at this moment, so that it must be left alone.
-    pub(super) fn is_moving(&self, file: DocId) -> bool {
-        let moving = self.pending_move.as_ref().filter(|moving| moving.has_started());
-        moving.is_some_and(|moving| moving.files.iter().any(|one| one.row.id == file))
-    }
-
-    /// Whether what a scan says of this path is old, or will be: a file is on its way from or to it.
-    pub(super) fn is_in_motion(&self, volume: DocId, path: &str) -> bool {
-        let here = |spot: &FileLocation| matches!(spot, FileLocation::Path(at) if at == path);
-        let meant = |one: &FileMove| one.row.volume == volume && (here(&one.from) || here(&one.to));
-        self.pending_move.as_ref().is_some_and(|moving| moving.files.iter().any(meant))
-    }
-
     /// The files are where they belong, or all are where they were.
-    pub(super) fn on_files_moved(&mut self, turn: &mut ApplyContext<'_>, result: Result<(), String>) {
-        let Some(mut moving) = self.pending_move.take() else { return };
+    pub(super) fn on_files_moved(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        runs: &RunsState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        result: Result<(), String>,
+    ) {
+        let Some(mut moving) = self.moves.pending.take() else { return };
         let files = std::mem::take(&mut moving.files);
         let volume = files.first().map(|file| file.row.volume);
         let mut writes = vec![RowWrite::Meta { key: PENDING_MOVE_KEY.to_owned(), value: None }];
@@ -438,64 +415,44 @@ impl Session {
                 files.iter().for_each(|file| self.file_moved(turn, file, &mut writes));
                 let done = (!moving.is_undo)
                     .then(|| CompletedMove { files: files.clone(), relinks: std::mem::take(&mut moving.all_relinks) });
-                writes.push(self.remember_move(done));
+                writes.push(self.moves.remember_move(done));
                 // What others did to a file is not said to them, and other documents are synced all the same.
                 for FileMove { row, to, .. } in files.iter().filter(|file| file.echo) {
                     let entry = match to {
                         FileLocation::Path(path) => Some(FileEntry { path: path.clone(), kind: row.kind }),
                         FileLocation::Trash => None,
                     };
-                    self.sync_files_changed(row.volume, &[(row.id, entry)]);
+                    sync.sync_files_changed(&self.volumes, row.volume, &[(row.id, entry)]);
                 }
                 // One commit: the rows of the files, and the volume's document for other devices.
-                writes.extend(volume.map(|volume| self.volume_doc_writes(turn, volume)).unwrap_or_default());
-                self.append_writes(turn, writes, None);
-                self.pending_move = (!moving.relinks.is_empty()).then_some(moving);
+                writes.extend(
+                    volume.map(|volume| self.volumes.volume_doc_writes(turn, sync, volume)).unwrap_or_default(),
+                );
+                turn.append_writes(writes, None);
+                self.moves.pending = (!moving.relinks.is_empty()).then_some(moving);
                 files
                     .iter()
                     .filter(|file| file.echo)
-                    .for_each(|file| self.recheck_remote_state(file.row.volume, file.row.id));
+                    .for_each(|file| sync.recheck_remote_state(self, file.row.volume, file.row.id));
             }
             Err(why) => {
                 let forget = |note: &DocId| RowWrite::Meta { key: format!("{RELINK_KEY_PREFIX}{note}"), value: None };
                 writes.extend(moving.relinks.keys().map(forget));
-                self.append_writes(turn, writes, None);
-                self.cancel_move(&files, &moving.relinks);
+                turn.append_writes(writes, None);
+                self.volumes.cancel_move(&files, &moving.relinks);
                 if moving.is_remote || files.iter().any(|file| file.echo) {
                     // What others did is tried again: a scan may find out what stood in its way.
-                    self.retry_remote_changes(turn, volume, &why);
+                    sync.retry_remote_changes(turn, self, runs, workspace, volume, &why);
                 } else {
-                    self.problems.push(why);
+                    turn.journal.problems.push(why);
                 }
             }
         }
         files.iter().for_each(|file| self.resume_file(turn, file));
         if let Some(volume) = volume {
-            self.write_volume_doc(turn, volume);
-            self.scan(turn, volume);
+            self.volumes.write_volume_doc(turn, sync, volume);
+            self.volumes.scan(turn, volume);
         }
-    }
-
-    /// Records the move that can be undone next; `None` if the last one was undone.
-    fn remember_move(&mut self, done: Option<CompletedMove>) -> RowWrite {
-        match done {
-            Some(done) => self.undoable_moves.push(done),
-            None => _ = self.undoable_moves.pop(),
-        }
-        if self.undoable_moves.len() > MAX_UNDOABLE_MOVES {
-            self.undoable_moves.remove(0);
-        }
-        let mut room = MAX_SAVED_MOVES_AND_ITEMS.1;
-        let fits = |moved: &&CompletedMove| {
-            let size = moved.files.len() + moved.relinks.values().map(Vec::len).sum::<usize>();
-            let fits = size <= room;
-            room = room.saturating_sub(size);
-            fits
-        };
-        let mut kept: Vec<&CompletedMove> =
-            self.undoable_moves.iter().rev().take(MAX_SAVED_MOVES_AND_ITEMS.0).take_while(fits).collect();
-        kept.reverse();
-        json_write(UNDO_MOVES_KEY.to_owned(), &kept)
     }
 
     /// Updates links without moving a file.
@@ -506,16 +463,16 @@ impl Session {
         back: bool,
     ) {
         let known = |note: &DocId| {
-            let volume = self.locate_file(*note).and_then(|(volume, _)| self.volumes.get(&volume));
+            let volume = self.volumes.locate_file(*note).and_then(|(volume, _)| self.volumes.by_id.get(&volume));
             volume.is_some_and(|volume| volume.links.outline(*note).is_some())
         };
         let all: BTreeMap<DocId, Vec<LinkRewrite>> = plan.into_iter().filter(|(note, _)| known(note)).collect();
         let mut writes: Vec<RowWrite> =
             all.iter().map(|(note, relinks)| json_write(format!("{RELINK_KEY_PREFIX}{note}"), relinks)).collect();
         let done = (!back).then(|| CompletedMove { files: Vec::new(), relinks: all.clone() });
-        writes.push(self.remember_move(done));
-        self.append_writes(turn, writes, None);
-        self.pending_move = (!all.is_empty()).then(|| PendingMove {
+        writes.push(self.moves.remember_move(done));
+        turn.append_writes(writes, None);
+        self.moves.pending = (!all.is_empty()).then(|| PendingMove {
             relinks: all.clone(),
             all_relinks: all,
             is_undo: back,
@@ -523,39 +480,12 @@ impl Session {
         });
     }
 
-    /// A move did not come about: the links are as they were.
-    fn cancel_move(&mut self, files: &[FileMove], relinks: &BTreeMap<DocId, Vec<LinkRewrite>>) {
-        let Some(volume) = files.first().and_then(|file| self.volumes.get_mut(&file.row.volume)) else { return };
-        for file in files {
-            match &file.from {
-                FileLocation::Path(path) => volume.links.set_path(file.row.id, path),
-                FileLocation::Trash => {}
-            }
-        }
-        let volume = volume.id;
-        self.cancel_relinks(volume, relinks);
-    }
-
-    /// Cancels link updates in a volume; its notes stay unchanged.
-    pub(super) fn cancel_relinks(&mut self, volume: DocId, relinks: &BTreeMap<DocId, Vec<LinkRewrite>>) {
-        let Some(volume) = self.volumes.get_mut(&volume) else { return };
-        for (note, relinks) in relinks {
-            let Some(outline) = volume.links.outline(*note) else { continue };
-            let back: Vec<LinkRewrite> = relinks
-                .iter()
-                .map(|one| LinkRewrite { kind: one.kind, old: one.new.clone(), new: one.old.clone() })
-                .collect();
-            let outline = links::apply_rewrites(outline, &back);
-            volume.links.set_outline(*note, outline.into());
-        }
-    }
-
     /// Enters a move that was done.
     fn file_moved(&mut self, turn: &mut ApplyContext<'_>, file: &FileMove, writes: &mut Vec<RowWrite>) {
         let FileMove { row, from, to, echo, made } = file;
         let made = *made == Some(true);
         let (id, volume_id) = (row.id, row.volume);
-        let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
+        let Some(volume) = self.volumes.by_id.get_mut(&volume_id) else { return };
         // The current row includes later events, such as a finished write.
         let mut row = match from {
             FileLocation::Path(path) => volume.files.get(path).filter(|now| now.id == id).cloned(),
@@ -585,10 +515,10 @@ impl Session {
                 volume.links.set_path(id, path);
                 if *from == FileLocation::Trash {
                     volume.unindexed.insert(id);
-                    self.trash.remove(&id);
+                    self.moves.trash.remove(&id);
                     writes.push(RowWrite::Meta { key: format!("{TRASH_KEY_PREFIX}{id}"), value: None });
                 }
-                self.file_locations.insert(id, (volume_id, path.clone()));
+                self.volumes.locations.insert(id, (volume_id, path.clone()));
                 writes.push(RowWrite::File(row));
             }
             FileLocation::Trash => {
@@ -597,16 +527,16 @@ impl Session {
                     volume.doc_pending.push_back((id, None));
                 }
                 volume.remove_file(id);
-                self.file_locations.remove(&id);
+                self.volumes.locations.remove(&id);
                 let trashed = TrashedFile { row, at: turn.now.0 };
                 if made {
                     writes.push(json_write(format!("{TRASH_KEY_PREFIX}{id}"), &trashed));
                 }
                 writes.push(RowWrite::Meta { key: crate::session::volume_paths::links_key(id), value: None });
                 if made {
-                    self.trash.insert(id, trashed);
+                    self.moves.trash.insert(id, trashed);
                 }
-                if self.notes.remove(&id).is_some_and(|note| note.kernel != KernelPhase::Off) {
+                if self.notes.open.remove(&id).is_some_and(|note| note.kernel != KernelPhase::Off) {
                     turn.effects.push(Effect::KillKernel { note: id });
                 }
             }
@@ -619,11 +549,11 @@ impl Session {
         if file.from == FileLocation::Trash && file.row.kind.is_text() {
             self.read_note(turn, id); // what was typed while it was on its way there is not in the file
         }
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         if note.phase == NotePhase::Reading {
-            self.notes.remove(&id).into_iter().for_each(|old| {
+            self.notes.open.remove(&id).into_iter().for_each(|old| {
                 self.read_note(turn, id);
-                if let Some(note) = self.notes.get_mut(&id) {
+                if let Some(note) = self.notes.open.get_mut(&id) {
                     (note.shown, note.holds, note.remote) = (old.shown, old.holds, old.remote);
                 }
             });
@@ -632,25 +562,25 @@ impl Session {
         if std::mem::take(&mut note.file.reread) {
             self.read_file(turn, id);
         }
-        if self.notes.get(&id).is_some_and(|note| note.file.due.is_some()) {
-            self.wake_at(turn, turn.now);
+        if self.notes.open.get(&id).is_some_and(|note| note.file.due.is_some()) {
+            turn.wake_at(turn.now);
         }
     }
 
     /// Writes what is to be written into notes that link to moved files, some notes at a time.
-    fn step_relinks(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.volumes.values().any(|volume| !volume.is_linked()) {
+    fn step_relinks(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState) {
+        if self.volumes.by_id.values().any(|volume| !volume.is_linked()) {
             return;
         }
-        let Some(moving) = &self.pending_move else { return };
+        let Some(moving) = &self.moves.pending else { return };
         let next: Vec<DocId> = moving.relinks.keys().copied().take(MAX_CONCURRENT_RELINKS).collect();
         let mut any = false;
         for id in next {
-            let held = self.pending_move.as_ref().is_some_and(|moving| moving.held_notes.contains(&id));
-            if !held && self.hold_note(turn, id, true).is_ok() {
-                self.pending_move.iter_mut().for_each(|moving| moving.held_notes.push(id));
+            let held = self.moves.pending.as_ref().is_some_and(|moving| moving.held_notes.contains(&id));
+            if !held && self.hold_note(turn, sync, id, true).is_ok() {
+                self.moves.pending.iter_mut().for_each(|moving| moving.held_notes.push(id));
             }
-            let over = match self.notes.get(&id) {
+            let over = match self.notes.open.get(&id) {
                 None => true,
                 Some(note) => match note.phase {
                     NotePhase::Reading => false,
@@ -659,64 +589,102 @@ impl Session {
                 },
             };
             if over {
-                self.relink_note(turn, id);
+                self.relink_note(turn, sync, id);
                 any = true;
             }
         }
-        if self.pending_move.as_ref().is_some_and(|moving| moving.relinks.is_empty()) {
-            self.pending_move = None;
+        if self.moves.pending.as_ref().is_some_and(|moving| moving.relinks.is_empty()) {
+            self.moves.pending = None;
         } else if any {
-            self.wake_at(turn, turn.now);
+            turn.wake_at(turn.now);
         }
     }
 
     /// Writes what is to be written into one note. What cannot be written is said.
-    fn relink_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(moving) = &mut self.pending_move else { return };
+    fn relink_note(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        let Some(moving) = &mut self.moves.pending else { return };
         let Some(relinks) = moving.relinks.remove(&id) else { return };
         let held = moving.held_notes.iter().position(|held| *held == id).map(|at| moving.held_notes.remove(at));
         let done = RowWrite::Meta { key: format!("{RELINK_KEY_PREFIX}{id}"), value: None };
-        let note = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready && note.read_only().is_none());
+        let note = self.notes.open.get(&id).filter(|note| note.phase == NotePhase::Ready && note.read_only().is_none());
         let splices: Option<Vec<TextEdit>> = note.map(|note| {
             let places = links::rewrite_spans(&note.text(), &relinks);
             places.into_iter().map(|(at, delete, insert)| TextEdit { at, delete, insert }).collect()
         });
         match splices {
             Some(splices) if !splices.is_empty() => {
-                self.create_note_document(turn, id);
-                if let Some(note) = self.notes.get_mut(&id) {
+                self.notes.create_note_document(turn, id);
+                if let Some(note) = self.notes.open.get_mut(&id) {
                     for splice in splices.iter().rev() {
                         note.undo.rebase_steps(splice.at, splice.delete, splice.insert.len());
                     }
                 }
-                self.splice_note(turn, id, &splices, true, vec![done]);
+                self.notes.splice_note(turn, sync, id, &splices, true, vec![done]);
             }
-            Some(_) => self.append_writes(turn, vec![done], None),
+            Some(_) => turn.append_writes(vec![done], None),
             None => {
-                self.append_writes(turn, vec![done], None);
-                if let Some((_, path)) = self.locate_file(id) {
-                    self.problems.push(format!("its links could not follow a move; mend them by hand: {path}"));
+                turn.append_writes(vec![done], None);
+                if let Some((_, path)) = self.volumes.locate_file(id) {
+                    turn.journal.problems.push(format!("its links could not follow a move; mend them by hand: {path}"));
                 }
             }
         }
         if held.is_some() {
-            let _ = self.hold_note(turn, id, false); // it was held above
+            let _ = self.hold_note(turn, sync, id, false); // it was held above
+        }
+    }
+}
+
+impl MovesState {
+    /// Records the move that can be undone next; `None` if the last one was undone.
+    fn remember_move(&mut self, done: Option<CompletedMove>) -> RowWrite {
+        match done {
+            Some(done) => self.undoable.push(done),
+            None => _ = self.undoable.pop(),
+        }
+        if self.undoable.len() > MAX_UNDOABLE_MOVES {
+            self.undoable.remove(0);
+        }
+        let mut room = MAX_SAVED_MOVES_AND_ITEMS.1;
+        let fits = |moved: &&CompletedMove| {
+            let size = moved.files.len() + moved.relinks.values().map(Vec::len).sum::<usize>();
+            let fits = size <= room;
+            room = room.saturating_sub(size);
+            fits
+        };
+        let mut kept: Vec<&CompletedMove> =
+            self.undoable.iter().rev().take(MAX_SAVED_MOVES_AND_ITEMS.0).take_while(fits).collect();
+        kept.reverse();
+        json_write(UNDO_MOVES_KEY.to_owned(), &kept)
+    }
+}
+
+impl VolumesState {
+    /// Returns the path of a location on this device.
+    pub(super) fn resolve_location(
+        &self,
+        workspace: &WorkspaceState,
+        row: &FileRow,
+        spot: &FileLocation,
+    ) -> Option<PathBuf> {
+        match spot {
+            FileLocation::Path(path) => Some(self.by_id.get(&row.volume)?.root.as_ref()?.join(path)),
+            FileLocation::Trash => {
+                let name = row.path.rsplit('/').next().unwrap_or(&row.path);
+                Some(workspace.folder.join(TRASH_FOLDER).join(row.id.to_string()).join(name))
+            }
         }
     }
 
-    /// Returns the pending move: files first, then links.
-    pub fn pending_move(&self) -> Option<&PendingMove> {
-        self.pending_move.as_ref()
-    }
-
-    /// Returns the files in the trash.
-    pub fn trash(&self) -> impl Iterator<Item = (DocId, &TrashedFile)> {
-        self.trash.iter().map(|(file, trashed)| (*file, trashed))
-    }
-
-    /// Whether a move can be taken back.
-    pub fn can_undo_move(&self) -> bool {
-        self.pending_move.is_none() && !self.undoable_moves.is_empty()
+    /// The folder that goes if a move leaves nothing in it: never the volume's own.
+    fn emptied_folder(&self, workspace: &WorkspaceState, file: &FileMove) -> Option<PathBuf> {
+        let folder = self.resolve_location(workspace, &file.row, &file.from)?.parent()?.to_owned();
+        let inside = match (&file.from, &file.to) {
+            (FileLocation::Path(path), FileLocation::Path(_)) => path.contains('/'),
+            (FileLocation::Trash, _) => true,
+            (FileLocation::Path(_), FileLocation::Trash) => false,
+        };
+        inside.then_some(folder)
     }
 }
 

@@ -5,8 +5,9 @@ use crate::event::{FileMark, FileText, file_marks_key};
 use crate::note::DocPhase;
 use crate::records::files::FileStamp;
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
-use std::path::PathBuf;
+use crate::session::state::FilesState;
+use crate::session::state::notes::NotesState;
+use crate::session::state::sync::SyncState;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileKind};
@@ -16,17 +17,12 @@ const FILE_WRITE_RETRY_MS: i64 = 3_000;
 /// A file that vanished is made again after this many milliseconds.
 const VANISHED_FILE_DELAY_MS: i64 = 1_000;
 
-impl Session {
-    pub(super) fn note_file_path(&self, id: DocId) -> Option<PathBuf> {
-        let (volume, path) = self.locate_file(id)?;
-        Some(self.volumes.get(&volume)?.root.as_ref()?.join(path))
-    }
-
+impl FilesState {
     /// Has the note's file read. One read at a time: what is on its way when something happens is old, and read again.
     pub(super) fn read_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let moving = self.is_moving(id);
-        let Some(file) = self.note_file_path(id) else { return };
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let moving = self.moves.is_moving(id);
+        let Some(file) = self.volumes.note_file_path(id) else { return };
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         if note.file.reading || moving {
             note.file.reread = true;
         } else {
@@ -35,8 +31,14 @@ impl Session {
         }
     }
 
-    pub(super) fn file_read(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: Result<Option<FileText>, String>) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
+    pub(super) fn file_read(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        file: Result<Option<FileText>, String>,
+    ) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         if !std::mem::take(&mut note.file.reading) {
             return; // asked for by one who has closed the note since
         }
@@ -55,13 +57,13 @@ impl Session {
                 if !note.is_ahead_of_file() {
                     note.file.trouble = None;
                 }
-                let Some(note) = self.notes.get_mut(&id) else { return };
+                let Some(note) = self.notes.open.get_mut(&id) else { return };
                 if note.file.stamp.is_some_and(|stamp| stamp.hash == file.stamp.hash) {
-                    self.remember_file_stamp(turn, id, file.stamp);
+                    self.remember_file_stamp(turn, sync, id, file.stamp);
                 } else if note.file.unmerged.is_some() || note.file.base.is_none() {
                     note.file.unmerged = Some(file);
                 } else {
-                    self.merge_file(turn, id, file);
+                    self.merge_file(turn, sync, id, file);
                 }
             }
             Ok(None) => {
@@ -73,28 +75,242 @@ impl Session {
             }
             Err(why) => note.file.trouble = Some(why),
         }
-        self.release_note(turn, id);
+        self.release_note(turn, sync, id);
     }
 
     /// The file is as the note knows it, perhaps with another time: remembered, so that the next scan need not read it.
-    pub(super) fn remember_file_stamp(&mut self, turn: &mut ApplyContext<'_>, id: DocId, stamp: FileStamp) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
+    pub(super) fn remember_file_stamp(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        stamp: FileStamp,
+    ) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         note.file.stamp = Some(stamp);
-        let row = self.file_locations.get(&id).and_then(|(volume, path)| self.volumes.get(volume)?.files.get(path));
+        let row =
+            self.volumes.locations.get(&id).and_then(|(volume, path)| self.volumes.by_id.get(volume)?.files.get(path));
         let known = row.map(|row| (row.hash, row.size, row.mtime));
         let ours = note.adopted && known.is_some_and(|(hash, ..)| hash != stamp.hash); // said once all of it is there
         if !ours
             && known != Some((stamp.hash, stamp.size, stamp.mtime))
-            && let Some(row) = self.file_row(id, stamp)
+            && let Some(row) = self.file_row(sync, id, stamp)
         {
-            self.append_writes(turn, vec![RowWrite::File(row)], None);
+            turn.append_writes(vec![RowWrite::File(row)], None);
         }
     }
 
+    /// Takes the file's text over into the note; afterwards that text is what both have in common.
+    pub(super) fn merge_file(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, file: FileText) {
+        // Text typed so far becomes a separate change, so that the history can tell it from the other program's.
+        self.notes.end_burst(turn, id);
+        // Set first: what says that this version of the file is ours must not be forgotten with the next change.
+        if let Some(note) = self.notes.open.get_mut(&id) {
+            note.file.stamp = Some(file.stamp);
+        }
+        self.notes.merge_text(turn, sync, id, &file.text);
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        let same = note.text() == file.text;
+        note.file.base = Some(Arc::from(file.text));
+        if note.adopted {
+            self.notes.end_burst(turn, id);
+            let Some(note) = self.notes.open.get_mut(&id) else { return };
+            if same && note.pending.is_empty() {
+                note.file.due = None;
+                note.file.heads = doc_heads(&note.doc);
+                self.confirm_file_text(turn, sync, id, file.stamp);
+            } else {
+                note.file.due.get_or_insert(turn.now);
+                turn.wake_at(NotesState::burst_due(turn.now));
+            }
+        } else {
+            note.file.known = Some(file.stamp.hash);
+            self.request_indexing(turn, id);
+            if let Some(row) = self.file_row(sync, id, file.stamp) {
+                turn.append_writes(vec![RowWrite::File(row)], None);
+            }
+        }
+    }
+
+    /// Returns the file's row with the document's heads at that text.
+    pub(super) fn row_with_heads(&mut self, sync: &mut SyncState, id: DocId) -> Option<FileRow> {
+        let (volume, path) = self.volumes.locations.get(&id)?;
+        let note = self.notes.open.get(&id)?;
+        let row = self.volumes.by_id.get_mut(volume)?.files.get_mut(path)?;
+        if row.heads.is_empty() {
+            sync.mark_stale(); // from now on it is synced
+        }
+        row.heads.clone_from(&note.file.heads);
+        Some(row.clone())
+    }
+
+    /// Updates the file's row in its volume.
+    fn file_row(&mut self, sync: &mut SyncState, id: DocId, stamp: FileStamp) -> Option<FileRow> {
+        let (volume, path) = self.volumes.locations.get(&id)?;
+        let note = self.notes.open.get(&id)?;
+        let volume = self.volumes.by_id.get_mut(volume)?;
+        volume.links.mark_changed(id);
+        let row = volume.files.get_mut(path)?;
+        (row.size, row.mtime, row.hash) = (stamp.size, stamp.mtime, stamp.hash);
+        row.blocks = u32::try_from(note.blocks().count()).unwrap_or(u32::MAX);
+        let cells = u32::try_from(note.cells().count()).unwrap_or(u32::MAX);
+        if (cells == 0) != (row.cells == 0) {
+            sync.mark_stale(); // outputs are synced where there are cells
+        }
+        row.cells = cells;
+        if row.heads.is_empty() && !note.file.heads.is_empty() {
+            sync.mark_stale(); // from now on it is synced
+        }
+        row.heads.clone_from(&note.file.heads);
+        Some(row.clone())
+    }
+
+    /// Writes the note's file if the note is ahead, all of its text is in a durable change, and no other write is in
+    /// progress.
+    pub(super) fn write_file(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        if self.moves.is_moving(id) {
+            return;
+        }
+        let Some(file) = self.volumes.note_file_path(id) else { return };
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        if note.file.due.is_none_or(|due| due > turn.now) || note.file.writing.is_some() {
+            return;
+        }
+        let waits = turn.journal.in_flight.iter().any(|flight| flight.mirror == Some(id));
+        if waits || !note.pending.is_empty() || note.file.unmerged.is_some() {
+            return;
+        }
+        let DocPhase::Loaded(_) = &note.doc else { return };
+        let text: Arc<str> = Arc::from(note.text());
+        if !note.file.gone && note.file.stamp.is_some() && note.file.base.as_deref() == Some(&*text) {
+            note.file.due = None;
+            note.file.heads = doc_heads(&note.doc);
+            if let Some(stamp) = note.file.stamp {
+                self.confirm_file_text(turn, sync, id, stamp);
+            }
+            return;
+        }
+        let hash = BlobHash::of(text.as_bytes());
+        if !note.file.marks.iter().any(|mark| mark.hash == hash) {
+            // The expected content is recorded on disk first; then this is called again.
+            if let Some(write) = self.notes.mark_current_text(id) {
+                turn.append_writes(vec![write], Some(id));
+            }
+            return;
+        }
+        (note.file.due, note.file.written) = (None, Some(turn.now));
+        note.file.reread |= note.file.reading;
+        let expected = note.file.stamp.map(|stamp| stamp.hash);
+        note.file.writing = Some((text.clone(), doc_heads(&note.doc)));
+        turn.effects.push(Effect::WriteFile { note: id, file, expected, text });
+    }
+
+    /// The file holds a text that is all part of the note: says so on disk, and whether the note is ahead of it.
+    fn confirm_file_text(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, stamp: FileStamp) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        let still = note.pending.is_empty() && note.file.due.is_none();
+        self.request_indexing(turn, id);
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        let mut writes = Vec::new();
+        if let Some(at) = note.file.marks.iter().position(|mark| mark.hash == stamp.hash) {
+            note.file.marks.drain(..=at);
+            writes.push(marks_write(id, &note.file.marks));
+        }
+        if still {
+            note.file.ahead_stored = false;
+            writes.push(RowWrite::NoteAhead { note: id, ahead: false });
+        }
+        writes.extend(self.file_row(sync, id, stamp).map(RowWrite::File));
+        turn.append_writes(writes, None);
+        if !still {
+            turn.wake_at(turn.now);
+        }
+    }
+
+    /// Requests the index of the note's file.
+    fn request_indexing(&self, turn: &mut ApplyContext<'_>, id: DocId) {
+        // Nothing in a collection or a script is a link or a task, however it looks.
+        if self.volumes.locate_file(id).is_some_and(|(_, path)| FileKind::from_path(path) != FileKind::Note) {
+            return;
+        }
+        if let Some((note, text)) = self.notes.open.get(&id).and_then(|note| Some((note, note.file.base.clone()?))) {
+            turn.effects.push(Effect::Index { volume: note.volume, note: id, text });
+        }
+    }
+
+    /// A write has finished: handle what arrived meanwhile.
+    fn finish_file_write(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        if note.file.reread && !note.file.reading {
+            note.file.reread = false;
+            self.read_file(turn, id);
+        }
+    }
+
+    pub(super) fn file_written(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        stamp: FileStamp,
+    ) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        let Some((text, heads)) = note.file.writing.take() else { return };
+        note.file.gone = false;
+        note.file.trouble = None;
+        note.file.base = Some(text);
+        note.file.stamp = Some(stamp);
+        note.file.heads = heads;
+        self.confirm_file_text(turn, sync, id, stamp);
+        self.finish_file_write(turn, id);
+        self.release_note(turn, sync, id);
+    }
+
+    pub(super) fn file_raced(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        theirs: FileText,
+    ) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        // Their text grew from what both had before: merge on that base, then write the result.
+        note.file.writing = None;
+        note.file.gone = false;
+        note.file.due = Some(turn.now);
+        self.merge_file(turn, sync, id, theirs);
+        turn.wake_at(turn.now);
+        self.finish_file_write(turn, id);
+    }
+
+    /// The file vanished under our hands: what was typed must not vanish with it, so it is made again, after a moment
+    /// in which it may turn out to have been renamed.
+    pub(super) fn file_gone(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        note.file.writing = None;
+        note.file.stamp = None;
+        let due = turn.now.plus_ms(VANISHED_FILE_DELAY_MS);
+        note.file.due = Some(due);
+        turn.wake_at(due);
+        self.finish_file_write(turn, id);
+    }
+
+    pub(super) fn file_failed(&mut self, turn: &mut ApplyContext<'_>, id: DocId, why: String) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        note.file.writing = None;
+        note.file.trouble = Some(why);
+        let due = turn.now.plus_ms(FILE_WRITE_RETRY_MS);
+        note.file.due = Some(due);
+        turn.wake_at(due);
+        self.finish_file_write(turn, id);
+    }
+}
+
+impl NotesState {
     /// Remembers that this version of the file is part of the note. The write goes to disk together with what makes it
     /// so. Older versions are forgotten but for the one that is in the file, or may be there any moment.
     pub(super) fn add_file_mark(&mut self, id: DocId, mark: FileMark) -> Option<RowWrite> {
-        let side = &mut self.notes.get_mut(&id)?.file;
+        let side = &mut self.open.get_mut(&id)?.file;
         let there = side.stamp.map(|stamp| stamp.hash);
         let coming = side.writing.as_ref().map(|(text, _)| BlobHash::of(text.as_bytes()));
         let unknown = side.unmerged.is_some();
@@ -108,202 +324,9 @@ impl Session {
 
     /// Marks the note's current text, all of which is in the document.
     pub(super) fn mark_current_text(&mut self, id: DocId) -> Option<RowWrite> {
-        let note = self.notes.get(&id)?;
+        let note = self.open.get(&id)?;
         let mark = FileMark { hash: BlobHash::of(note.text().as_bytes()), heads: doc_heads(&note.doc), text: None };
         self.add_file_mark(id, mark)
-    }
-
-    /// Takes the file's text over into the note; afterwards that text is what both have in common.
-    pub(super) fn merge_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: FileText) {
-        // Text typed so far becomes a separate change, so that the history can tell it from the other program's.
-        self.end_burst(turn, id);
-        // Set first: what says that this version of the file is ours must not be forgotten with the next change.
-        if let Some(note) = self.notes.get_mut(&id) {
-            note.file.stamp = Some(file.stamp);
-        }
-        self.merge_text(turn, id, &file.text);
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        let same = note.text() == file.text;
-        note.file.base = Some(Arc::from(file.text));
-        if note.adopted {
-            self.end_burst(turn, id);
-            let Some(note) = self.notes.get_mut(&id) else { return };
-            if same && note.pending.is_empty() {
-                note.file.due = None;
-                note.file.heads = doc_heads(&note.doc);
-                self.confirm_file_text(turn, id, file.stamp);
-            } else {
-                note.file.due.get_or_insert(turn.now);
-                self.wake_at(turn, Self::burst_due(turn.now));
-            }
-        } else {
-            note.file.known = Some(file.stamp.hash);
-            self.request_indexing(turn, id);
-            if let Some(row) = self.file_row(id, file.stamp) {
-                self.append_writes(turn, vec![RowWrite::File(row)], None);
-            }
-        }
-    }
-
-    /// Returns the file's row with the document's heads at that text.
-    pub(super) fn row_with_heads(&mut self, id: DocId) -> Option<FileRow> {
-        let (volume, path) = self.file_locations.get(&id)?;
-        let note = self.notes.get(&id)?;
-        let row = self.volumes.get_mut(volume)?.files.get_mut(path)?;
-        if row.heads.is_empty() {
-            self.sync.mark_stale(); // from now on it is synced
-        }
-        row.heads.clone_from(&note.file.heads);
-        Some(row.clone())
-    }
-
-    /// Updates the file's row in its volume.
-    fn file_row(&mut self, id: DocId, stamp: FileStamp) -> Option<FileRow> {
-        let (volume, path) = self.file_locations.get(&id)?;
-        let note = self.notes.get(&id)?;
-        let volume = self.volumes.get_mut(volume)?;
-        volume.links.mark_changed(id);
-        let row = volume.files.get_mut(path)?;
-        (row.size, row.mtime, row.hash) = (stamp.size, stamp.mtime, stamp.hash);
-        row.blocks = u32::try_from(note.blocks().count()).unwrap_or(u32::MAX);
-        let cells = u32::try_from(note.cells().count()).unwrap_or(u32::MAX);
-        if (cells == 0) != (row.cells == 0) {
-            self.sync.mark_stale(); // outputs are synced where there are cells
-        }
-        row.cells = cells;
-        if row.heads.is_empty() && !note.file.heads.is_empty() {
-            self.sync.mark_stale(); // from now on it is synced
-        }
-        row.heads.clone_from(&note.file.heads);
-        Some(row.clone())
-    }
-
-    /// Writes the note's file if the note is ahead, all of its text is in a durable change, and no other write is in
-    /// progress.
-    pub(super) fn write_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        if self.is_moving(id) {
-            return;
-        }
-        let Some(file) = self.note_file_path(id) else { return };
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        if note.file.due.is_none_or(|due| due > turn.now) || note.file.writing.is_some() {
-            return;
-        }
-        let waits = self.in_flight.iter().any(|flight| flight.mirror == Some(id));
-        if waits || !note.pending.is_empty() || note.file.unmerged.is_some() {
-            return;
-        }
-        let DocPhase::Loaded(_) = &note.doc else { return };
-        let text: Arc<str> = Arc::from(note.text());
-        if !note.file.gone && note.file.stamp.is_some() && note.file.base.as_deref() == Some(&*text) {
-            note.file.due = None;
-            note.file.heads = doc_heads(&note.doc);
-            if let Some(stamp) = note.file.stamp {
-                self.confirm_file_text(turn, id, stamp);
-            }
-            return;
-        }
-        let hash = BlobHash::of(text.as_bytes());
-        if !note.file.marks.iter().any(|mark| mark.hash == hash) {
-            // The expected content is recorded on disk first; then this is called again.
-            if let Some(write) = self.mark_current_text(id) {
-                self.append_writes(turn, vec![write], Some(id));
-            }
-            return;
-        }
-        (note.file.due, note.file.written) = (None, Some(turn.now));
-        note.file.reread |= note.file.reading;
-        let expected = note.file.stamp.map(|stamp| stamp.hash);
-        note.file.writing = Some((text.clone(), doc_heads(&note.doc)));
-        turn.effects.push(Effect::WriteFile { note: id, file, expected, text });
-    }
-
-    /// The file holds a text that is all part of the note: says so on disk, and whether the note is ahead of it.
-    fn confirm_file_text(&mut self, turn: &mut ApplyContext<'_>, id: DocId, stamp: FileStamp) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        let still = note.pending.is_empty() && note.file.due.is_none();
-        self.request_indexing(turn, id);
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        let mut writes = Vec::new();
-        if let Some(at) = note.file.marks.iter().position(|mark| mark.hash == stamp.hash) {
-            note.file.marks.drain(..=at);
-            writes.push(marks_write(id, &note.file.marks));
-        }
-        if still {
-            note.file.ahead_stored = false;
-            writes.push(RowWrite::NoteAhead { note: id, ahead: false });
-        }
-        writes.extend(self.file_row(id, stamp).map(RowWrite::File));
-        self.append_writes(turn, writes, None);
-        if !still {
-            self.wake_at(turn, turn.now);
-        }
-    }
-
-    /// Requests the index of the note's file.
-    fn request_indexing(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        // Nothing in a collection or a script is a link or a task, however it looks.
-        if self.locate_file(id).is_some_and(|(_, path)| FileKind::from_path(path) != FileKind::Note) {
-            return;
-        }
-        if let Some((note, text)) = self.notes.get(&id).and_then(|note| Some((note, note.file.base.clone()?))) {
-            turn.effects.push(Effect::Index { volume: note.volume, note: id, text });
-        }
-    }
-
-    /// A write has finished: handle what arrived meanwhile.
-    fn finish_file_write(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        if note.file.reread && !note.file.reading {
-            note.file.reread = false;
-            self.read_file(turn, id);
-        }
-    }
-
-    pub(super) fn file_written(&mut self, turn: &mut ApplyContext<'_>, id: DocId, stamp: FileStamp) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        let Some((text, heads)) = note.file.writing.take() else { return };
-        note.file.gone = false;
-        note.file.trouble = None;
-        note.file.base = Some(text);
-        note.file.stamp = Some(stamp);
-        note.file.heads = heads;
-        self.confirm_file_text(turn, id, stamp);
-        self.finish_file_write(turn, id);
-        self.release_note(turn, id);
-    }
-
-    pub(super) fn file_raced(&mut self, turn: &mut ApplyContext<'_>, id: DocId, theirs: FileText) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        // Their text grew from what both had before: merge on that base, then write the result.
-        note.file.writing = None;
-        note.file.gone = false;
-        note.file.due = Some(turn.now);
-        self.merge_file(turn, id, theirs);
-        self.wake_at(turn, turn.now);
-        self.finish_file_write(turn, id);
-    }
-
-    /// The file vanished under our hands: what was typed must not vanish with it, so it is made again, after a moment
-    /// in which it may turn out to have been renamed.
-    pub(super) fn file_gone(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        note.file.writing = None;
-        note.file.stamp = None;
-        let due = turn.now.plus_ms(VANISHED_FILE_DELAY_MS);
-        note.file.due = Some(due);
-        self.wake_at(turn, due);
-        self.finish_file_write(turn, id);
-    }
-
-    pub(super) fn file_failed(&mut self, turn: &mut ApplyContext<'_>, id: DocId, why: String) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        note.file.writing = None;
-        note.file.trouble = Some(why);
-        let due = turn.now.plus_ms(FILE_WRITE_RETRY_MS);
-        note.file.due = Some(due);
-        self.wake_at(turn, due);
-        self.finish_file_write(turn, id);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::note::NotePhase;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
-use crate::session::state::notes::{NoteJob, NoteJobKind};
+use crate::session::state::FilesState;
+use crate::session::state::notes::{NoteJob, NoteJobKind, NotesState};
+use crate::session::state::sync::SyncState;
 use crate::undo::UndoChange;
 use agent::memory::experience::{self, Experience};
 use agent::memory::task_log;
@@ -92,48 +93,52 @@ impl NoteJobKind {
     }
 }
 
-impl Session {
+impl FilesState {
     /// Replaces a piece of a note, the one of this text that is nearest to `at`.
     pub(super) fn replace_note_text(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         at: usize,
         old: String,
         new: String,
     ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, note, at, NoteJobKind::ReplaceText { old, new })
+        self.queue_note_job(turn, sync, note, at, NoteJobKind::ReplaceText { old, new })
     }
 
     /// Reverts or reapplies a hunk: the text after `before`, or else the occurrence closest to `at`.
     pub(super) fn apply_hunk(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         hunk: &store::TextHunk,
         again: bool,
     ) -> Result<(), CommandError> {
         let (removed, inserted) = (hunk.removed.clone(), hunk.inserted.clone());
         let (old, new) = if again { (removed, inserted) } else { (inserted, removed) };
-        self.queue_note_job(turn, note, hunk.at, NoteJobKind::ApplyHunk { before: hunk.before.clone(), old, new })
+        self.queue_note_job(turn, sync, note, hunk.at, NoteJobKind::ApplyHunk { before: hunk.before.clone(), old, new })
     }
 
     /// Clicks the box of a task.
     pub(super) fn toggle_task(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         at: usize,
         words: String,
         today: CalendarDay,
     ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, note, at, NoteJobKind::ToggleTask { words, today })
+        self.queue_note_job(turn, sync, note, at, NoteJobKind::ToggleTask { words, today })
     }
 
     /// Sets a property of a note.
     pub(super) fn set_property(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         key: String,
         value: Option<Value>,
@@ -141,133 +146,137 @@ impl Session {
         if key.trim().is_empty() || key.contains(['\n', '\r']) {
             return Err(CommandError("a property needs a name of one line".to_owned()));
         }
-        self.queue_note_job(turn, note, 0, NoteJobKind::SetProperty { key, value })
+        self.queue_note_job(turn, sync, note, 0, NoteJobKind::SetProperty { key, value })
     }
 
     /// Brings an experience into its note, through the gate.
     pub(super) fn add_experience(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         one: Experience,
     ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, note, 0, NoteJobKind::AddExperience(Box::new(one)))
+        self.queue_note_job(turn, sync, note, 0, NoteJobKind::AddExperience(Box::new(one)))
     }
 
     /// Brings a task into its log.
     pub(super) fn log_task(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         task: String,
     ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, note, 0, NoteJobKind::LogTask(task))
+        self.queue_note_job(turn, sync, note, 0, NoteJobKind::LogTask(task))
     }
 
     /// A note becomes another text, in the smallest steps.
     pub(super) fn rewrite_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         text: String,
     ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, note, 0, NoteJobKind::ReplaceNote(text))
+        self.queue_note_job(turn, sync, note, 0, NoteJobKind::ReplaceNote(text))
     }
 
     /// Takes experiences out of their note.
     pub(super) fn remove_experiences(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         names: Vec<String>,
     ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, note, 0, NoteJobKind::RemoveExperiences(names))
+        self.queue_note_job(turn, sync, note, 0, NoteJobKind::RemoveExperiences(names))
     }
 
     /// Counts one replay more of a trace as good, or one less.
     pub(super) fn count_replay_proof(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         good: bool,
     ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, note, 0, NoteJobKind::CountReplay { good })
+        self.queue_note_job(turn, sync, note, 0, NoteJobKind::CountReplay { good })
     }
 
     /// Sets the status of a task in a plan.
     pub(super) fn set_task_status(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         task: String,
         standing: TaskStatus,
     ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, note, 0, NoteJobKind::SetTaskStatus { task, standing })
+        self.queue_note_job(turn, sync, note, 0, NoteJobKind::SetTaskStatus { task, standing })
     }
 
     fn queue_note_job(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         note: DocId,
         at: usize,
         what: NoteJobKind,
     ) -> Result<(), CommandError> {
-        let open = self.notes.get(&note).filter(|open| open.is_settled());
+        let open = self.notes.open.get(&note).filter(|open| open.is_settled());
         match open.map(|open| (open.read_only().map(ToOwned::to_owned), what.locate_change(&open.text(), at).is_some()))
         {
             Some((Some(why), _)) => return Err(CommandError(format!("the note can only be read: {why}"))),
             Some((None, false)) => return Err(CommandError(what.failure_message())),
             Some((None, true)) => {
-                self.perform_note_job(turn, &NoteJob { note, at, what, held: false });
+                self.notes.perform_note_job(turn, sync, &NoteJob { note, at, what, held: false });
             }
             None => {
-                self.hold_note(turn, note, true)?;
-                self.note_jobs.push(NoteJob { note, at, what, held: true });
+                self.hold_note(turn, sync, note, true)?;
+                self.notes.jobs.push(NoteJob { note, at, what, held: true });
             }
         }
         Ok(())
     }
 
     /// Does what can be done by now.
-    pub(super) fn step_note_jobs(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.note_jobs.is_empty() {
+    pub(super) fn step_note_jobs(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState) {
+        if self.notes.jobs.is_empty() {
             return;
         }
-        for errand in std::mem::take(&mut self.note_jobs) {
-            match self.notes.get(&errand.note) {
+        for errand in std::mem::take(&mut self.notes.jobs) {
+            match self.notes.open.get(&errand.note) {
                 Some(note) if matches!(note.phase, NotePhase::Failed(_)) || note.is_settled() => {
-                    self.perform_note_job(turn, &errand);
+                    self.notes.perform_note_job(turn, sync, &errand);
                     if errand.held {
-                        let _ = self.hold_note(turn, errand.note, false); // it was held for this
+                        let _ = self.hold_note(turn, sync, errand.note, false); // it was held for this
                     }
                 }
-                Some(_) => self.note_jobs.push(errand),
-                None => self.problems.push("a note was closed before it could be edited; try again".to_owned()),
+                Some(_) => self.notes.jobs.push(errand),
+                None => turn.journal.problems.push("a note was closed before it could be edited; try again".to_owned()),
             }
         }
     }
+}
 
-    fn perform_note_job(&mut self, turn: &mut ApplyContext<'_>, errand: &NoteJob) {
+impl NotesState {
+    fn perform_note_job(&mut self, turn: &mut ApplyContext<'_>, sync: &SyncState, errand: &NoteJob) {
         let NoteJob { note: id, at, what, .. } = errand;
-        let note = self.notes.get(id).filter(|note| note.phase == NotePhase::Ready && note.read_only().is_none());
+        let note = self.open.get(id).filter(|note| note.phase == NotePhase::Ready && note.read_only().is_none());
         let Some(change) = note.and_then(|note| what.locate_change(&note.text(), *at)) else {
-            self.problems.push(what.failure_message());
+            turn.journal.problems.push(what.failure_message());
             return;
         };
         self.create_note_document(turn, *id);
         let mut splices: Vec<TextEdit> = text_edit::compute_edits(&change.removed, &change.inserted);
         splices.iter_mut().for_each(|splice| splice.at += change.at);
-        self.splice_note(turn, *id, &splices, true, Vec::new());
+        self.splice_note(turn, sync, *id, &splices, true, Vec::new());
         // An edit of nothing gives the note its document, and there is nothing to undo.
         let changes = change.removed != change.inserted;
-        if let Some(note) = self.notes.get_mut(id).filter(|_| changes) {
+        if let Some(note) = self.open.get_mut(id).filter(|_| changes) {
             note.undo.push_step(change);
         }
-    }
-
-    /// How many edits wait for their notes to be read.
-    pub fn pending_note_jobs(&self) -> usize {
-        self.note_jobs.len()
     }
 }
 

@@ -5,7 +5,11 @@ use crate::effect::Effect;
 use crate::event::{FileMark, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, NotePhase, code_hash};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::kernels::KernelsState;
+use crate::session::state::notes::NotesState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use crate::undo::UndoChange;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,69 +28,69 @@ const MAX_BURST_OPERATIONS: usize = 4_000;
 /// A note may grow to this many bytes.
 const MAX_NOTE_BYTES: usize = 64 << 20;
 
-impl Session {
-    pub(super) fn open_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        self.note_row(id)?;
+impl FilesState {
+    pub(super) fn open_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        kernels: &mut KernelsState,
+        workspace: &mut WorkspaceState,
+        id: DocId,
+    ) -> Result<(), CommandError> {
+        self.volumes.note_row(id)?;
         self.read_note(turn, id);
-        if let Some(note) = self.notes.get_mut(&id) {
+        if let Some(note) = self.notes.open.get_mut(&id) {
             note.shown = true;
         }
-        self.kernel_pool.note = Some(id);
-        let mut settings = self.settings.clone();
+        kernels.pool.note = Some(id);
+        let mut settings = workspace.settings.clone();
         settings.recent.retain(|recent| *recent != id);
         settings.recent.insert(0, id);
         settings.last_note = Some(id);
-        self.set_settings(turn, settings);
+        workspace.set_settings(turn, settings);
         Ok(())
     }
 
-    pub(super) fn hold_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId, hold: bool) -> Result<(), CommandError> {
+    pub(super) fn hold_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        hold: bool,
+    ) -> Result<(), CommandError> {
         if hold {
-            self.note_row(id)?;
+            self.volumes.note_row(id)?;
             self.read_note(turn, id);
         }
-        let Some(note) = self.notes.get_mut(&id) else {
+        let Some(note) = self.notes.open.get_mut(&id) else {
             return Err(CommandError("the note is not open".to_owned()));
         };
         note.holds = if hold { note.holds + 1 } else { note.holds.saturating_sub(1) };
         if !hold {
-            self.end_burst(turn, id);
-            self.release_note(turn, id);
+            self.notes.end_burst(turn, id);
+            self.release_note(turn, sync, id);
         }
         Ok(())
     }
 
-    /// Whether this is a note at all.
-    fn note_row(&self, id: DocId) -> Result<(), CommandError> {
-        let Some((volume, path)) = self.locate_file(id) else {
-            return Err(CommandError(format!("there is no note {id}")));
-        };
-        let Some(volume) = self.volumes.get(&volume) else { return Ok(()) };
-        if volume.files.get(path).is_some_and(|row| !row.kind.is_text()) {
-            let why = volume.demoted.iter().find(|other| other.path == path).map(|other| other.why.as_str());
-            let why = why.unwrap_or("it is an attachment, not a note");
-            return Err(CommandError(format!("{why}: {path}")));
-        }
-        if volume.root.is_none() {
-            return Err(CommandError(format!("its volume has no folder on this device: {}", volume.name)));
-        }
-        Ok(())
-    }
-
-    pub(super) fn close_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id) else {
+    pub(super) fn close_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.notes.open.get_mut(&id) else {
             return Err(CommandError("the note is not open".to_owned()));
         };
         note.shown = false;
-        self.end_burst(turn, id);
-        self.save_outputs(turn, id);
-        self.release_note(turn, id);
+        self.notes.end_burst(turn, id);
+        self.notes.save_outputs(turn, id);
+        self.release_note(turn, sync, id);
         Ok(())
     }
 
     /// Closes a note that isn't shown and has no work in progress.
-    pub(super) fn release_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get(&id) else { return };
+    pub(super) fn release_note(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        let Some(note) = self.notes.open.get(&id) else { return };
         if note.shown || note.holds > 0 || !note.is_idle() {
             return;
         }
@@ -94,34 +98,36 @@ impl Session {
         // Where others type on, the next key finds it here, and its file is not written for each of them.
         let next = note.file.written.filter(|_| note.others && !gone).map(|written| written.plus_ms(BURST_PAUSE_MS));
         if let Some(next) = next.filter(|next| turn.now < *next) {
-            self.wake_at(turn, next);
+            turn.wake_at(next);
             return;
         }
-        if gone && self.volumes.get(&volume).is_some_and(|volume| !volume.is_read()) {
+        if gone && self.volumes.by_id.get(&volume).is_some_and(|volume| !volume.is_read()) {
             return; // it could not be said yet
         }
         if !matches!(note.kernel, crate::note::KernelPhase::Off) {
             turn.effects.push(Effect::KillKernel { note: id });
         }
-        self.notes.remove(&id);
-        if gone && let Some((_, path)) = self.locate_file(id) {
+        self.notes.open.remove(&id);
+        if gone && let Some((_, path)) = self.volumes.locate_file(id) {
             let (path, mut writes) = (path.to_owned(), Vec::new());
-            self.forget_file(volume, &path, &mut writes);
-            writes.extend(self.volume_doc_writes(turn, volume));
-            self.append_writes(turn, writes, None);
+            self.volumes.forget_file(sync, volume, &path, &mut writes);
+            writes.extend(self.volumes.volume_doc_writes(turn, sync, volume));
+            turn.append_writes(writes, None);
         }
     }
 
     /// Begins to read a note, unless that is done.
     pub(super) fn read_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        if self.notes.get(&id).is_some_and(|note| !matches!(note.phase, NotePhase::Failed(_))) {
+        if self.notes.open.get(&id).is_some_and(|note| !matches!(note.phase, NotePhase::Failed(_))) {
             return;
         }
-        let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else { return };
-        let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else { return };
+        let Some((volume, path)) = self.volumes.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else {
+            return;
+        };
+        let Some(root) = self.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else { return };
         let file = root.join(&path);
-        self.notes.insert(id, Note::new(id, volume, FileKind::from_path(&path)));
-        if self.is_moving(id) {
+        self.notes.open.insert(id, Note::new(id, volume, FileKind::from_path(&path)));
+        if self.moves.is_moving(id) {
             return; // read at its new place
         }
         turn.effects.push(Effect::ReadNote { note: id, volume, path, file });
@@ -130,6 +136,7 @@ impl Session {
     pub(super) fn create_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         volume: DocId,
         row: FileRow,
@@ -141,20 +148,21 @@ impl Session {
         note.set_blocks(import_blocks(markdown::split_file(row.kind, text).into_iter()));
         note.file.due = Some(turn.now);
         note.file.base = Some(Arc::from(""));
-        self.notes.insert(id, note);
+        self.notes.open.insert(id, note);
         // In one commit: a name without a text would be waited for on all devices.
-        let mut with = self.volume_doc_writes(turn, volume);
+        let mut with = self.volumes.volume_doc_writes(turn, sync, volume);
         with.push(RowWrite::File(row));
-        self.create_note_document_with(turn, id, with);
+        self.notes.create_note_document_with(turn, id, with);
     }
 
     pub(super) fn note_read(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         content: Result<Box<NoteContent>, String>,
     ) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         if note.phase != NotePhase::Reading {
             return;
         }
@@ -197,9 +205,9 @@ impl Session {
             note.file.known = Some(file.stamp.hash);
             note.file.base = Some(Arc::from(file.text));
             let waits = !note.remote.is_empty();
-            self.remember_file_stamp(turn, id, file.stamp);
+            self.remember_file_stamp(turn, sync, id, file.stamp);
             if waits {
-                self.create_note_document(turn, id); // changes from elsewhere need a document
+                self.notes.create_note_document(turn, id); // changes from elsewhere need a document
             }
             return;
         }
@@ -216,9 +224,9 @@ impl Session {
         if !note.file.ahead_stored && file.as_ref().is_some_and(is_older) {
             note.file.ahead_stored = true;
             let ahead = RowWrite::NoteAhead { note: id, ahead: true };
-            self.append_writes(turn, vec![ahead], None);
+            turn.append_writes(vec![ahead], None);
         }
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         match file {
             Some(file) if Some(file.stamp.hash) == hash => {
                 note.file.stamp = Some(file.stamp);
@@ -233,8 +241,8 @@ impl Session {
             Some(file) if !note.file.ahead_stored => {
                 note.file.base = Some(Arc::from(note.text()));
                 note.file.stamp = row.map(|row| crate::records::files::FileStamp { hash: row.hash, ..file.stamp });
-                self.load_doc(turn, id);
-                self.merge_file(turn, id, file);
+                self.notes.load_doc(turn, id);
+                self.merge_file(turn, sync, id, file);
                 return;
             }
             // Ahead, and the file changed too: the document knows what both had.
@@ -251,23 +259,20 @@ impl Session {
             note.burst = Some(turn.now);
         }
         if let Some(stamp) = note.file.stamp {
-            self.remember_file_stamp(turn, id, stamp);
+            self.remember_file_stamp(turn, sync, id, stamp);
         }
-        self.load_doc(turn, id);
-        self.wake_at(turn, turn.now);
+        self.notes.load_doc(turn, id);
+        turn.wake_at(turn.now);
     }
 
-    /// Has the note's documents loaded (or made) by a worker.
-    pub(super) fn load_doc(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        if matches!(note.doc, DocPhase::None) {
-            note.doc = DocPhase::Loading;
-            turn.effects.push(Effect::LoadNote { note: id });
-        }
-    }
-
-    pub(super) fn note_loaded(&mut self, turn: &mut ApplyContext<'_>, id: DocId, docs: Result<Box<NoteDocs>, String>) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
+    pub(super) fn note_loaded(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        docs: Result<Box<NoteDocs>, String>,
+    ) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         let docs = match docs {
             Ok(docs) => *docs,
             Err(why) => {
@@ -286,7 +291,7 @@ impl Session {
             note.file.heads = imported;
         }
         // A note that another device brought back is begun without a text; its document knows the last one.
-        if note.blocks.is_empty() && note.pending.is_empty() && self.sync.is_shared(note.volume) {
+        if note.blocks.is_empty() && note.pending.is_empty() && sync.is_shared(note.volume) {
             note.set_blocks(docs.doc.blocks());
         }
         note.doc = DocPhase::Loaded(docs.doc);
@@ -306,16 +311,16 @@ impl Session {
             docs.chunks.into_iter().map(|bytes| RowWrite::Chunk { doc: id, bytes }).collect();
         if fresh && from_file {
             // In one commit, so that after a crash it is known what file and note had in common.
-            chunks.extend(self.row_with_heads(id).map(RowWrite::File));
+            chunks.extend(self.row_with_heads(sync, id).map(RowWrite::File));
         }
         if !chunks.is_empty() {
-            self.append_writes(turn, chunks, None);
+            turn.append_writes(chunks, None);
         }
         if let Some((bytes, covers)) = docs.snapshot {
             let then = vec![RowWrite::DropChunks { doc: id, upto: covers }];
-            self.append_writes_then(turn, vec![RowWrite::Snapshot { doc: id, bytes, covers }], None, then);
+            turn.append_writes_then(vec![RowWrite::Snapshot { doc: id, bytes, covers }], None, then);
         }
-        if let Some(note) = self.notes.get_mut(&id)
+        if let Some(note) = self.notes.open.get_mut(&id)
             && note.file.base.is_none()
         {
             let base = note.common_text(note.file.unmerged.as_ref().map(|file| file.text.as_str()));
@@ -323,286 +328,64 @@ impl Session {
             // A file that neither the row nor a mark knows may be newer than the database.
             note.file.unsure = note.file.unmerged.is_some();
         }
-        self.end_burst(turn, id);
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        self.notes.end_burst(turn, id);
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         let remote = std::mem::take(&mut note.remote);
         for parcel in remote {
-            self.apply_remote_changes(turn, id, parcel);
+            self.apply_remote_changes(turn, sync, id, parcel);
         }
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         if let Some(file) = note.file.unmerged.take() {
-            self.merge_file(turn, id, file);
+            self.merge_file(turn, sync, id, file);
         }
-        if let Some(note) = self.notes.get_mut(&id) {
+        if let Some(note) = self.notes.open.get_mut(&id) {
             note.file.unsure = false;
         }
-        self.save_outputs(turn, id);
-        self.save_view_decisions(turn, id);
-        if self.notes.get(&id).is_some_and(|note| note.file.due.is_some()) {
-            self.write_file(turn, id);
+        self.notes.save_outputs(turn, id);
+        self.notes.save_view_decisions(turn, id);
+        if self.notes.open.get(&id).is_some_and(|note| note.file.due.is_some()) {
+            self.write_file(turn, sync, id);
         }
     }
 
-    /// Makes a note that was only read into one with rows on disk and a document.
-    pub(super) fn create_note_document(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        self.create_note_document_with(turn, id, Vec::new());
-    }
-
-    fn create_note_document_with(&mut self, turn: &mut ApplyContext<'_>, id: DocId, with: Vec<RowWrite>) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        if !note.adopted {
-            note.adopted = true;
-            note.file.ahead_stored = true;
-            let mut writes = with;
-            writes.extend(note.blocks().map(|block| RowWrite::Block { note: id, block: block.clone() }));
-            writes.push(RowWrite::NoteAhead { note: id, ahead: true });
-            note.file.due.get_or_insert(turn.now);
-            self.append_writes(turn, writes, None);
-            // The document is made from the rows, so they must be on disk (the worker runs after these batches).
-            self.load_doc(turn, id);
-            self.wake_at(turn, turn.now.plus_ms(BURST_PAUSE_MS));
-        }
-        self.load_doc(turn, id);
-    }
-
-    fn ready_note(&self, id: DocId) -> Result<&Note, CommandError> {
-        let Some(note) = self.notes.get(&id) else {
-            return Err(CommandError("the note is not open".to_owned()));
-        };
-        match &note.phase {
-            NotePhase::Ready => Ok(note),
-            NotePhase::Reading => Err(CommandError("the note is still being read; try again in a moment".to_owned())),
-            NotePhase::Failed(why) => Err(CommandError(format!("the note cannot be read: {why}"))),
-        }
-    }
-
-    pub(super) fn edit_note(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        at: usize,
-        delete: usize,
-        insert: &str,
-    ) -> Result<(), CommandError> {
-        let note = self.ready_note(id)?;
-        if let Some(why) = note.read_only() {
-            return Err(CommandError(format!("the note can only be read: {why}")));
-        }
-        let length = note.length();
-        let Some(removed) = note.slice(at, delete) else {
-            let end = at.saturating_add(delete);
-            return Err(CommandError(format!(
-                "the edit does not fit: bytes {at} to {end} of a note of {length} bytes, or not between characters"
-            )));
-        };
-        if length - delete + insert.len() > MAX_NOTE_BYTES {
-            return Err(CommandError(format!("a note has at most {} MiB; split it", MAX_NOTE_BYTES >> 20)));
-        }
-        if delete == 0 && insert.is_empty() {
-            return Ok(());
-        }
-        let change = UndoChange { at, removed, inserted: insert.to_owned() };
-        self.create_note_document(turn, id);
-        self.splice_note(turn, id, &[TextEdit { at, delete, insert: insert.to_owned() }], false, Vec::new());
-        if let Some(note) = self.notes.get_mut(&id) {
-            note.undo.record(turn.now, change);
-        }
-        Ok(())
-    }
-
-    pub(super) fn apply_edits(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        edits: Vec<TextEdit>,
-    ) -> Result<(), CommandError> {
-        let note = self.ready_note(id)?;
-        if let Some(why) = note.read_only() {
-            return Err(CommandError(format!("the note can only be read: {why}")));
-        }
-        let apart = edits.windows(2).all(|pair| pair[0].at.saturating_add(pair[0].delete) <= pair[1].at);
-        let changes: Option<Vec<UndoChange>> = edits
-            .iter()
-            .rev()
-            .map(|edit| {
-                let removed = note.slice(edit.at, edit.delete)?;
-                Some(UndoChange { at: edit.at, removed, inserted: edit.insert.clone() })
-            })
-            .collect();
-        let Some(changes) = changes.filter(|_| apart) else {
-            return Err(CommandError("the edits do not fit the note as it is, so none of them was made".to_owned()));
-        };
-        let grown: usize = edits.iter().map(|edit| edit.insert.len()).sum();
-        if note.length().saturating_add(grown) > MAX_NOTE_BYTES {
-            return Err(CommandError(format!("a note has at most {} MiB; split it", MAX_NOTE_BYTES >> 20)));
-        }
-        if edits.iter().all(|edit| edit.delete == 0 && edit.insert.is_empty()) {
-            return Ok(());
-        }
-        self.create_note_document(turn, id);
-        self.splice_note(turn, id, &edits, false, Vec::new());
-        if let Some(note) = self.notes.get_mut(&id) {
-            note.undo.record_all(turn.now, changes);
-        }
-        Ok(())
-    }
-
-    /// Takes back the last step, with the steps that were made at once with it; or makes them again.
-    pub(super) fn undo(&mut self, turn: &mut ApplyContext<'_>, id: DocId, redo: bool) -> Result<(), CommandError> {
-        self.undo_step(turn, id, redo)?;
-        while self.notes.get(&id).is_some_and(|note| note.undo.has_more_in_group(redo)) {
-            self.undo_step(turn, id, redo)?;
-        }
-        Ok(())
-    }
-
-    fn undo_step(&mut self, turn: &mut ApplyContext<'_>, id: DocId, redo: bool) -> Result<(), CommandError> {
-        if let Some(why) = self.ready_note(id)?.read_only() {
-            return Err(CommandError(format!("the note can only be read: {why}")));
-        }
-        let Some(note) = self.notes.get_mut(&id) else { return Ok(()) };
-        let Some(change) = note.undo.next_change(redo) else {
-            return Err(CommandError(if redo { "nothing to redo" } else { "nothing to undo" }.to_owned()));
-        };
-        let fits = note.slice(change.at, change.removed.len()).as_ref() == Some(&change.removed);
-        note.undo.confirm_change(redo, fits);
-        if !fits {
-            return Err(CommandError("what was written there has changed since, so it was left alone".to_owned()));
-        }
-        self.create_note_document(turn, id);
-        let mut splices = text_edit::compute_edits(&change.removed, &change.inserted);
-        splices.iter_mut().for_each(|splice| splice.at += change.at);
-        self.splice_note(turn, id, &splices, false, Vec::new());
-        Ok(())
-    }
-
-    /// Applies splices (in ascending order, at offsets of the current text) and sends them to the journal.
-    /// `foreign`: from outside, so that structure is looked at as a whole. `with`: what must be on disk with it.
-    pub(super) fn splice_note(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        splices: &[TextEdit],
-        foreign: bool,
-        with: Vec<RowWrite>,
-    ) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        let (loaded, executions) = (note.outputs.is_some(), &note.executions);
-        let grown = if self.sync.is_shared(note.volume) {
-            block_edits::MAX_SHARED_BLOCK_BYTES
-        } else {
-            block_edits::MAX_BLOCK_BYTES
-        };
-        let mut plan = BlockEdits::new(&mut note.blocks, note.kind == FileKind::Script, grown, turn.rng);
-        plan.apply_edits(splices);
-        plan.restore_deleted_cells(|id, code| {
-            if executions.is_empty() || executions.contains_key(&id) {
-                return Vec::new();
-            }
-            let code = code_hash(code);
-            let same = executions.values().filter(|run| run.status.is_final() && run.code == code);
-            same.map(|run| run.cell).collect()
-        });
-        if foreign {
-            plan.normalize_cells(|cell| !loaded || executions.contains_key(&cell));
-        }
-        let ops = plan.finish();
-        for splice in splices.iter().rev() {
-            note.record_shift(splice.at, splice.delete, splice.insert.len(), foreign);
-        }
-        let touched: BTreeSet<BlockId> = ops.iter().map(NoteOp::block_id).collect();
-        note.refresh_blocks(touched);
-        if !note.adopted {
-            return;
-        }
-        note.outside &= foreign;
-        note.last_edit = turn.now;
-        note.burst.get_or_insert(turn.now);
-        self.saving.last += 1;
-        let seq = self.saving.last;
-        note.pending_upto = seq;
-        let record = JournalRecord { seq, note: id, ops };
-        let mut writes = vec![RowWrite::Journal { seq, note: id, record: record.encode() }];
-        writes.extend(with);
-        note.pending.extend(record.ops);
-        if !std::mem::replace(&mut note.file.ahead_stored, true) {
-            writes.push(RowWrite::NoteAhead { note: id, ahead: true });
-        }
-        // If others may be looking, each key becomes a change; the file is written later.
-        let live = self.sync.is_hub_online(note.volume);
-        note.file.due.get_or_insert(if live { turn.now.plus_ms(BURST_PAUSE_MS) } else { turn.now });
-        let full = note.pending.len() >= MAX_BURST_OPERATIONS;
-        self.append_writes(turn, writes, None);
-        if full {
-            self.end_burst(turn, id);
-        } else if live {
-            self.end_burst(turn, id);
-            self.wake_at(turn, turn.now.plus_ms(BURST_PAUSE_MS));
-        } else {
-            self.wake_at(turn, turn.now.plus_ms(BURST_PAUSE_MS));
-        }
-    }
-
-    pub(super) fn tick_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get(&id) else { return };
+    pub(super) fn tick_note(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        let Some(note) = self.notes.open.get(&id) else { return };
         if let Some(burst) = note.burst {
             let end = note.last_edit.plus_ms(BURST_PAUSE_MS).min(burst.plus_ms(MAX_BURST_MS));
             if turn.now >= end {
-                self.end_burst(turn, id);
+                self.notes.end_burst(turn, id);
             } else {
-                self.wake_at(turn, end);
+                turn.wake_at(end);
             }
         }
-        self.tick_outputs(turn, id);
-        if let Some(due) = self.notes.get(&id).and_then(|note| note.file.due) {
+        self.notes.tick_outputs(turn, id);
+        if let Some(due) = self.notes.open.get(&id).and_then(|note| note.file.due) {
             if turn.now >= due {
-                self.write_file(turn, id);
+                self.write_file(turn, sync, id);
             } else {
-                self.wake_at(turn, due);
+                turn.wake_at(due);
             }
         }
-        self.release_note(turn, id);
-    }
-
-    /// Makes one change of everything typed since the last one and sends it to the disk; the file follows.
-    pub(super) fn end_burst(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
-        let DocPhase::Loaded(doc) = &mut note.doc else { return };
-        note.burst = None;
-        if note.pending.is_empty() {
-            return;
-        }
-        let agent = std::mem::take(&mut note.by_agent).then_some(text::history::AGENT_CHANGE_MESSAGE);
-        let message = agent.or(note.outside.then_some(text::history::EXTERNAL_CHANGE_MESSAGE));
-        match doc.commit(&note.pending, turn.now.as_seconds(), message) {
-            Ok(bytes) => {
-                note.outside = false;
-                let touched: BTreeSet<BlockId> = note.pending.iter().map(NoteOp::block_id).collect();
-                note.pending.clear();
-                let mut writes = vec![RowWrite::Chunk { doc: id, bytes }];
-                for block in note.blocks.iter().filter(|block| touched.contains(&block.id)) {
-                    writes.push(RowWrite::Block { note: id, block: block.clone() });
-                }
-                writes.push(RowWrite::JournalDone { note: id, upto: note.pending_upto });
-                writes.extend(self.mark_current_text(id));
-                self.append_writes(turn, writes, Some(id));
-            }
-            // The journal keeps what was typed; fsck checks the document.
-            Err(error) => note.problems.push(error.to_string()),
-        }
+        self.release_note(turn, sync, id);
     }
 
     /// Changes from another replica.
-    pub(super) fn apply_remote_changes(&mut self, turn: &mut ApplyContext<'_>, id: DocId, mut parcel: ChangeParcel) {
-        if !self.notes.contains_key(&id) {
+    pub(super) fn apply_remote_changes(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        mut parcel: ChangeParcel,
+    ) {
+        if !self.notes.open.contains_key(&id) {
             self.read_note(turn, id);
         }
-        self.end_burst(turn, id);
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        self.notes.end_burst(turn, id);
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
         let DocPhase::Loaded(doc) = &mut note.doc else {
             note.remote.push(parcel);
             if note.phase == NotePhase::Ready {
-                self.create_note_document(turn, id);
+                self.notes.create_note_document(turn, id);
             }
             return;
         };
@@ -620,13 +403,13 @@ impl Session {
         // A note that has come without a text gets its file all the same.
         let unmade = note.file.stamp.is_none() && !note.file.gone && !note.file.ahead_stored;
         if touched.blocks.is_empty() && !unmade {
-            self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }], None);
+            turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }], None);
             return;
         }
         if note.blocks.iter().any(|block| !block.text.is_empty())
-            && let Some((_, path)) = self.file_locations.get(&id)
+            && let Some((_, path)) = self.volumes.locations.get(&id)
         {
-            self.sync.add_text_merge(turn.now, (id, path.clone()), &before, &doc.heads());
+            sync.add_text_merge(turn.now, (id, path.clone()), &before, &doc.heads());
         }
         let mut writes = vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }];
         for block in touched.blocks {
@@ -667,17 +450,251 @@ impl Session {
         });
         let due = *note.file.due.get_or_insert(due);
         if due <= turn.now {
-            writes.extend(self.mark_current_text(id));
+            writes.extend(self.notes.mark_current_text(id));
         } else {
-            self.wake_at(turn, due);
+            turn.wake_at(due);
         }
-        self.append_writes(turn, writes, Some(id));
-        self.place_remote_carets(id);
+        turn.append_writes(writes, Some(id));
+        sync.place_remote_carets(&self.notes, id);
+    }
+}
+
+impl NotesState {
+    /// Makes a note that was only read into one with rows on disk and a document.
+    pub(super) fn create_note_document(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        self.create_note_document_with(turn, id, Vec::new());
+    }
+
+    fn create_note_document_with(&mut self, turn: &mut ApplyContext<'_>, id: DocId, with: Vec<RowWrite>) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        if !note.adopted {
+            note.adopted = true;
+            note.file.ahead_stored = true;
+            let mut writes = with;
+            writes.extend(note.blocks().map(|block| RowWrite::Block { note: id, block: block.clone() }));
+            writes.push(RowWrite::NoteAhead { note: id, ahead: true });
+            note.file.due.get_or_insert(turn.now);
+            turn.append_writes(writes, None);
+            // The document is made from the rows, so they must be on disk (the worker runs after these batches).
+            self.load_doc(turn, id);
+            turn.wake_at(turn.now.plus_ms(BURST_PAUSE_MS));
+        }
+        self.load_doc(turn, id);
+    }
+
+    pub(super) fn edit_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        id: DocId,
+        at: usize,
+        delete: usize,
+        insert: &str,
+    ) -> Result<(), CommandError> {
+        let note = self.ready_note(id)?;
+        if let Some(why) = note.read_only() {
+            return Err(CommandError(format!("the note can only be read: {why}")));
+        }
+        let length = note.length();
+        let Some(removed) = note.slice(at, delete) else {
+            let end = at.saturating_add(delete);
+            return Err(CommandError(format!(
+                "the edit does not fit: bytes {at} to {end} of a note of {length} bytes, or not between characters"
+            )));
+        };
+        if length - delete + insert.len() > MAX_NOTE_BYTES {
+            return Err(CommandError(format!("a note has at most {} MiB; split it", MAX_NOTE_BYTES >> 20)));
+        }
+        if delete == 0 && insert.is_empty() {
+            return Ok(());
+        }
+        let change = UndoChange { at, removed, inserted: insert.to_owned() };
+        self.create_note_document(turn, id);
+        self.splice_note(turn, sync, id, &[TextEdit { at, delete, insert: insert.to_owned() }], false, Vec::new());
+        if let Some(note) = self.open.get_mut(&id) {
+            note.undo.record(turn.now, change);
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply_edits(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        id: DocId,
+        edits: Vec<TextEdit>,
+    ) -> Result<(), CommandError> {
+        let note = self.ready_note(id)?;
+        if let Some(why) = note.read_only() {
+            return Err(CommandError(format!("the note can only be read: {why}")));
+        }
+        let apart = edits.windows(2).all(|pair| pair[0].at.saturating_add(pair[0].delete) <= pair[1].at);
+        let changes: Option<Vec<UndoChange>> = edits
+            .iter()
+            .rev()
+            .map(|edit| {
+                let removed = note.slice(edit.at, edit.delete)?;
+                Some(UndoChange { at: edit.at, removed, inserted: edit.insert.clone() })
+            })
+            .collect();
+        let Some(changes) = changes.filter(|_| apart) else {
+            return Err(CommandError("the edits do not fit the note as it is, so none of them was made".to_owned()));
+        };
+        let grown: usize = edits.iter().map(|edit| edit.insert.len()).sum();
+        if note.length().saturating_add(grown) > MAX_NOTE_BYTES {
+            return Err(CommandError(format!("a note has at most {} MiB; split it", MAX_NOTE_BYTES >> 20)));
+        }
+        if edits.iter().all(|edit| edit.delete == 0 && edit.insert.is_empty()) {
+            return Ok(());
+        }
+        self.create_note_document(turn, id);
+        self.splice_note(turn, sync, id, &edits, false, Vec::new());
+        if let Some(note) = self.open.get_mut(&id) {
+            note.undo.record_all(turn.now, changes);
+        }
+        Ok(())
+    }
+
+    /// Takes back the last step, with the steps that were made at once with it; or makes them again.
+    pub(super) fn undo(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        id: DocId,
+        redo: bool,
+    ) -> Result<(), CommandError> {
+        self.undo_step(turn, sync, id, redo)?;
+        while self.open.get(&id).is_some_and(|note| note.undo.has_more_in_group(redo)) {
+            self.undo_step(turn, sync, id, redo)?;
+        }
+        Ok(())
+    }
+
+    fn undo_step(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        id: DocId,
+        redo: bool,
+    ) -> Result<(), CommandError> {
+        if let Some(why) = self.ready_note(id)?.read_only() {
+            return Err(CommandError(format!("the note can only be read: {why}")));
+        }
+        let Some(note) = self.open.get_mut(&id) else { return Ok(()) };
+        let Some(change) = note.undo.next_change(redo) else {
+            return Err(CommandError(if redo { "nothing to redo" } else { "nothing to undo" }.to_owned()));
+        };
+        let fits = note.slice(change.at, change.removed.len()).as_ref() == Some(&change.removed);
+        note.undo.confirm_change(redo, fits);
+        if !fits {
+            return Err(CommandError("what was written there has changed since, so it was left alone".to_owned()));
+        }
+        self.create_note_document(turn, id);
+        let mut splices = text_edit::compute_edits(&change.removed, &change.inserted);
+        splices.iter_mut().for_each(|splice| splice.at += change.at);
+        self.splice_note(turn, sync, id, &splices, false, Vec::new());
+        Ok(())
+    }
+
+    /// Applies splices (in ascending order, at offsets of the current text) and sends them to the journal.
+    /// `foreign`: from outside, so that structure is looked at as a whole. `with`: what must be on disk with it.
+    pub(super) fn splice_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        id: DocId,
+        splices: &[TextEdit],
+        foreign: bool,
+        with: Vec<RowWrite>,
+    ) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        let (loaded, executions) = (note.outputs.is_some(), &note.executions);
+        let grown = if sync.is_shared(note.volume) {
+            block_edits::MAX_SHARED_BLOCK_BYTES
+        } else {
+            block_edits::MAX_BLOCK_BYTES
+        };
+        let mut plan = BlockEdits::new(&mut note.blocks, note.kind == FileKind::Script, grown, turn.rng);
+        plan.apply_edits(splices);
+        plan.restore_deleted_cells(|id, code| {
+            if executions.is_empty() || executions.contains_key(&id) {
+                return Vec::new();
+            }
+            let code = code_hash(code);
+            let same = executions.values().filter(|run| run.status.is_final() && run.code == code);
+            same.map(|run| run.cell).collect()
+        });
+        if foreign {
+            plan.normalize_cells(|cell| !loaded || executions.contains_key(&cell));
+        }
+        let ops = plan.finish();
+        for splice in splices.iter().rev() {
+            note.record_shift(splice.at, splice.delete, splice.insert.len(), foreign);
+        }
+        let touched: BTreeSet<BlockId> = ops.iter().map(NoteOp::block_id).collect();
+        note.refresh_blocks(touched);
+        if !note.adopted {
+            return;
+        }
+        note.outside &= foreign;
+        note.last_edit = turn.now;
+        note.burst.get_or_insert(turn.now);
+        turn.journal.saving.last += 1;
+        let seq = turn.journal.saving.last;
+        note.pending_upto = seq;
+        let record = JournalRecord { seq, note: id, ops };
+        let mut writes = vec![RowWrite::Journal { seq, note: id, record: record.encode() }];
+        writes.extend(with);
+        note.pending.extend(record.ops);
+        if !std::mem::replace(&mut note.file.ahead_stored, true) {
+            writes.push(RowWrite::NoteAhead { note: id, ahead: true });
+        }
+        // If others may be looking, each key becomes a change; the file is written later.
+        let live = sync.is_hub_online(note.volume);
+        note.file.due.get_or_insert(if live { turn.now.plus_ms(BURST_PAUSE_MS) } else { turn.now });
+        let full = note.pending.len() >= MAX_BURST_OPERATIONS;
+        turn.append_writes(writes, None);
+        if full {
+            self.end_burst(turn, id);
+        } else if live {
+            self.end_burst(turn, id);
+            turn.wake_at(turn.now.plus_ms(BURST_PAUSE_MS));
+        } else {
+            turn.wake_at(turn.now.plus_ms(BURST_PAUSE_MS));
+        }
+    }
+
+    /// Makes one change of everything typed since the last one and sends it to the disk; the file follows.
+    pub(super) fn end_burst(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        let DocPhase::Loaded(doc) = &mut note.doc else { return };
+        note.burst = None;
+        if note.pending.is_empty() {
+            return;
+        }
+        let agent = std::mem::take(&mut note.by_agent).then_some(text::history::AGENT_CHANGE_MESSAGE);
+        let message = agent.or(note.outside.then_some(text::history::EXTERNAL_CHANGE_MESSAGE));
+        match doc.commit(&note.pending, turn.now.as_seconds(), message) {
+            Ok(bytes) => {
+                note.outside = false;
+                let touched: BTreeSet<BlockId> = note.pending.iter().map(NoteOp::block_id).collect();
+                note.pending.clear();
+                let mut writes = vec![RowWrite::Chunk { doc: id, bytes }];
+                for block in note.blocks.iter().filter(|block| touched.contains(&block.id)) {
+                    writes.push(RowWrite::Block { note: id, block: block.clone() });
+                }
+                writes.push(RowWrite::JournalDone { note: id, upto: note.pending_upto });
+                writes.extend(self.mark_current_text(id));
+                turn.append_writes(writes, Some(id));
+            }
+            // The journal keeps what was typed; fsck checks the document.
+            Err(error) => note.problems.push(error.to_string()),
+        }
     }
 
     /// Merges what another program wrote into the file with what we have.
-    pub(super) fn merge_text(&mut self, turn: &mut ApplyContext<'_>, id: DocId, theirs: &str) {
-        let Some(note) = self.notes.get(&id) else { return };
+    pub(super) fn merge_text(&mut self, turn: &mut ApplyContext<'_>, sync: &SyncState, id: DocId, theirs: &str) {
+        let Some(note) = self.open.get(&id) else { return };
         if note.read_only().is_some() {
             return;
         }
@@ -699,11 +716,11 @@ impl Session {
             if note.adopted { self.add_file_mark(id, mark).into_iter().collect() } else { Vec::new() };
         let (Some(first), Some(last)) = (splices.first(), splices.last()) else {
             if !with.is_empty() {
-                self.append_writes(turn, with, None);
+                turn.append_writes(with, None);
             }
             return;
         };
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(note) = self.open.get_mut(&id) else { return };
         if splices.iter().all(|splice| splice.delete == 0) {
             for splice in splices.iter().rev() {
                 note.undo.rebase_steps(splice.at, 0, splice.insert.len());
@@ -718,7 +735,7 @@ impl Session {
             note.undo.push_step(UndoChange { at, removed, inserted });
         }
         note.outside |= note.pending.is_empty();
-        self.splice_note(turn, id, &splices, true, with);
+        self.splice_note(turn, sync, id, &splices, true, with);
     }
 
     pub(super) fn burst_due(now: UnixMillis) -> UnixMillis {

@@ -3,7 +3,11 @@
 use crate::note::{KernelPhase, Note, NotePhase};
 use crate::records::kernels::{CleanRun, CleanRunReport};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::kernels::KernelsState;
+use crate::session::state::notes::NotesState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use crate::staleness::{HeldName, Reactivity};
 use std::collections::BTreeSet;
 use store::{BlockId, DocId, Execution, ExecutionId, ExecutionStatus};
@@ -127,45 +131,65 @@ fn comparable_result(run: &Execution) -> String {
     plain + rest
 }
 
-impl Session {
+impl FilesState {
     /// Runs cells, and where the note says so what depends on them and what they need.
     pub(super) fn run_reactively(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         asked: Vec<BlockId>,
     ) -> Result<(), CommandError> {
-        let automatic = self.notes.get(&id).filter(|note| {
+        let automatic = self.notes.open.get(&id).filter(|note| {
             note.reactivity == Reactivity::Automatic && asked.iter().all(|cell| note.cell_parts(*cell).is_some())
         });
         let cells = automatic.map_or_else(|| asked.clone(), |note| note.plan_cells(&asked));
-        self.queue_cells(turn, id, cells)
+        self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
     /// Runs these cells and no others.
     pub(super) fn run_cells(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         cells: Vec<BlockId>,
     ) -> Result<(), CommandError> {
-        self.queue_cells(turn, id, cells)
+        self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
     /// Runs the cells whose results no longer count, and what they need.
-    pub(super) fn run_stale(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
+    pub(super) fn run_stale(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.notes.open.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         let stale: Vec<BlockId> = note.cells().filter(|cell| note.stale_reason(*cell).is_some()).collect();
         if stale.is_empty() {
             return Err(CommandError("nothing is stale in this note".to_owned()));
         }
         let cells = note.plan_cells(&stale);
-        self.queue_cells(turn, id, cells)
+        self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
     /// Runs all cells in a fresh kernel and compares the results with those before.
-    pub(super) fn run_clean(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
+    pub(super) fn run_clean(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.notes.open.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if note.cells().next().is_none() {
@@ -175,22 +199,48 @@ impl Session {
         let before = ended.map(|run| (run.cell, comparable_result(run))).collect();
         let waits = note.kernel != KernelPhase::Off;
         note.clean = Some(CleanRun { awaits_kernel: waits, previous_results: before });
-        if waits { self.restart_kernel(turn, id) } else { self.run_all(turn, id) }
+        if waits { self.notes.restart_kernel(turn, id) } else { self.run_all(turn, kernels, sync, workspace, id) }
     }
 
     /// The old kernel is gone: a clean run that waited for that begins.
-    pub(super) fn step_clean_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(clean) = self.notes.get_mut(&id).and_then(|note| note.clean.as_mut()) else { return };
+    pub(super) fn step_clean_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let Some(clean) = self.notes.open.get_mut(&id).and_then(|note| note.clean.as_mut()) else { return };
         if std::mem::take(&mut clean.awaits_kernel) {
             // It refuses only where nothing can run.
-            let _ = self.run_all(turn, id);
+            let _ = self.run_all(turn, kernels, sync, workspace, id);
         }
-        self.finish_clean_run(id);
+        self.notes.finish_clean_run(id);
     }
 
+    /// Runs cells again that were requested while they ran.
+    pub(super) fn rerun_requested_cells(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        kernels: &KernelsState,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let again: BTreeSet<BlockId> =
+            self.notes.open.get_mut(&id).map(|note| std::mem::take(&mut note.again)).unwrap_or_default();
+        if !again.is_empty() {
+            // A cell that is gone meanwhile is refused.
+            let _ = self.run_reactively(turn, kernels, sync, workspace, id, again.into_iter().collect());
+        }
+    }
+}
+
+impl NotesState {
     /// Says what a clean run found, once it is over.
     pub(super) fn finish_clean_run(&mut self, id: DocId) {
-        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(note) = self.open.get_mut(&id) else { return };
         let over = note.queue.is_empty() && !matches!(note.kernel, KernelPhase::Busy(_)) && !note.stopping;
         let Some(CleanRun { previous_results: before, .. }) = note.clean.take_if(|clean| over && !clean.awaits_kernel)
         else {
@@ -212,31 +262,22 @@ impl Session {
         note.verdict = Some((count, verdict));
     }
 
-    /// Runs cells again that were requested while they ran.
-    pub(super) fn rerun_requested_cells(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let again: BTreeSet<BlockId> =
-            self.notes.get_mut(&id).map(|note| std::mem::take(&mut note.again)).unwrap_or_default();
-        if !again.is_empty() {
-            // A cell that is gone meanwhile is refused.
-            let _ = self.run_reactively(turn, id, again.into_iter().collect());
-        }
-    }
-
     /// Writes into a note's properties what happens to cells that depend on one that runs.
     pub(super) fn set_reactivity(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
         id: DocId,
         mode: Reactivity,
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
+        let Some(note) = self.open.get(&id) else { return Err(CommandError("the note is not open".to_owned())) };
         if note.reactivity() == mode {
             return Ok(());
         }
         let text = note.text();
         let line = format!("{}: {}\n", Reactivity::REACTIVITY_PROPERTY, mode.as_str());
         let Some(range) = outline::front_matter_range(&text) else {
-            return self.edit_note(turn, id, 0, 0, &format!("---\n{line}---\n\n"));
+            return self.edit_note(turn, sync, id, 0, 0, &format!("---\n{line}---\n\n"));
         };
         let properties = match properties::read(&text) {
             Some(Ok(properties)) => properties,
@@ -246,9 +287,9 @@ impl Session {
         match properties.iter().find(|property| property.key == Reactivity::REACTIVITY_PROPERTY) {
             Some(old) => {
                 let lines = old.lines.clone();
-                self.edit_note(turn, id, lines.start, lines.len(), &line)
+                self.edit_note(turn, sync, id, lines.start, lines.len(), &line)
             }
-            None => self.edit_note(turn, id, range.end, 0, &line),
+            None => self.edit_note(turn, sync, id, range.end, 0, &line),
         }
     }
 }

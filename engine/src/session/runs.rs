@@ -12,6 +12,7 @@ mod links;
 mod mcp_tools;
 mod memory_agents;
 mod model_turns;
+mod orchestrated_run;
 mod orchestrator;
 mod phases;
 mod policy_checks;
@@ -34,19 +35,21 @@ mod watchdog;
 pub use budget::{BudgetScope, BudgetStatus, ScopeSpending};
 pub use changes::revertible_parts;
 pub use links::{run_address, session_address};
-pub use orchestrator::PHASE_NAMES;
+pub use orchestrated_run::PHASE_NAMES;
 pub use phases::{PhaseStatus, RunPhase, phases_of};
 pub(super) use view_actions::NOTE_COMMAND_TOOL;
 
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::records::runs::{AgentSetup, RunSummary};
-use crate::records::runs::{RUN_KEY_PREFIX, SessionSummary};
+use crate::records::runs::{AgentSetup, RUN_KEY_PREFIX, RunSummary, SessionSummary};
 use crate::records::saving::BatchNumber;
-use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, ProjectReadState};
 use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::memory;
 use agent::model_context;
 use agent::policy::PolicyRule;
@@ -67,12 +70,7 @@ const MAX_RECALLED_PASSAGES: usize = 5;
 /// Maximum length of a prompt in bytes.
 const MAX_PROMPT_BYTES: usize = 1 << 20;
 
-impl Session {
-    /// Agents: sessions, runs, approvals.
-    pub fn agents(&self) -> &RunsState {
-        &self.agents
-    }
-
+impl RunsState {
     pub(super) fn agents_started(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -83,31 +81,40 @@ impl Session {
         // Decisions that are still waited for: they are shown, and have their time. Others are read when opened.
         let waits = |line: &RunSummary| line.ending.is_none() && line.pending > 0;
         let open: Vec<DocId> = runs.iter().filter(|(_, line)| waits(line)).map(|(id, _)| *id).collect();
-        (self.agents.session_summaries, self.agents.run_summaries, self.agents.rules) = (lines, runs, rules);
+        (self.session_summaries, self.run_summaries, self.rules) = (lines, runs, rules);
         for run in open {
             let _ = self.open_run(turn, run);
         }
     }
 
-    pub(super) fn agent_setup(&mut self, turn: &mut ApplyContext<'_>, mut setup: AgentSetup) {
+    pub(super) fn agent_setup(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        mut setup: AgentSetup,
+    ) {
         mcp_tools::assign_tool_names(&mut setup.servers);
-        self.notify_changed_tools(&setup.servers);
-        self.agents.setup = Some(Arc::new(setup));
-        self.agents.is_reading_setup = false;
-        self.agents.revision += 1;
-        let said = self.agents.setup().map(|setup| setup.problems.clone()).unwrap_or_default();
-        let new = said.into_iter().filter(|problem| !self.problems.contains(problem));
+        self.notify_changed_tools(turn, &setup.servers);
+        self.setup = Some(Arc::new(setup));
+        self.is_reading_setup = false;
+        self.revision += 1;
+        let said = self.setup().map(|setup| setup.problems.clone()).unwrap_or_default();
+        let new = said.into_iter().filter(|problem| !turn.journal.problems.contains(problem));
         let new: Vec<String> = new.collect();
-        self.problems.extend(new);
-        self.propose_plugins(turn);
-        self.begin_requested_runs(turn);
-        self.resume_stalled_runs(turn);
+        turn.journal.problems.extend(new);
+        self.propose_plugins(turn, sync, workspace);
+        self.begin_requested_runs(turn, files, sync, workspace);
+        self.resume_stalled_runs(turn, files, sync, workspace);
     }
 
     /// Asks: a message, and a run that answers it.
     pub(super) fn request_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
         question: RunRequest,
     ) -> Result<(), CommandError> {
         if question.text.trim().is_empty() {
@@ -119,10 +126,10 @@ impl Session {
                 MAX_PROMPT_BYTES >> 20
             )));
         }
-        if self.agents.run_summaries.contains_key(&question.run) {
+        if self.run_summaries.contains_key(&question.run) {
             return Err(CommandError("a run with that id already exists".to_owned()));
         }
-        match self.volumes.get(&question.volume) {
+        match volumes.by_id.get(&question.volume) {
             None => return Err(CommandError(format!("there is no volume {}", question.volume))),
             Some(volume) if volume.root.is_none() => {
                 return Err(CommandError(format!("the volume has no folder on this device: {}", volume.name)));
@@ -130,7 +137,7 @@ impl Session {
             Some(_) => {}
         }
         let busy = |run: &&AgentRun| run.about.session == question.session && run.is_busy();
-        if let Some(run) = self.agents.runs.values().find(busy)
+        if let Some(run) = self.runs.values().find(busy)
             && question.parent.is_none_or(|parent| parent == run.about.head)
             && question.button.is_none()
         {
@@ -138,75 +145,103 @@ impl Session {
                 "the session is active; stop it first, or branch from an earlier message".to_owned(),
             ));
         }
-        self.agents.run_requests.push(question);
+        self.run_requests.push(question);
         // The configuration is read for each question, since the file or a key may have changed.
-        self.request_setup(turn);
+        self.request_setup(turn, workspace);
         Ok(())
     }
 
     /// Requests the configuration of agents.
-    pub(super) fn request_setup(&mut self, turn: &mut ApplyContext<'_>) {
-        if !std::mem::replace(&mut self.agents.is_reading_setup, true) {
+    pub(super) fn request_setup(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState) {
+        if !std::mem::replace(&mut self.is_reading_setup, true) {
             turn.effects.push(Effect::ReadSetup);
         }
-        self.read_registry(turn);
+        self.read_registry(turn, workspace);
     }
 
     /// The tools that agents may ask for.
-    pub fn agent_tools(&self) -> Vec<ToolSpec> {
+    pub(in crate::session) fn agent_tools(&self) -> Vec<ToolSpec> {
         self.available_tools()
     }
 
     /// Resumes runs that waited for the setup or their session.
-    pub(super) fn resume_stalled_runs(&mut self, turn: &mut ApplyContext<'_>) {
-        for run in std::mem::take(&mut self.agents.stalled_runs) {
-            self.continue_run(turn, run);
+    pub(super) fn resume_stalled_runs(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+    ) {
+        for run in std::mem::take(&mut self.stalled_runs) {
+            self.continue_run(turn, files, sync, workspace, run);
         }
     }
 
     /// Starts the runs whose sessions are loaded now.
-    pub(super) fn begin_requested_runs(&mut self, turn: &mut ApplyContext<'_>) {
-        for question in std::mem::take(&mut self.agents.run_requests) {
-            let known = self.agents.session_summaries.contains_key(&question.session);
-            let loaded = self.agents.sessions.contains_key(&question.session);
-            let ready = !self.agents.is_reading_setup && !self.agents.loading.contains(&self.workspace.registry_id());
-            let Some(setup) = self.agents.setup.clone().filter(|_| ready) else {
-                self.agents.run_requests.push(question);
+    pub(super) fn begin_requested_runs(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+    ) {
+        for question in std::mem::take(&mut self.run_requests) {
+            let known = self.session_summaries.contains_key(&question.session);
+            let loaded = self.sessions.contains_key(&question.session);
+            let ready = !self.is_reading_setup && !self.loading.contains(&workspace.id.registry_id());
+            let Some(setup) = self.setup.clone().filter(|_| ready) else {
+                self.run_requests.push(question);
                 continue;
             };
             if let Some(trouble) = &setup.trouble {
-                self.fail_run_request(turn, question.run, question.origin, trouble.clone());
+                self.fail_run_request(turn, files, sync, workspace, (question.run, question.origin), trouble.clone());
                 continue;
             }
             if known && !loaded {
                 let _ = self.open_session(turn, question.session);
-                if let Some(why) = self.agents.read_errors.get(&question.session).cloned() {
-                    self.fail_run_request(turn, question.run, question.origin, why);
+                if let Some(why) = self.read_errors.get(&question.session).cloned() {
+                    self.fail_run_request(turn, files, sync, workspace, (question.run, question.origin), why);
                     continue;
                 }
-                self.agents.run_requests.push(question);
+                self.run_requests.push(question);
                 continue;
             }
             let (run, origin) = (question.run, question.origin);
-            if let Err(CommandError(why)) = self.begin_run(turn, question) {
-                self.fail_run_request(turn, run, origin, why);
+            if let Err(CommandError(why)) = self.begin_run(turn, files, sync, workspace, question) {
+                self.fail_run_request(turn, files, sync, workspace, (run, origin), why);
             }
         }
     }
 
     /// Reports that a question didn't become a run.
-    fn fail_run_request(&mut self, turn: &mut ApplyContext<'_>, run: DocId, origin: RunOrigin, why: String) {
+    fn fail_run_request(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        (run, origin): (DocId, RunOrigin),
+        why: String,
+    ) {
         match origin {
-            RunOrigin::Schedule { schedule } => {
-                self.finish_schedule(turn, schedule, ScheduleOutcome::Failed { why: why.clone() })
-            }
-            RunOrigin::Agent { .. } => self.on_child_ended(turn, run, None, &why),
+            RunOrigin::Schedule { schedule } => turn.requests.push_back(SessionRequest::FinishSchedule {
+                schedule,
+                outcome: ScheduleOutcome::Failed { why: why.clone() },
+            }),
+            RunOrigin::Agent { .. } => self.on_child_ended(turn, files, sync, workspace, run, (None, &why)),
             RunOrigin::User => {}
         }
-        self.problems.push(why);
+        turn.journal.problems.push(why);
     }
 
-    fn begin_run(&mut self, turn: &mut ApplyContext<'_>, mut question: RunRequest) -> Result<(), CommandError> {
+    fn begin_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        mut question: RunRequest,
+    ) -> Result<(), CommandError> {
         let (plan, project) = (question.plan.take(), question.project.take());
         let RunRequest {
             run: id,
@@ -224,8 +259,8 @@ impl Session {
             ..
         } = question;
         let title = button.as_ref().map_or(text.as_str(), |(title, _)| title);
-        self.make_session(session, volume, note, title)?;
-        let Some(conversation) = self.agents.sessions.get(&session) else { return Ok(()) };
+        self.make_session(workspace, session, volume, note, title)?;
+        let Some(conversation) = self.sessions.get(&session) else { return Ok(()) };
         let parent = match parent {
             Some(MessageId::SESSION_ROOT) => None,
             parent => parent.or(conversation.head()),
@@ -257,30 +292,30 @@ impl Session {
             imported: None,
         };
         let (agent, goal) = (about.agent.clone(), text.lines().next().unwrap_or_default().chars().take(200).collect());
-        self.notify(turn, Notice::RunBegan { run: id, agent, goal });
-        let loaded = RunDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
+        turn.notify(Notice::RunBegan { run: id, agent, goal });
+        let loaded = RunDoc::load(id, &[], workspace.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
         let mut run = AgentRun::new(id, about, Box::new(loaded.doc), true);
         run.run_memory.recall = recall;
         run.is_awake = true;
         run.orchestrator.plan = plan;
         run.project = project;
-        run.device = Some(self.device.clone());
-        self.agents.runs.insert(id, run);
-        self.agents.rules.extend(allow);
-        self.record_run(turn, id, RunRecord { messages: vec![message], ..RunRecord::default() });
+        run.device = Some(workspace.device.clone());
+        self.runs.insert(id, run);
+        self.rules.extend(allow);
+        self.record_run(turn, sync, id, RunRecord { messages: vec![message], ..RunRecord::default() });
         if let Some((_, call)) = button {
-            self.begin_button_run(turn, id, call);
+            self.begin_button_run(turn, files, sync, workspace, id, call);
             return Ok(());
         }
         // What the message speaks of is read before the model is called.
-        let root = self.volumes.get(&volume).and_then(|volume| volume.root.clone()).unwrap_or_default();
+        let root = files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()).unwrap_or_default();
         let mut paths = model_context::mentions(&text);
-        paths.extend(note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned()));
+        paths.extend(note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned()));
         paths.dedup();
         let withheld = prompt_material::withhold_secret_files(&mut paths);
-        let place = note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned());
+        let place = note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned());
         let memory = memory::memory_folders(place.as_deref());
-        if let Some(run) = self.agents.runs.get_mut(&id) {
+        if let Some(run) = self.runs.get_mut(&id) {
             run.project_read = ProjectReadState::ReadingToStart;
             run.withheld_files = withheld;
         }
@@ -289,11 +324,17 @@ impl Session {
     }
 
     /// Keeps what has happened in a run, in its document, in its session and in the list of runs: one batch.
-    pub(super) fn record_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, record: RunRecord) -> BatchNumber {
+    pub(super) fn record_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        record: RunRecord,
+    ) -> BatchNumber {
         let time = turn.now.as_seconds();
         let mut writes = Vec::new();
-        self.agents.revision += 1;
-        let Some(run) = self.agents.runs.get_mut(&id) else { return self.next_batch };
+        self.revision += 1;
+        let Some(run) = self.runs.get_mut(&id) else { return turn.journal.next_batch };
         run.revision += 1;
         let RunRecord { steps, messages, approvals, changes, todos } = record;
         let old_head = run.about.head;
@@ -323,62 +364,75 @@ impl Session {
                 let bytes = if std::mem::take(&mut run.is_unsaved) { run.doc.save() } else { bytes };
                 writes.push(RowWrite::Chunk { doc: id, bytes });
             }
-            Err(error) => self.problems.push(error.to_string()),
+            Err(error) => turn.journal.problems.push(error.to_string()),
         }
         run.steps.extend(steps);
-        run.pending_batches.push_back((self.next_batch, run.steps.len()));
+        run.pending_batches.push_back((turn.journal.next_batch, run.steps.len()));
         let (line, head, session) = (run.summary(), run.about.head, run.about.session);
         if fresh {
-            self.queue_volume_listing(line.volume, ListedDocumentKind::Run, id, None);
+            self.queue_volume_listing(sync, line.volume, ListedDocumentKind::Run, id, None);
         }
         if !messages.is_empty() {
-            writes.extend(self.append_messages(turn, session, messages, old_head, head));
+            writes.extend(self.append_messages(turn, sync, session, messages, old_head, head));
         }
         let value = serde_json::to_vec(&line).ok();
         writes.push(RowWrite::Meta { key: format!("{RUN_KEY_PREFIX}{id}"), value });
-        self.agents.run_summaries.insert(id, line);
-        let batch = self.next_batch;
-        self.append_writes(turn, writes, None);
+        self.run_summaries.insert(id, line);
+        let batch = turn.journal.next_batch;
+        turn.append_writes(writes, None);
         batch
     }
 
-    pub(super) fn agents_durable(&mut self, turn: &mut ApplyContext<'_>, batch: BatchNumber) {
-        for run in self.agents.runs.values_mut() {
+    pub(super) fn agents_durable(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        batch: BatchNumber,
+    ) {
+        for run in self.runs.values_mut() {
             while let Some((_, steps)) = run.pending_batches.front().copied().filter(|(at, _)| *at <= batch) {
                 run.pending_batches.pop_front();
                 run.durable_step_count = steps;
             }
         }
-        let due: Vec<DocId> =
-            self.agents.resume_after.iter().filter(|(_, at)| **at <= batch).map(|(run, _)| *run).collect();
+        let due: Vec<DocId> = self.resume_after.iter().filter(|(_, at)| **at <= batch).map(|(run, _)| *run).collect();
         for run in due {
-            self.agents.resume_after.remove(&run);
-            self.continue_run(turn, run);
+            self.resume_after.remove(&run);
+            self.continue_run(turn, files, sync, workspace, run);
         }
     }
 
     /// Does what is next in a run: tools that may begin, or the model. Not before all that led there is on disk.
-    pub(super) fn continue_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        if self.agents.resume_after.contains_key(&id) {
+    pub(super) fn continue_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        if self.resume_after.contains_key(&id) {
             return;
         }
-        let Some(run) = self.agents.runs.get(&id) else { return };
-        if run.about.ending.is_some() || run.live.is_some() || !self.is_own_device(run.device.as_ref()) {
+        let Some(run) = self.runs.get(&id) else { return };
+        if run.about.ending.is_some() || run.live.is_some() || !workspace.is_own_device(run.device.as_ref()) {
             return;
         }
-        if let Some(run) = self.agents.runs.get_mut(&id) {
+        if let Some(run) = self.runs.get_mut(&id) {
             run.is_awake = true;
         }
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         if run.calls.is_empty() {
-            self.call_model(turn, id);
+            self.call_model(turn, files, sync, workspace, id);
         } else {
-            self.start_tools(turn, id);
+            self.start_tools(turn, files, sync, workspace, id);
         }
     }
 
     /// Continues a run once this batch, its last one so far, is on disk.
     pub(super) fn continue_run_after(&mut self, batch: BatchNumber, id: DocId) {
-        self.agents.resume_after.insert(id, batch);
+        self.resume_after.insert(id, batch);
     }
 }

@@ -17,14 +17,15 @@ pub use status::{SyncProgress, SyncStatus};
 use crate::effect::Effect;
 use crate::note::NotePhase;
 use crate::records::sync::{
-    DocumentsByVolume, HubConnection, HubState, LAN_HUB_ADDRESS, SYNC_LOG_KEY, SYNC_SHARES_KEY, SavedSyncState,
-    SharedHub, SyncShares, SyncTargets,
+    DocumentsByVolume, HubConnection, HubState, LAN_HUB_ADDRESS, MERGES_KEY, SEEN_DEVICES_KEY, SYNC_LOG_KEY,
+    SYNC_SHARES_KEY, SavedSyncState, SyncShares, SyncTargets,
 };
-use crate::records::sync::{MERGES_KEY, SEEN_DEVICES_KEY};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
-use crate::session::state::volumes::Volume;
+use crate::session::state::volumes::{Volume, VolumesState};
+use crate::session::state::workspace::WorkspaceState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,20 +79,18 @@ pub fn hub_address(url: &str) -> Result<String, CommandError> {
     }
 }
 
-impl Session {
-    /// What the session knows of sync.
-    pub fn sync(&self) -> &SyncState {
-        &self.sync
-    }
-
+impl SyncState {
     pub(super) fn share_volume(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &FilesState,
+        runs: &mut RunsState,
+        workspace: &WorkspaceState,
         volume: DocId,
         url: &str,
     ) -> Result<(), CommandError> {
         let url = hub_address(url)?;
-        let name = match self.volumes.get(&volume) {
+        let name = match files.volumes.by_id.get(&volume) {
             Some(Volume { root: Some(_), name, .. }) => name.clone(),
             Some(volume) => {
                 return Err(CommandError(format!("the volume has no folder on this device: {}", volume.name)));
@@ -99,183 +98,200 @@ impl Session {
             None => return Err(CommandError(format!("there is no volume {volume}"))),
         };
         self.hub_mut(&url).volumes.insert(volume);
-        self.sync.log_line(turn.now, format!("{name} is shared over {url}"));
-        self.save_shares(turn);
-        self.queue_undocumented_notes(volume);
-        self.on_volume_list_loaded(turn, volume);
+        self.log_line(turn.now, format!("{name} is shared over {url}"));
+        self.save_shares(turn, &files.volumes, runs);
+        self.queue_undocumented_notes(&files.volumes, volume);
+        runs.on_volume_list_loaded(turn, files, self, workspace, volume);
         Ok(())
     }
 
     pub(super) fn join_volume(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &mut VolumesState,
+        runs: &RunsState,
+        workspace: &mut WorkspaceState,
         address: &str,
         folder: PathBuf,
     ) -> Result<(), CommandError> {
         let (url, id) = read_volume_address(address)?;
-        if let Some(volume) = self.volumes.get(&id) {
+        if let Some(volume) = volumes.by_id.get(&id) {
             return Err(CommandError(format!("this volume is here already: {}", volume.name)));
         }
-        let name = self.check_volume_folder(&folder, None)?;
-        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?.doc;
+        let name = volumes.check_volume_folder(workspace, &folder, None)?;
+        let doc =
+            VolumeDoc::load(id, &[], workspace.actor.clone()).map_err(|error| CommandError(error.to_string()))?.doc;
         let hub = self.hub_mut(&url);
         hub.volumes.insert(id);
         hub.coming.insert(id);
-        self.sync.log_line(turn.now, format!("requesting {name} from {url}"));
-        self.add_volume(turn, id, name, folder, doc, false)?;
-        self.save_shares(turn);
+        self.log_line(turn.now, format!("requesting {name} from {url}"));
+        volumes.add_volume(turn, self, workspace, (id, name), folder, (doc, false))?;
+        self.save_shares(turn, volumes, runs);
         Ok(())
     }
 
     pub(super) fn unshare_volume(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        runs: &RunsState,
         volume: DocId,
         url: &str,
     ) -> Result<(), CommandError> {
         let mut any = false;
-        for hub in self.sync.shares.hubs.iter_mut().filter(|hub| url.is_empty() || hub.url == url) {
+        for hub in self.shares.hubs.iter_mut().filter(|hub| url.is_empty() || hub.url == url) {
             any |= hub.volumes.remove(&volume);
             hub.coming.remove(&volume);
         }
         if !any {
             return Err(CommandError("the volume is not shared there".to_owned()));
         }
-        self.sync.shares.hubs.retain(|hub| !hub.volumes.is_empty());
-        let name = self.volumes.get(&volume).map_or_else(|| volume.to_string(), |volume| volume.name.clone());
-        self.sync.log_line(turn.now, format!("stopped sharing {name}; other devices keep their copies"));
-        self.save_shares(turn);
+        self.shares.hubs.retain(|hub| !hub.volumes.is_empty());
+        let name = volumes.by_id.get(&volume).map_or_else(|| volume.to_string(), |volume| volume.name.clone());
+        self.log_line(turn.now, format!("stopped sharing {name}; other devices keep their copies"));
+        self.save_shares(turn, volumes, runs);
         Ok(())
     }
 
-    pub(super) fn pause_sync(&mut self, turn: &mut ApplyContext<'_>, paused: bool) {
-        if self.sync.shares.paused != paused {
-            self.sync.shares.paused = paused;
-            self.sync.log_line(turn.now, if paused { "paused" } else { "resumed" }.to_owned());
-            self.save_shares(turn);
+    pub(super) fn pause_sync(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        runs: &RunsState,
+        paused: bool,
+    ) {
+        if self.shares.paused != paused {
+            self.shares.paused = paused;
+            self.log_line(turn.now, if paused { "paused" } else { "resumed" }.to_owned());
+            self.save_shares(turn, volumes, runs);
         }
-    }
-
-    pub(super) fn retry_sync(&mut self, turn: &mut ApplyContext<'_>) {
-        turn.effects.push(Effect::RetrySync);
     }
 
     /// Handles a hub's new state.
-    pub(super) fn on_hub_state(&mut self, turn: &mut ApplyContext<'_>, url: &str, state: HubState, said: Vec<String>) {
-        if self.sync.shares.hubs.iter().any(|hub| hub.url == url) {
-            let before = self.sync.states.get(url).cloned().unwrap_or_default();
-            self.record_synced_times(turn.now, &before, &state);
+    pub(super) fn on_hub_state(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        runs: &RunsState,
+        url: &str,
+        state: HubState,
+        said: Vec<String>,
+    ) {
+        if self.shares.hubs.iter().any(|hub| hub.url == url) {
+            let before = self.states.get(url).cloned().unwrap_or_default();
+            self.record_synced_times(volumes, turn.now, &before, &state);
             if before.reach == HubConnection::Online && state.reach != HubConnection::Online {
-                self.on_hub_left(turn, Some(url));
+                self.on_hub_left(turn, volumes, runs, Some(url));
             }
-            self.sync.states.insert(url.to_owned(), state);
+            self.states.insert(url.to_owned(), state);
         } else {
-            self.sync.states.remove(url);
+            self.states.remove(url);
         }
-        said.into_iter().for_each(|line| self.sync.log_line(turn.now, line));
-        self.sync.revision += 1;
+        said.into_iter().for_each(|line| self.log_line(turn.now, line));
+        self.revision += 1;
     }
 
-    fn hub_mut(&mut self, url: &str) -> &mut SharedHub {
-        let hubs = &mut self.sync.shares.hubs;
-        let at = hubs.iter().position(|hub| hub.url == url).unwrap_or_else(|| {
-            hubs.push(SharedHub { url: url.to_owned(), volumes: BTreeSet::new(), coming: BTreeSet::new() });
-            hubs.len() - 1
-        });
-        &mut hubs[at]
-    }
-
-    pub(super) fn save_shares(&mut self, turn: &mut ApplyContext<'_>) {
-        let value = serde_json::to_vec(&self.sync.shares).ok();
-        self.sync.mark_stale();
-        self.sync.last_reported = None; // at once
-        self.sync.prune_outboxes();
-        let outbox = self.sync.outbox_write();
-        self.append_writes(turn, vec![RowWrite::Meta { key: SYNC_SHARES_KEY.to_owned(), value }, outbox], None);
+    pub(super) fn save_shares(&mut self, turn: &mut ApplyContext<'_>, volumes: &VolumesState, runs: &RunsState) {
+        self.track_outbox(turn, volumes, runs);
+        let value = serde_json::to_vec(&self.shares).ok();
+        self.mark_stale();
+        self.last_reported = None; // at once
+        self.prune_outboxes();
+        let outbox = self.outbox_write();
+        turn.append_writes(vec![RowWrite::Meta { key: SYNC_SHARES_KEY.to_owned(), value }, outbox], None);
     }
 
     /// What was shared when the program ended.
     pub(super) fn load_sync_state(&mut self, shares: SyncShares, log: Vec<(i64, String)>, told: SavedSyncState) {
         let SavedSyncState { merges, seen, agreed, outboxes } = told;
-        self.sync.outboxes = outboxes;
-        self.sync.set_seen(seen);
-        self.sync.set_agreed(agreed);
-        self.sync.log = log.into_iter().map(|(at, line)| (UnixMillis(at), line)).collect();
-        self.sync.merges = merges;
-        self.sync.shares = shares;
-        self.sync.mark_stale();
+        self.outboxes = outboxes;
+        self.set_seen(seen);
+        self.set_agreed(agreed);
+        self.log = log.into_iter().map(|(at, line)| (UnixMillis(at), line)).collect();
+        self.merges = merges;
+        self.shares = shares;
+        self.mark_stale();
     }
 
     /// Notes of this volume without a document get one, a few at a time.
-    pub(super) fn queue_undocumented_notes(&mut self, volume: DocId) {
-        if !self.sync.is_shared(volume) {
+    pub(super) fn queue_undocumented_notes(&mut self, volumes: &VolumesState, volume: DocId) {
+        if !self.is_shared(volume) {
             return;
         }
-        if let Some(volume) = self.volumes.get(&volume) {
+        if let Some(volume) = volumes.by_id.get(&volume) {
             // A note without a file is still waiting for its text.
             let is_made = |row: &&FileRow| row.size > 0 || row.mtime != 0;
             let bare = volume.files.values().filter(is_made).filter(|row| row.kind.is_text() && row.heads.is_empty());
-            self.sync.undocumented_notes.extend(bare.map(|row| row.id));
+            self.undocumented_notes.extend(bare.map(|row| row.id));
         }
-        self.sync.mark_stale();
+        self.mark_stale();
     }
 
     /// Files of a volume came, went or were renamed here, and its document says so.
-    pub(super) fn sync_files_changed(&mut self, volume: DocId, files: &[(DocId, Option<FileEntry>)]) {
-        if self.sync.is_shared(volume) {
-            self.on_remote_attachments(volume, files.iter().map(|(file, entry)| (file, entry.as_ref())));
+    pub(super) fn sync_files_changed(
+        &mut self,
+        volumes: &VolumesState,
+        volume: DocId,
+        files: &[(DocId, Option<FileEntry>)],
+    ) {
+        if self.is_shared(volume) {
+            self.on_remote_attachments(volumes, volume, files.iter().map(|(file, entry)| (file, entry.as_ref())));
             let new = files.iter().filter(|(_, entry)| entry.as_ref().is_some_and(|entry| entry.kind.is_text()));
-            self.sync.undocumented_notes.extend(new.map(|(file, _)| *file));
-            self.sync.mark_stale();
+            self.undocumented_notes.extend(new.map(|(file, _)| *file));
+            self.mark_stale();
         }
     }
 
     /// Called whenever something has happened.
-    pub(super) fn step_sync(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.sync.shares.hubs.is_empty() && !self.sync.is_stale {
+    pub(super) fn step_sync(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        runs: &mut RunsState,
+        workspace: &WorkspaceState,
+    ) {
+        if self.shares.hubs.is_empty() && !self.is_stale {
             return;
         }
-        self.decide_deletions(turn);
-        self.apply_remote_file_changes(turn);
-        self.apply_waiting_changes(turn);
-        self.place_arrived_notes(turn);
-        self.step_undocumented_notes(turn);
-        self.step_tool_sharing(turn);
-        self.write_volume_lists(turn);
+        self.decide_deletions(turn, files);
+        self.apply_remote_file_changes(turn, files);
+        self.apply_waiting_changes(turn, files, runs, workspace);
+        self.place_arrived_notes(turn, files, workspace);
+        self.step_undocumented_notes(turn, files);
+        runs.step_tool_sharing(turn, &files.volumes, self, workspace);
+        runs.write_volume_lists(turn, &mut files.volumes, self);
         self.save_sync_log(turn, false);
-        self.step_outbox(turn);
-        self.step_presence(turn);
-        if self.sync.is_stale {
+        self.step_outbox(turn, &files.volumes, runs);
+        self.step_presence(turn, files);
+        if self.is_stale {
             // All documents are gone through for it: the more there are, the more seldom.
             let due = self
-                .sync
                 .last_reported
                 .map(|(at, count)| at.plus_ms((count / MAX_REPORTED_DOCUMENTS_PER_MS).min(1_000) as i64));
             if let Some(due) = due.filter(|due| turn.now < *due) {
-                self.wake_at(turn, due);
-                return self.step_attachments(turn);
+                turn.wake_at(due);
+                return self.step_attachments(turn, files, runs, workspace);
             }
-            self.sync.is_stale = false;
-            let wanted = self.sync_targets();
+            self.is_stale = false;
+            let wanted = self.sync_targets(&files.volumes, runs);
             let of = |volumes: &DocumentsByVolume| match volumes.len() {
                 1 => volumes.values().map(|docs| docs.len()).sum(),
                 _ => volumes.values().flat_map(|docs| docs.iter()).collect::<BTreeSet<_>>().len(),
             };
-            self.sync.requested_counts = wanted.hubs.iter().map(|(url, volumes)| (url.clone(), of(volumes))).collect();
-            self.sync.last_reported = Some((turn.now, self.sync.requested_counts.values().sum()));
+            self.requested_counts = wanted.hubs.iter().map(|(url, volumes)| (url.clone(), of(volumes))).collect();
+            self.last_reported = Some((turn.now, self.requested_counts.values().sum()));
             turn.effects.push(Effect::Sync(Box::new(wanted)));
         }
-        self.step_attachments(turn);
+        self.step_attachments(turn, files, runs, workspace);
     }
 
     /// Gives documents to notes that have none yet.
-    fn step_undocumented_notes(&mut self, turn: &mut ApplyContext<'_>) {
+    fn step_undocumented_notes(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState) {
         // Pending ones are at the start: they leave the list when they get a document.
-        let next: Vec<DocId> =
-            self.sync.undocumented_notes.iter().copied().take(2 * MAX_CONCURRENT_NOTE_READS).collect();
+        let next: Vec<DocId> = self.undocumented_notes.iter().copied().take(2 * MAX_CONCURRENT_NOTE_READS).collect();
         let mut room = MAX_CONCURRENT_NOTE_READS;
         for note in next {
-            let open = self.notes.get(&note);
+            let open = files.notes.open.get(&note);
             let busy = open.is_some_and(|note| note.phase == NotePhase::Reading || note.is_document_loading());
             if busy || (room == 0 && open.is_none()) {
                 room = room.saturating_sub(1);
@@ -284,20 +300,20 @@ impl Session {
             let begins = open.is_some_and(|note| note.phase == NotePhase::Ready && !note.adopted);
             let (is_open, done) = (
                 open.is_some(),
-                self.locate_file(note).is_none_or(|(volume, path)| {
-                    let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
+                files.volumes.locate_file(note).is_none_or(|(volume, path)| {
+                    let row = files.volumes.by_id.get(&volume).and_then(|volume| volume.files.get(path));
                     row.is_none_or(|row| !row.heads.is_empty())
                 }),
             );
             if done {
-                self.sync.undocumented_notes.remove(&note);
-                self.release_note(turn, note);
+                self.undocumented_notes.remove(&note);
+                files.release_note(turn, self, note);
                 continue;
             }
             if begins {
-                self.create_note_document(turn, note);
+                files.notes.create_note_document(turn, note);
             } else if !is_open {
-                self.read_note(turn, note);
+                files.read_note(turn, note);
             }
             room = room.saturating_sub(1);
         }
@@ -305,37 +321,36 @@ impl Session {
 
     /// Keeps the log on disk, if it is time or `now`.
     pub(super) fn save_sync_log(&mut self, turn: &mut ApplyContext<'_>, now: bool) {
-        let Some(due) = self.sync.log_due else { return };
+        let Some(due) = self.log_due else { return };
         if !now && turn.now < due {
-            return self.wake_at(turn, due);
+            return turn.wake_at(due);
         }
-        self.sync.log_due = None;
-        let lines: Vec<(i64, &str)> = self.sync.log.iter().map(|(at, line)| (at.0, line.as_str())).collect();
-        let (lines, merges) = (serde_json::to_vec(&lines).ok(), serde_json::to_vec(&self.sync.merges).ok());
+        self.log_due = None;
+        let lines: Vec<(i64, &str)> = self.log.iter().map(|(at, line)| (at.0, line.as_str())).collect();
+        let (lines, merges) = (serde_json::to_vec(&lines).ok(), serde_json::to_vec(&self.merges).ok());
         let log = RowWrite::Meta { key: SYNC_LOG_KEY.to_owned(), value: lines };
         let merges = RowWrite::Meta { key: MERGES_KEY.to_owned(), value: merges };
-        let seen =
-            RowWrite::Meta { key: SEEN_DEVICES_KEY.to_owned(), value: serde_json::to_vec(self.sync.seen()).ok() };
-        self.append_writes(turn, vec![log, merges, seen], None);
+        let seen = RowWrite::Meta { key: SEEN_DEVICES_KEY.to_owned(), value: serde_json::to_vec(self.seen()).ok() };
+        turn.append_writes(vec![log, merges, seen], None);
     }
 
     /// The shared note whose outputs these are.
-    fn note_of_outputs(&self, doc: DocId) -> Option<DocId> {
-        self.sync.notes.get(&doc).copied().filter(|note| self.file_locations.contains_key(note))
+    fn note_of_outputs(&self, volumes: &VolumesState, doc: DocId) -> Option<DocId> {
+        self.notes.get(&doc).copied().filter(|note| volumes.locations.contains_key(note))
     }
 
     /// Which documents are to be synced where: of each volume its own, its notes, the outputs of notes with cells, its
     /// sessions, runs and tools. Never settings of this device, keys, or what a workspace alone knows.
-    fn sync_targets(&mut self) -> SyncTargets {
-        let (mut outputs, mut notes) = (std::mem::take(&mut self.sync.outputs), std::mem::take(&mut self.sync.notes));
-        let shares = &self.sync.shares;
+    fn sync_targets(&mut self, volumes: &VolumesState, runs: &RunsState) -> SyncTargets {
+        let (mut outputs, mut notes) = (std::mem::take(&mut self.outputs), std::mem::take(&mut self.notes));
+        let shares = &self.shares;
         let mut known: BTreeMap<DocId, Arc<BTreeSet<DocId>>> = BTreeMap::new();
         for volume in shares.hubs.iter().flat_map(|hub| &hub.volumes) {
             if known.contains_key(volume) {
                 continue;
             }
             let mut docs = BTreeSet::from([*volume]);
-            let files = self.volumes.get(volume).into_iter().flat_map(|volume| volume.files.values());
+            let files = volumes.by_id.get(volume).into_iter().flat_map(|volume| volume.files.values());
             // A note with only a file gets a document soon, and needn't be requested. One whose text hasn't arrived has
             // neither.
             let waits = |row: &FileRow| row.size > 0 && row.heads.is_empty();
@@ -349,17 +364,17 @@ impl Session {
                     }));
                 }
             }
-            if self.volumes.contains_key(volume) {
-                docs.extend(self.agent_docs(*volume));
+            if volumes.by_id.contains_key(volume) {
+                docs.extend(runs.agent_docs(*volume));
             }
-            let coming = self.sync.expected_notes.iter().filter(|(_, (of, _))| of == volume);
+            let coming = self.expected_notes.iter().filter(|(_, (of, _))| of == volume);
             docs.extend(coming.map(|(note, _)| *note));
             known.insert(*volume, Arc::new(docs));
         }
         let of = |volume: &DocId| Some((*volume, known.get(volume)?.clone()));
         let hubs = shares.hubs.iter().map(|hub| (hub.url.clone(), hub.volumes.iter().filter_map(of).collect()));
         let wanted = SyncTargets { hubs: hubs.collect(), paused: shares.paused };
-        (self.sync.outputs, self.sync.notes) = (outputs, notes);
+        (self.outputs, self.notes) = (outputs, notes);
         wanted
     }
 }

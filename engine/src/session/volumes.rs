@@ -1,11 +1,14 @@
 //! Volumes: folders of ordinary files, as scans and the watcher tell of them.
 
 use crate::effect::Effect;
-use crate::event::{KnownFiles, KnownLinks, OutlineSurvey, ScannedFile, SkippedFile};
+use crate::event::{KnownFiles, OutlineSurvey, ScannedFile, SkippedFile};
 use crate::note::{KernelPhase, Note, NotePhase};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
-use crate::session::state::volumes::{ScanState, Volume};
+use crate::session::state::FilesState;
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::{ScanState, Volume, VolumesState};
+use crate::session::state::workspace::WorkspaceState;
 use crate::session::volume_paths::{links_key, normalize_volume_path};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,10 +26,12 @@ impl<'a> From<&'a Volume> for collection::VolumeFilesAndLinks<'a> {
     }
 }
 
-impl Session {
+impl VolumesState {
     pub(super) fn open_folder(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        workspace: &mut WorkspaceState,
         folder: PathBuf,
         name: Option<String>,
     ) -> Result<(), CommandError> {
@@ -35,14 +40,20 @@ impl Session {
             self.scan(turn, known);
             return Ok(());
         }
-        let name = self.check_volume_folder(&folder, name)?;
+        let name = self.check_volume_folder(workspace, &folder, name)?;
         let id = DocId::random(self.random_bytes(turn));
-        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?.doc;
-        self.add_volume(turn, id, name, folder, doc, true)
+        let doc =
+            VolumeDoc::load(id, &[], workspace.actor.clone()).map_err(|error| CommandError(error.to_string()))?.doc;
+        self.add_volume(turn, sync, workspace, (id, name), folder, (doc, true))
     }
 
     /// Whether a folder can become a volume. Gives the name that the volume gets.
-    pub(super) fn check_volume_folder(&self, folder: &Path, name: Option<String>) -> Result<String, CommandError> {
+    pub(super) fn check_volume_folder(
+        &self,
+        workspace: &WorkspaceState,
+        folder: &Path,
+        name: Option<String>,
+    ) -> Result<String, CommandError> {
         if !folder.is_absolute() {
             return Err(CommandError(format!("a volume needs an absolute path: {}", folder.display())));
         }
@@ -52,7 +63,7 @@ impl Session {
                 folder.display()
             )));
         }
-        if self.folder.starts_with(folder) {
+        if workspace.folder.starts_with(folder) {
             return Err(CommandError(format!(
                 "the folder holds the workspace's own database; choose one that does not: {}",
                 folder.display()
@@ -60,7 +71,7 @@ impl Session {
         }
         for (id, root) in &self.mounts {
             if folder.starts_with(root) || root.starts_with(folder) {
-                let name = self.volumes.get(id).map_or("another volume", |volume| volume.name.as_str());
+                let name = self.by_id.get(id).map_or("another volume", |volume| volume.name.as_str());
                 return Err(CommandError(format!(
                     "the folder lies inside “{name}” or around it, and a file belongs to one volume: {}",
                     folder.display()
@@ -78,197 +89,214 @@ impl Session {
     pub(super) fn add_volume(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        name: String,
+        sync: &mut SyncState,
+        workspace: &mut WorkspaceState,
+        (id, name): (DocId, String),
         folder: PathBuf,
-        doc: VolumeDoc,
-        new: bool,
+        (doc, new): (VolumeDoc, bool),
     ) -> Result<(), CommandError> {
         let mut volume = Volume::new(id, name.clone(), Some(folder.clone()));
         (volume.known, volume.linking, volume.doc, volume.doc_new) = (true, None, Some(Box::new(doc)), new);
         self.mounts.insert(id, folder.clone());
-        self.volumes.insert(id, volume);
-        let mut writes = self.workspace_writes(turn, id, Some(&name))?;
+        self.by_id.insert(id, volume);
+        let mut writes = workspace.workspace_writes(turn, id, Some(&name))?;
         writes.push(self.mounts_write());
-        self.append_writes(turn, writes, None);
-        self.write_volume_doc(turn, id);
+        turn.append_writes(writes, None);
+        self.write_volume_doc(turn, sync, id);
         turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
         turn.effects.push(Effect::Watch { volume: id, root: folder });
         self.scan(turn, id);
         Ok(())
     }
 
-    pub(super) fn close_volume(&mut self, turn: &mut ApplyContext<'_>, volume: DocId) -> Result<(), CommandError> {
-        if !self.volumes.contains_key(&volume) {
+    /// Takes a file out of its volume; its documents stay on disk.
+    pub(super) fn forget_file(&mut self, sync: &mut SyncState, id: DocId, path: &str, writes: &mut Vec<RowWrite>) {
+        let Some(volume) = self.by_id.get_mut(&id) else { return };
+        if let Some(row) = volume.files.remove(path) {
+            volume.demoted.retain(|other| other.path != path);
+            volume.doc_heads.push((row.id, crate::session::sync::heads::format_heads(&row.heads)));
+            volume.doc_pending.push_back((row.id, None));
+            volume.revision += 1;
+            volume.remove_file(row.id);
+            self.locations.remove(&row.id);
+            writes.push(RowWrite::RemoveFile { volume: id, path: path.to_owned() });
+            writes.push(RowWrite::Meta { key: links_key(row.id), value: None });
+            sync.attachment_gone(row.id);
+        }
+    }
+
+    /// Enters what is new into the volume's document, a slice at a time.
+    pub(super) fn write_volume_doc(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        let writes = self.volume_doc_writes(turn, sync, id);
+        if !writes.is_empty() {
+            turn.append_writes(writes, None);
+        }
+    }
+
+    /// The same, to be written together with what else is known of these files: after a crash the disk has both, or
+    /// neither.
+    pub(super) fn volume_doc_writes(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+    ) -> Vec<RowWrite> {
+        let mut writes = Vec::new();
+        let Some(volume) = self.by_id.get_mut(&id) else { return writes };
+        let Some(doc) = &mut volume.doc else { return writes };
+        if (volume.doc_pending.is_empty() && !volume.doc_new) || sync.is_coming(id) {
+            return writes;
+        }
+        let count = volume.doc_pending.len().min(MAX_FILES_PER_DOC_WRITE);
+        let mut slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
+        let more = !volume.doc_pending.is_empty();
+        // Known entries aren't written again: that could overwrite a concurrent change of another device.
+        slice.retain(|(file, entry)| doc.file_entry(*file) != *entry || !doc.is_listed(*file));
+        let name = volume.doc_new.then_some(volume.name.as_str());
+        let mut chunks = Vec::new();
+        let gone: Vec<(DocId, String)> = std::mem::take(&mut volume.doc_heads);
+        if !gone.is_empty() && !volume.doc_new {
+            chunks.push(doc.set_last_heads(&gone, turn.now.as_seconds()));
+        }
+        if !slice.is_empty() || name.is_some() {
+            let made = doc.commit(name, &slice, turn.now.as_seconds());
+            chunks.push(made.map(|bytes| if std::mem::take(&mut volume.doc_new) { doc.save() } else { bytes }));
+        }
+        for chunk in chunks {
+            match chunk {
+                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id, bytes }),
+                Err(error) => volume.trouble = Some(error.to_string()),
+            }
+        }
+        if !slice.is_empty() {
+            sync.sync_files_changed(self, id, &slice);
+        }
+        if more {
+            turn.wake_at(turn.now.plus_ms(5));
+        }
+        writes
+    }
+}
+
+impl FilesState {
+    pub(super) fn close_volume(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        workspace: &mut WorkspaceState,
+        volume: DocId,
+    ) -> Result<(), CommandError> {
+        if !self.volumes.by_id.contains_key(&volume) {
             return Err(CommandError(format!("there is no volume {volume}")));
         }
-        if self.pending_move.is_some() {
+        if self.moves.pending.is_some() {
             return Err(CommandError("files are being moved; try again in a moment".to_owned()));
         }
-        if let Some(note) = self.notes.values().find(|note| note.volume == volume && note.is_ahead_of_file()) {
-            let path = self.locate_file(note.id).map_or("a note", |(_, path)| path);
+        if let Some(note) = self.notes.open.values().find(|note| note.volume == volume && note.is_ahead_of_file()) {
+            let path = self.volumes.locate_file(note.id).map_or("a note", |(_, path)| path);
             return Err(CommandError(format!("wait until it is saved, then try again: {path}")));
         }
-        let mut writes = self.workspace_writes(turn, volume, None)?;
-        self.mounts.remove(&volume);
-        self.volumes.remove(&volume);
-        for note in self.notes.values().filter(|note| note.volume == volume) {
+        let mut writes = workspace.workspace_writes(turn, volume, None)?;
+        self.volumes.mounts.remove(&volume);
+        self.volumes.by_id.remove(&volume);
+        for note in self.notes.open.values().filter(|note| note.volume == volume) {
             if note.kernel != KernelPhase::Off {
                 turn.effects.push(Effect::KillKernel { note: note.id });
             }
         }
-        self.notes.retain(|_, note| note.volume != volume);
-        self.file_locations.retain(|_, (of, _)| *of != volume);
-        self.attachments_closed(volume);
-        writes.push(self.mounts_write());
-        self.append_writes(turn, writes, None);
-        turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
+        self.notes.open.retain(|_, note| note.volume != volume);
+        self.volumes.locations.retain(|_, (of, _)| *of != volume);
+        sync.attachments_closed(volume);
+        writes.push(self.volumes.mounts_write());
+        turn.append_writes(writes, None);
+        turn.effects.push(Effect::WriteMarker { volumes: self.volumes.volume_markers() });
         turn.effects.push(Effect::Unwatch { volume });
         Ok(())
     }
 
-    /// Writes that enter (or remove) a volume in the workspace's document.
-    fn workspace_writes(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        volume: DocId,
-        name: Option<&str>,
-    ) -> Result<Vec<RowWrite>, CommandError> {
-        let Some(doc) = &mut self.workspace_doc else { return Ok(Vec::new()) };
-        let bytes =
-            doc.set_volume(volume, name, turn.now.as_seconds()).map_err(|error| CommandError(error.to_string()))?;
-        // The first chunk of a document must hold its first change too.
-        let bytes = if std::mem::take(&mut self.workspace_new) { doc.save() } else { bytes };
-        Ok(vec![RowWrite::Chunk { doc: self.workspace, bytes }])
-    }
-
-    fn mounts_write(&self) -> RowWrite {
-        let value = serde_json::to_vec(&self.mounts).unwrap_or_default();
-        RowWrite::Meta { key: "mounts".to_owned(), value: Some(value) }
-    }
-
-    fn volume_markers(&self) -> Vec<(DocId, String, PathBuf)> {
-        let mounted = |volume: &Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
-        self.volumes.values().filter_map(mounted).collect()
-    }
-
-    fn free_name(&self, name: &str) -> String {
-        let taken = |name: &str| self.volumes.values().any(|volume| volume.name == name);
-        let numbered = (2_u32..).map(|number| format!("{name} {number}"));
-        std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
-    }
-
-    pub(super) fn random_bytes(&self, turn: &mut ApplyContext<'_>) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        turn.rng.fill_bytes(&mut bytes);
-        bytes
-    }
-
-    pub(super) fn scan(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
-        let Some(root) = volume.root.clone().filter(|_| volume.is_read()) else { return };
-        match &mut volume.scanning {
-            ScanState::Running { again, .. } => *again = true,
-            ScanState::Idle => {
-                volume.scanning = ScanState::Running { seen: 0, again: false };
-                volume.moved.clear();
-                let unindexed = volume.unindexed.clone();
-                turn.effects.push(Effect::Scan { volume: id, root, unindexed });
-            }
-        }
-    }
-
     pub(super) fn volume_read(&mut self, turn: &mut ApplyContext<'_>, id: DocId, known: KnownFiles) {
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         let KnownFiles { mut files, mut places } = known;
         // The smaller goes into the larger: the thread that draws calls, and must not be held up.
-        if places.len() > self.file_locations.len() {
-            std::mem::swap(&mut places, &mut self.file_locations);
+        if places.len() > self.volumes.locations.len() {
+            std::mem::swap(&mut places, &mut self.volumes.locations);
         }
-        self.file_locations.extend(places);
+        self.volumes.locations.extend(places);
         volume.files.append(&mut files);
         volume.known = true;
         volume.revision += 1;
         // What a crash left between keystroke and file is brought to its end.
         let mine: Vec<DocId> =
-            self.unfinished.iter().copied().filter(|note| self.file_locations.contains_key(note)).collect();
-        self.unfinished.retain(|note| !mine.contains(note));
+            self.notes.unfinished.iter().copied().filter(|note| self.volumes.locations.contains_key(note)).collect();
+        self.notes.unfinished.retain(|note| !mine.contains(note));
         for note in mine {
             self.read_note(turn, note);
-        }
-    }
-
-    pub(super) fn volume_linked(&mut self, turn: &mut ApplyContext<'_>, id: DocId, known: KnownLinks) {
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
-        let early = std::mem::replace(&mut volume.links, known.links);
-        let unindexed = std::mem::replace(&mut volume.unindexed, known.unindexed);
-        volume.unindexed.extend(unindexed);
-        // What happened between the two readings is newer.
-        for (file, path, outline) in early.files() {
-            volume.links.set_path(file, path);
-            if let Some(outline) = outline {
-                volume.links.set_outline(file, outline.clone());
-                volume.unindexed.remove(&file);
-            }
-        }
-        for file in volume.linking.take().into_iter().flatten() {
-            if !self.file_locations.contains_key(&file) {
-                volume.links.remove_file(file);
-                volume.unindexed.remove(&file);
-            }
-        }
-        volume.revision += 1;
-        if let Some(root) = volume.root.clone() {
-            turn.effects.push(Effect::Watch { volume: id, root });
         }
     }
 
     pub(super) fn volume_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        runs: &mut RunsState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         doc: Result<Box<VolumeDoc>, String>,
     ) {
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         match doc {
             Ok(doc) => {
                 // Killed before anything of it was written: the first chunk must hold its first change too.
                 let empty = doc.name().is_none() && doc.files().is_empty();
-                volume.doc_new |= empty && !self.sync.is_coming(id);
+                volume.doc_new |= empty && !sync.is_coming(id);
                 volume.doc = Some(doc);
             }
             Err(why) => volume.trouble = Some(why),
         }
-        self.write_volume_doc(turn, id);
-        self.reconcile_files(turn, id);
-        self.sync_volume_loaded(turn, id);
-        self.scan(turn, id);
+        self.volumes.write_volume_doc(turn, sync, id);
+        self.reconcile_files(turn, runs, sync, workspace, id);
+        sync.sync_volume_loaded(turn, self, runs, workspace, id);
+        self.volumes.scan(turn, id);
     }
 
-    pub(super) fn scanned(&mut self, turn: &mut ApplyContext<'_>, id: DocId, files: Vec<ScannedFile>, seen: u64) {
-        if !self.volumes.contains_key(&id) {
+    pub(super) fn scanned(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        files: Vec<ScannedFile>,
+        seen: u64,
+    ) {
+        if !self.volumes.by_id.contains_key(&id) {
             return;
         }
         let mut writes = Vec::with_capacity(files.len());
         for file in files {
-            self.scanned_file(turn, id, file, &mut writes);
+            self.scanned_file(turn, sync, id, file, &mut writes);
         }
-        if let Some(volume) = self.volumes.get_mut(&id)
+        if let Some(volume) = self.volumes.by_id.get_mut(&id)
             && let ScanState::Running { seen: so_far, .. } = &mut volume.scanning
         {
             *so_far = seen;
         }
-        writes.extend(self.volume_doc_writes(turn, id));
+        writes.extend(self.volumes.volume_doc_writes(turn, sync, id));
         if !writes.is_empty() {
-            self.append_writes(turn, writes, None);
+            turn.append_writes(writes, None);
         }
     }
 
-    fn scanned_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId, file: ScannedFile, writes: &mut Vec<RowWrite>) {
-        if self.is_in_motion(id, &file.path) {
+    fn scanned_file(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        file: ScannedFile,
+        writes: &mut Vec<RowWrite>,
+    ) {
+        if self.moves.is_in_motion(id, &file.path) {
             return; // looked at again once the move is over
         }
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         if volume.moved.contains(&file.path) || file.was.as_ref().is_some_and(|was| volume.moved.contains(was)) {
             return; // the same: it was seen before the move was over
         }
@@ -278,8 +306,8 @@ impl Session {
             writes.push(RowWrite::RemoveFile { volume: id, path: old.path.clone() });
         }
         let old = old.or_else(|| volume.files.get(&file.path).cloned());
-        let old = old.filter(|old| !self.make_room_for_file(old));
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let old = old.filter(|old| !sync.make_room_for_file(self, old));
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         if let Some(old) = old.as_ref().filter(|_| was.is_none() && file.why.is_none())
             && (old.size, old.mtime, old.hash) == (file.stamp.size, file.stamp.mtime, file.stamp.hash)
             && old.kind == file.kind
@@ -289,12 +317,12 @@ impl Session {
         }
         if let Some(old) = &old
             && old.kind.is_text()
-            && (!old.heads.is_empty() || self.notes.contains_key(&old.id))
+            && (!old.heads.is_empty() || self.notes.open.contains_key(&old.id))
             && old.path == file.path
         {
             // A note with its own history: the changes are merged into it, even if it's closed.
             let note = old.id;
-            match self.notes.get(&note).map(|note| &note.phase) {
+            match self.notes.open.get(&note).map(|note| &note.phase) {
                 Some(NotePhase::Ready) => self.read_file(turn, note),
                 Some(NotePhase::Reading | NotePhase::Failed(_)) => {}
                 None => self.read_note(turn, note),
@@ -304,19 +332,19 @@ impl Session {
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
         // A file that others have at this path, and that was not here: it is that one.
-        let theirs = || self.sync.attachment_at(id, &file.path).filter(|one| !self.file_locations.contains_key(one));
+        let theirs = || sync.attachment_at(id, &file.path).filter(|one| !self.volumes.locations.contains_key(one));
         let new = || match file.kind {
-            FileKind::Attachment => theirs().filter(|one| !self.trash.contains_key(one)),
+            FileKind::Attachment => theirs().filter(|one| !self.moves.trash.contains_key(one)),
             FileKind::Note | FileKind::Collection | FileKind::Script => None,
         };
         let (note, heads) = match old {
             Some(old) => (old.id, old.heads),
             None => (new().unwrap_or(DocId::random(bytes)), Vec::new()),
         };
-        if file.kind == FileKind::Attachment && self.sync.is_shared(id) {
-            self.sync.mark_attachments_stale();
+        if file.kind == FileKind::Attachment && sync.is_shared(id) {
+            sync.mark_attachments_stale();
         }
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         let renamed = was.filter(|_| volume.links.path(note).is_some());
         let row = FileRow {
             volume: id,
@@ -349,11 +377,11 @@ impl Session {
             writes.push(RowWrite::Meta { key: links_key(note), value: Some(survey.stored) });
         }
         if let Some(was) = renamed {
-            self.record_external_rename(id, note, &was, &file.path);
+            self.moves.record_external_rename(id, note, &was, &file.path);
         }
-        self.file_locations.insert(note, (id, file.path));
+        self.volumes.locations.insert(note, (id, file.path));
         writes.push(RowWrite::File(row));
-        if self.notes.get(&note).is_some_and(|note| note.phase == NotePhase::Ready) {
+        if self.notes.open.get(&note).is_some_and(|note| note.phase == NotePhase::Ready) {
             self.read_file(turn, note); // it is open and was renamed
         }
     }
@@ -361,6 +389,7 @@ impl Session {
     pub(super) fn scan_done(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         gone: &[String],
         skipped: Vec<SkippedFile>,
@@ -371,26 +400,26 @@ impl Session {
         }
         let mut writes = Vec::new();
         for path in gone {
-            let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(path)) else { continue };
+            let Some(row) = self.volumes.by_id.get(&id).and_then(|volume| volume.files.get(path)) else { continue };
             let note = row.id;
-            let moved = self.volumes.get(&id).is_some_and(|volume| volume.moved.contains(path));
-            if moved || self.is_in_motion(id, path) {
+            let moved = self.volumes.by_id.get(&id).is_some_and(|volume| volume.moved.contains(path));
+            if moved || self.moves.is_in_motion(id, path) {
                 continue;
             }
             let unread = |note: &Note| matches!(note.phase, NotePhase::Failed(_)) && !note.adopted && !note.shown;
-            if self.notes.get(&note).is_some_and(unread) {
-                self.notes.remove(&note); // it was to be read for others, and was gone by then
+            if self.notes.open.get(&note).is_some_and(unread) {
+                self.notes.open.remove(&note); // it was to be read for others, and was gone by then
             }
-            if let Some(open) = self.notes.get_mut(&note) {
+            if let Some(open) = self.notes.open.get_mut(&note) {
                 // A note that is open keeps its text, whatever happened to the file.
                 if open.phase == NotePhase::Ready && open.file.stamp.is_some() && open.file.writing.is_none() {
                     self.read_file(turn, note);
                 }
                 continue;
             }
-            self.forget_file(id, path, &mut writes);
+            self.volumes.forget_file(sync, id, path, &mut writes);
         }
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         volume.scans += 1;
         if failed.is_none() {
             volume.skipped = skipped;
@@ -401,47 +430,31 @@ impl Session {
         }
         let again = matches!(volume.scanning, ScanState::Running { again: true, .. });
         volume.scanning = ScanState::Idle;
-        writes.extend(self.volume_doc_writes(turn, id));
+        writes.extend(self.volumes.volume_doc_writes(turn, sync, id));
         if !writes.is_empty() {
-            self.append_writes(turn, writes, None);
+            turn.append_writes(writes, None);
         }
         if again {
-            self.scan(turn, id);
-        }
-    }
-
-    /// Takes a file out of its volume; its documents stay on disk.
-    pub(super) fn forget_file(&mut self, id: DocId, path: &str, writes: &mut Vec<RowWrite>) {
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
-        if let Some(row) = volume.files.remove(path) {
-            volume.demoted.retain(|other| other.path != path);
-            volume.doc_heads.push((row.id, crate::session::sync::heads::format_heads(&row.heads)));
-            volume.doc_pending.push_back((row.id, None));
-            volume.revision += 1;
-            volume.remove_file(row.id);
-            self.file_locations.remove(&row.id);
-            writes.push(RowWrite::RemoveFile { volume: id, path: path.to_owned() });
-            writes.push(RowWrite::Meta { key: links_key(row.id), value: None });
-            self.attachment_gone(row.id);
+            self.volumes.scan(turn, id);
         }
     }
 
     /// What notes hold that others refer to is known.
     pub(super) fn on_indexed(&mut self, turn: &mut ApplyContext<'_>, id: DocId, notes: Vec<(DocId, OutlineSurvey)>) {
         let mut writes = Vec::with_capacity(notes.len());
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         for (note, OutlineSurvey { outline, stored }) in notes {
             if volume.links.path(note).is_none() {
                 continue; // deleted meanwhile
             }
-            let relinks = self.pending_move.as_ref().and_then(|moving| moving.relinks_of(note));
+            let relinks = self.moves.pending.as_ref().and_then(|moving| moving.relinks_of(note));
             let outline = relinks.map_or(outline.clone(), |relinks| Arc::new(links::apply_rewrites(&outline, relinks)));
             volume.links.set_outline(note, outline);
             volume.unindexed.remove(&note);
             writes.push(RowWrite::Meta { key: links_key(note), value: Some(stored) });
         }
         if !writes.is_empty() {
-            self.append_writes(turn, writes, None);
+            turn.append_writes(writes, None);
         }
     }
 
@@ -452,70 +465,30 @@ impl Session {
         path: Option<&str>,
         seen: Option<(u64, i64)>,
     ) {
-        let row = path.and_then(|path| self.volumes.get(&id)?.files.get(path));
+        let row = path.and_then(|path| self.volumes.by_id.get(&id)?.files.get(path));
         match row.map(|row| (row.id, (row.size, row.mtime))) {
-            Some((note, _)) if self.notes.get(&note).is_some_and(|note| note.phase == NotePhase::Ready) => {
+            Some((note, _)) if self.notes.open.get(&note).is_some_and(|note| note.phase == NotePhase::Ready) => {
                 self.read_file(turn, note);
             }
             // Our own write: a scan would find nothing else, and looks at all files.
             Some((_, known)) if Some(known) == seen => {}
-            Some(_) | None => self.scan(turn, id),
+            Some(_) | None => self.volumes.scan(turn, id),
         }
-    }
-
-    /// Enters what is new into the volume's document, a slice at a time.
-    pub(super) fn write_volume_doc(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let writes = self.volume_doc_writes(turn, id);
-        if !writes.is_empty() {
-            self.append_writes(turn, writes, None);
-        }
-    }
-
-    /// The same, to be written together with what else is known of these files: after a crash the disk has both, or
-    /// neither.
-    pub(super) fn volume_doc_writes(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Vec<RowWrite> {
-        let mut writes = Vec::new();
-        let Some(volume) = self.volumes.get_mut(&id) else { return writes };
-        let Some(doc) = &mut volume.doc else { return writes };
-        if (volume.doc_pending.is_empty() && !volume.doc_new) || self.sync.is_coming(id) {
-            return writes;
-        }
-        let count = volume.doc_pending.len().min(MAX_FILES_PER_DOC_WRITE);
-        let mut slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
-        let more = !volume.doc_pending.is_empty();
-        // Known entries aren't written again: that could overwrite a concurrent change of another device.
-        slice.retain(|(file, entry)| doc.file_entry(*file) != *entry || !doc.is_listed(*file));
-        let name = volume.doc_new.then_some(volume.name.as_str());
-        let mut chunks = Vec::new();
-        let gone: Vec<(DocId, String)> = std::mem::take(&mut volume.doc_heads);
-        if !gone.is_empty() && !volume.doc_new {
-            chunks.push(doc.set_last_heads(&gone, turn.now.as_seconds()));
-        }
-        if !slice.is_empty() || name.is_some() {
-            let made = doc.commit(name, &slice, turn.now.as_seconds());
-            chunks.push(made.map(|bytes| if std::mem::take(&mut volume.doc_new) { doc.save() } else { bytes }));
-        }
-        for chunk in chunks {
-            match chunk {
-                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id, bytes }),
-                Err(error) => volume.trouble = Some(error.to_string()),
-            }
-        }
-        if !slice.is_empty() {
-            self.sync_files_changed(id, &slice);
-        }
-        if more {
-            self.wake_at(turn, turn.now.plus_ms(5));
-        }
-        writes
     }
 
     /// Compares the rows of files with the volume's document: a crash or a failed move may have separated them.
     /// `doc_pending`: changes still to be recorded.
-    pub(super) fn reconcile_files(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let is_shared = self.sync.is_shared(id);
-        let Some(volume) = self.volumes.get_mut(&id).filter(|volume| volume.known) else { return };
-        let Some(doc) = volume.doc.as_ref().filter(|_| !self.sync.is_coming(id)) else { return };
+    pub(super) fn reconcile_files(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        runs: &RunsState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let is_shared = sync.is_shared(id);
+        let Some(volume) = self.volumes.by_id.get_mut(&id).filter(|volume| volume.known) else { return };
+        let Some(doc) = volume.doc.as_ref().filter(|_| !sync.is_coming(id)) else { return };
         let (listed, mut told, mut unlisted) = (doc.files(), Vec::new(), Vec::new());
         let said: BTreeSet<DocId> = volume.doc_pending.iter().map(|(file, _)| *file).collect();
         for row in volume.files.values().filter(|row| !said.contains(&row.id)) {
@@ -530,14 +503,15 @@ impl Session {
         }
         volume.doc_pending.extend(unlisted);
         for (file, entry) in told {
-            self.on_remote_file(turn, id, file, entry);
+            sync.on_remote_file(turn, self, runs, workspace, id, (file, entry));
         }
-        self.write_volume_doc(turn, id);
+        self.volumes.write_volume_doc(turn, sync, id);
     }
 
     pub(super) fn new_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         path: &str,
         text: &str,
@@ -545,7 +519,7 @@ impl Session {
         let path = normalize_volume_path(path)?;
         let path = if FileKind::from_path(&path).is_text() { path } else { format!("{path}.md") };
         let kind = FileKind::from_path(&path);
-        let Some(volume) = self.volumes.get_mut(&id) else {
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else {
             return Err(CommandError(format!("there is no volume {id}")));
         };
         if volume.root.is_none() {
@@ -557,10 +531,10 @@ impl Session {
                 volume.name
             )));
         }
-        if volume.files.contains_key(&path) || self.is_in_motion(id, &path) {
+        if volume.files.contains_key(&path) || self.moves.is_in_motion(id, &path) {
             return Err(CommandError(format!("a file with that name already exists; choose another: {path}")));
         }
-        let Some(volume) = self.volumes.get_mut(&id) else { return Ok(()) };
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return Ok(()) };
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
         let note = DocId::random(bytes);
@@ -581,8 +555,8 @@ impl Session {
         volume.links.set_path(note, &path);
         let entry = FileEntry { path: path.clone(), kind };
         volume.doc_pending.push_back((note, Some(entry)));
-        self.file_locations.insert(note, (id, path));
-        self.create_note(turn, note, id, row, text);
+        self.volumes.locations.insert(note, (id, path));
+        self.create_note(turn, sync, note, id, row, text);
         Ok(())
     }
 }

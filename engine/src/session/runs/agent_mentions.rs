@@ -1,9 +1,13 @@
 //! Resolves the agents that a message mentions: by name, disabled ones, and unknown names.
 
-use super::orchestrator;
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
+use crate::session::runs::orchestrated_run::is_orchestrated;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, new_step};
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::agent_registry::AgentRegistry;
 use agent::name_suggestions::closest_names;
 use agent::{agent_definition, model_context, prompt_quote};
@@ -12,22 +16,22 @@ use store::{DocId, ExecutionStep, StepKind};
 /// Route of a step that reports a problem with a message.
 const NOTICE_ROUTE: &str = "notice";
 
-impl Session {
+impl RunsState {
     /// Whether the configuration switches an agent of this name off.
-    pub fn is_switched_off(&self, agent: &str) -> bool {
-        let choices = self.agents.setup().map(|setup| &setup.config.agents.specialists);
+    pub(in crate::session) fn is_switched_off(&self, agent: &str) -> bool {
+        let choices = self.setup().map(|setup| &setup.config.agents.specialists);
         choices.and_then(|all| all.get(agent)?.enabled) == Some(false)
     }
 
     /// The names of all who can be asked, in this project.
-    pub fn agent_names(&self, crew: &AgentRegistry) -> Vec<String> {
+    pub(in crate::session) fn agent_names(&self, crew: &AgentRegistry) -> Vec<String> {
         let mut names: Vec<String> = self.known_agents(crew).into_iter().map(|agent| agent.name).collect();
         names.extend(crew.python.iter().map(|agent| agent.class.clone()).filter(|name| !self.is_switched_off(name)));
         names
     }
 
     /// Why no agent of this name can be asked: it's switched off, or there's none. `None`: it can be.
-    pub fn agent_unavailable_reason(&self, crew: &AgentRegistry, name: &str) -> Option<String> {
+    pub(in crate::session) fn agent_unavailable_reason(&self, crew: &AgentRegistry, name: &str) -> Option<String> {
         if name == agent_definition::BUTTON_AGENT || self.knows_agent(crew, name) {
             return None;
         }
@@ -49,7 +53,7 @@ impl Session {
     }
 
     /// Returns a sentence for each rule that names an unknown tool; such rules allow nothing.
-    pub fn unknown_tools(&self, rules: &[String]) -> Vec<String> {
+    pub(in crate::session) fn unknown_tools(&self, rules: &[String]) -> Vec<String> {
         let known: Vec<String> = self.orchestrator_tools().into_iter().map(|tool| tool.name).collect();
         let mut told = Vec::new();
         for rule in rules {
@@ -69,18 +73,23 @@ impl Session {
 
     /// The agent that a message calls with `@`, if there's one of that name that can be asked.
     pub(super) fn mentioned_agent(&self, text: &str) -> Option<String> {
-        let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+        let own = self.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
         let known = agent_definition::built_in();
         let named = |name: &String| own.iter().chain(&known).any(|agent| agent.name == *name);
         model_context::mentions(text).into_iter().find(|name| named(name) && !self.is_switched_off(name))
     }
 
     /// Makes a step that reports `@names` that match no agent; they're treated as text.
-    pub(super) fn unknown_mentions_step(&self, turn: &mut ApplyContext<'_>, run: &AgentRun) -> Option<ExecutionStep> {
+    pub(super) fn unknown_mentions_step(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        run: &AgentRun,
+    ) -> Option<ExecutionStep> {
         let mut lines = Vec::new();
         for name in model_context::mentions(&strip_code(&run.about.prompt)) {
             let bare = name.split('#').next().unwrap_or(&name);
-            let file = self.find_file(run.about.volume, bare.trim_start_matches("./")).is_some();
+            let file = volumes.find_file(run.about.volume, bare.trim_start_matches("./")).is_some();
             let path = bare.contains(['/', '.', '\\', '#']) || !bare.starts_with(char::is_alphabetic);
             if file || path || self.knows_agent(&run.project_agents, bare) {
                 continue;
@@ -97,13 +106,20 @@ impl Session {
     }
 
     /// Ends a run whose agent isn't available; no other agent replaces it. Returns whether it did.
-    pub(super) fn end_run_without_agent(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
-        let Some(run) = self.agents.runs.get(&id) else { return false };
+    pub(super) fn end_run_without_agent(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> bool {
+        let Some(run) = self.runs.get(&id) else { return false };
         let Some(why) = self.agent_unavailable_reason(&run.project_agents, &run.about.agent) else { return false };
-        if orchestrator::is_orchestrated(run) && !self.is_switched_off(&run.about.agent) {
+        if is_orchestrated(run) && !self.is_switched_off(&run.about.agent) {
             return false;
         }
-        self.fail_run(turn, id, why, store::RunEnding::Failed);
+        self.fail_run(turn, files, sync, workspace, id, (why, store::RunEnding::Failed));
         true
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::records::runs::POLICY_RULES_KEY;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::CallPhase;
-use crate::session::state::runs::RunRecord;
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{CallFacts, Permission, ToolPolicy};
 use agent::tool_job::ToolOutcome;
 use store::disk::RowWrite;
@@ -20,24 +22,26 @@ pub(super) fn shown_facts(approval: &RunApproval) -> CallFacts {
     CallFacts { code: approval.code.clone(), ips }
 }
 
-impl Session {
+impl RunsState {
     /// A user's decision on something that waits.
     pub(in crate::session) fn decide_approval(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        approval: &str,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        (id, approval): (DocId, &str),
         decision: DecisionRecord,
     ) -> Result<(), CommandError> {
-        let (tools, policy) = (self.all_tools(), self.agents.policy());
+        let (tools, policy) = (self.all_tools(), self.policy());
         let DecisionRecord { allowed, scope, arguments, comment, .. } = decision;
-        let Some(run) = self.agents.runs.get_mut(&id) else {
+        let Some(run) = self.runs.get_mut(&id) else {
             return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
         if run.about.ending.is_some() {
             return Err(CommandError("the run is over, so there is nothing to decide".to_owned()));
         }
-        if !self.agents.sessions.contains_key(&run.about.session) {
+        if !self.sessions.contains_key(&run.about.session) {
             return Err(CommandError("the run's session is still being read; try again in a moment".to_owned()));
         }
         let Some(known) = run.approvals.iter_mut().find(|known| known.id == approval) else {
@@ -46,7 +50,7 @@ impl Session {
         if known.decision.is_some() {
             return Err(CommandError("that was decided already".to_owned()));
         }
-        let elsewhere = run.device.as_ref().filter(|device| device.id != self.device.id);
+        let elsewhere = run.device.as_ref().filter(|device| device.id != workspace.device.id);
         if let Some(device) = elsewhere.filter(|_| allowed && known.tool != ASK_USER_TOOL) {
             let name = &device.name;
             return Err(CommandError(format!(
@@ -74,16 +78,24 @@ impl Session {
         if let Some(rule) =
             same.and_then(|tool| ToolPolicy::rule_from_decision(scope, allowed, tool, &used, &facts, volume, id))
         {
-            self.agents.rules.push(rule);
+            self.rules.push(rule);
             self.save_rules(turn);
         }
-        self.on_approval_decided(turn, id, approval);
+        self.on_approval_decided(turn, files, sync, workspace, id, approval);
         Ok(())
     }
 
     /// What follows from a decision.
-    pub(super) fn on_approval_decided(&mut self, turn: &mut ApplyContext<'_>, id: DocId, approval: &str) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+    pub(super) fn on_approval_decided(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        approval: &str,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let Some(known) = run.approvals.iter().find(|known| known.id == approval).cloned() else { return };
         let Some(decision) = known.decision.clone() else { return };
         let mut record = RunRecord { approvals: vec![approval.to_owned()], ..RunRecord::default() };
@@ -94,7 +106,7 @@ impl Session {
         };
         let pending = run.calls.iter_mut().find(waits);
         let Some(pending) = pending else {
-            self.record_run(turn, id, record);
+            self.record_run(turn, sync, id, record);
             return;
         };
         let changed = decision.arguments.is_some();
@@ -104,9 +116,9 @@ impl Session {
         let answer = known.tool == ASK_USER_TOOL;
         if decision.allowed && !answer && changed && !known.code.is_empty() {
             // Other arguments may lead to other code, which the user hasn't seen.
-            self.record_run(turn, id, record);
+            self.record_run(turn, sync, id, record);
             let why = "you changed it, and this is what would run now".to_owned();
-            return self.recheck_call(turn, id, &call, &[], Some(why));
+            return self.recheck_call(turn, files, sync, workspace, (id, &call), (&[], Some(why)));
         }
         if decision.allowed && !answer {
             pending.phase = CallPhase::Ready;
@@ -124,13 +136,13 @@ impl Session {
             };
             self.answer_call(turn, id, &call, outcome, &mut record);
         }
-        let batch = self.record_run(turn, id, record);
+        let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
     }
 
-    pub(in crate::session) fn save_rules(&mut self, turn: &mut ApplyContext<'_>) {
-        let value = serde_json::to_vec(&self.agents.rules).ok();
-        self.append_writes(turn, vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value }], None);
+    pub(in crate::session) fn save_rules(&self, turn: &mut ApplyContext<'_>) {
+        let value = serde_json::to_vec(&self.rules).ok();
+        turn.append_writes(vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value }], None);
     }
 
     /// Takes back a rule that a decision made.
@@ -139,25 +151,31 @@ impl Session {
         turn: &mut ApplyContext<'_>,
         number: usize,
     ) -> Result<(), CommandError> {
-        if number >= self.agents.rules.len() {
+        if number >= self.rules.len() {
             return Err(CommandError(format!("there is no rule {}", number + 1)));
         }
-        self.agents.rules.remove(number);
-        self.agents.revision += 1;
+        self.rules.remove(number);
+        self.revision += 1;
         self.save_rules(turn);
         Ok(())
     }
 
     /// Approvals whose time is over count as denied.
-    pub(in crate::session) fn tick_runs(&mut self, turn: &mut ApplyContext<'_>) {
+    pub(in crate::session) fn tick_runs(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+    ) {
         let now = turn.now.0;
         let mut late: Vec<(DocId, String)> = Vec::new();
         let mut next: Option<i64> = None;
-        let here = self.device.id;
+        let here = workspace.device.id;
         let ours = |run: &&mut crate::session::state::agent_run::AgentRun| {
             run.device.as_ref().is_none_or(|device| device.id == here)
         };
-        for run in self.agents.runs.values_mut().filter(ours).filter(|run| run.about.ending.is_none()) {
+        for run in self.runs.values_mut().filter(ours).filter(|run| run.about.ending.is_none()) {
             for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
                 if approval.expires > now {
                     next = Some(next.map_or(approval.expires, |next| next.min(approval.expires)));
@@ -171,10 +189,10 @@ impl Session {
             }
         }
         for (run, approval) in late {
-            self.on_approval_decided(turn, run, &approval);
+            self.on_approval_decided(turn, files, sync, workspace, run, &approval);
         }
         if let Some(next) = next {
-            self.wake_at(turn, UnixMillis(next));
+            turn.wake_at(UnixMillis(next));
         }
     }
 }

@@ -4,8 +4,10 @@
 use crate::notice::Notice;
 use crate::records::runs::{EmbeddingCost, RunSummary};
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
 use crate::session::state::agent_run::AgentRun;
+use crate::session::state::runs::RunsState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::config::BudgetConfig;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -153,45 +155,61 @@ pub(super) fn year_and_month(at: i64) -> (i64, i64) {
     (year, month)
 }
 
-impl Session {
+impl RunsState {
     /// What was spent in this month: in all, and by project.
-    pub fn budget_statuses(&self, now: UnixMillis) -> Vec<BudgetStatus> {
-        let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
-        let lines = self.month_run_summaries(now);
+    pub(in crate::session) fn budget_statuses(
+        &self,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
+        now: UnixMillis,
+    ) -> Vec<BudgetStatus> {
+        let limits = self.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
+        let lines = self.month_run_summaries(workspace, now);
         let mut all = vec![self.month_budget_status(now, &limits, &lines)];
-        for volume in self.volumes.values() {
-            all.push(self.project_budget_status(volume.id, &limits, &lines));
+        for volume in volumes.by_id.values() {
+            all.push(volumes.project_budget_status(volume.id, &limits, &lines));
         }
         all
     }
 
     /// A word before something is asked in a volume, where little is left of the month's money or of the project's.
-    pub fn low_budget_warning(&self, now: UnixMillis, volume: Option<DocId>) -> Option<String> {
-        let limits = self.agents.setup().map(|setup| &setup.config.budget)?;
+    pub(in crate::session) fn low_budget_warning(
+        &self,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
+        now: UnixMillis,
+        volume: Option<DocId>,
+    ) -> Option<String> {
+        let limits = self.setup().map(|setup| &setup.config.budget)?;
         if limits.month.is_none() && limits.project.is_none() {
             return None;
         }
-        let lines = self.month_run_summaries(now);
+        let lines = self.month_run_summaries(workspace, now);
         let whole = self.month_budget_status(now, limits, &lines).low_warning();
-        whole.or_else(|| self.project_budget_status(volume?, limits, &lines).low_warning())
+        whole.or_else(|| volumes.project_budget_status(volume?, limits, &lines).low_warning())
     }
 
     /// The runs of this device: what those of others have spent is not its money.
-    fn own_run_summaries(&self) -> impl Iterator<Item = &RunSummary> {
-        self.agents.run_summaries.values().filter(|line| self.is_own_device(line.device.as_ref()))
+    fn own_run_summaries(&self, workspace: &WorkspaceState) -> impl Iterator<Item = &RunSummary> {
+        self.run_summaries.values().filter(|line| workspace.is_own_device(line.device.as_ref()))
     }
 
     /// What was spent of each purse of a kind, the latest first.
-    pub fn spending_by_scope(&self, by: BudgetScope) -> Vec<ScopeSpending> {
-        let setup = self.agents.setup();
+    pub(in crate::session) fn spending_by_scope(
+        &self,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
+        by: BudgetScope,
+    ) -> Vec<ScopeSpending> {
+        let setup = self.setup();
         let month_limit = setup.and_then(|setup| setup.config.budget.month);
         let session_limit = setup.and_then(|setup| setup.config.llm.cost_limit);
-        let lines = &self.agents.run_summaries;
+        let lines = &self.run_summaries;
         let first_line = |run: &DocId| lines.get(run).and_then(|line| line.prompt.lines().next()).unwrap_or_default();
-        let project = |volume: DocId| self.volumes.get(&volume).map_or("a closed project", |volume| &volume.name);
+        let project = |volume: DocId| volumes.by_id.get(&volume).map_or("a closed project", |volume| &volume.name);
         let mut all: BTreeMap<(Option<DocId>, String), ScopeSpending> = BTreeMap::new();
-        for (id, line) in lines.iter().filter(|(_, line)| self.is_own_device(line.device.as_ref())) {
-            let above = self.agents.ancestors(*id);
+        for (id, line) in lines.iter().filter(|(_, line)| workspace.is_own_device(line.device.as_ref())) {
+            let above = self.ancestors(*id);
             let root = above.last().copied().unwrap_or(*id);
             let session = lines.get(&root).map_or(line.session, |line| line.session);
             let purses: Vec<(Option<DocId>, String, &str, Option<f64>)> = match by {
@@ -203,7 +221,7 @@ impl Session {
                     above.iter().map(one).collect()
                 }
                 BudgetScope::Session => {
-                    let title = self.agents.session_summaries.get(&session).map(|known| known.title.clone());
+                    let title = self.session_summaries.get(&session).map(|known| known.title.clone());
                     let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| first_line(&root).to_owned());
                     vec![(Some(session), title, project(line.volume), session_limit)]
                 }
@@ -238,8 +256,10 @@ impl Session {
     }
 
     /// The runs of this month.
-    pub(super) fn month_run_summaries(&self, now: UnixMillis) -> Vec<&RunSummary> {
-        self.own_run_summaries().filter(|line| year_and_month(line.start_time) == year_and_month(now.0)).collect()
+    pub(super) fn month_run_summaries(&self, workspace: &WorkspaceState, now: UnixMillis) -> Vec<&RunSummary> {
+        self.own_run_summaries(workspace)
+            .filter(|line| year_and_month(line.start_time) == year_and_month(now.0))
+            .collect()
     }
 
     /// What runs and search have spent in this month. `session_summaries`: its runs.
@@ -257,52 +277,68 @@ impl Session {
 
     /// Returns the expected cost of pending calls in US dollars, which counts as spent.
     pub(super) fn pending_cost(&self) -> f64 {
-        self.agents.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum()
-    }
-
-    fn project_budget_status(&self, volume: DocId, limits: &BudgetConfig, lines: &[&RunSummary]) -> BudgetStatus {
-        let own: Vec<&RunSummary> = lines.iter().copied().filter(|line| line.volume == volume).collect();
-        let name = self.volumes.get(&volume).map_or("a project", |volume| volume.name.as_str());
-        BudgetStatus::from_runs(format!("{name} this month"), limits.project, &own)
+        self.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum()
     }
 
     /// Why a run may not spend this much more, in US dollars: a sentence.
-    pub(super) fn over_budget_reason(&self, run: &AgentRun, now: UnixMillis, more: f64) -> Option<String> {
-        let limits = &self.agents.setup()?.config.budget;
+    pub(super) fn over_budget_reason(
+        &self,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
+        run: &AgentRun,
+        now: UnixMillis,
+        more: f64,
+    ) -> Option<String> {
+        let limits = &self.setup()?.config.budget;
         if limits.month.is_none() && limits.project.is_none() {
             return None;
         }
-        let lines = self.month_run_summaries(now);
+        let lines = self.month_run_summaries(workspace, now);
         let more = more + self.pending_cost();
         let whole = self.month_budget_status(now, limits, &lines);
         whole
             .over_limit_advice(more)
-            .or_else(|| self.project_budget_status(run.about.volume, limits, &lines).over_limit_advice(more))
+            .or_else(|| volumes.project_budget_status(run.about.volume, limits, &lines).over_limit_advice(more))
     }
 }
 
-impl Session {
+impl VolumesState {
+    fn project_budget_status(&self, volume: DocId, limits: &BudgetConfig, lines: &[&RunSummary]) -> BudgetStatus {
+        let own: Vec<&RunSummary> = lines.iter().copied().filter(|line| line.volume == volume).collect();
+        let name = self.by_id.get(&volume).map_or("a project", |volume| volume.name.as_str());
+        BudgetStatus::from_runs(format!("{name} this month"), limits.project, &own)
+    }
+}
+
+impl RunsState {
     /// Says once a month that little is left of a budget. `more`: US dollars that the next call costs.
-    pub(super) fn notify_low_budgets(&mut self, turn: &ApplyContext<'_>, id: DocId, more: f64) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
-        let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
+    pub(super) fn notify_low_budgets(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        more: f64,
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let limits = self.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
         if limits.month.is_none() && limits.project.is_none() {
             return;
         }
-        let lines = self.month_run_summaries(turn.now);
+        let lines = self.month_run_summaries(workspace, turn.now);
         let both = [
             self.month_budget_status(turn.now, &limits, &lines),
-            self.project_budget_status(run.about.volume, &limits, &lines),
+            volumes.project_budget_status(run.about.volume, &limits, &lines),
         ];
         both.into_iter().for_each(|balance| self.notify_low_budget(turn, balance, more));
     }
 
     /// Says once a month that little is left of it. `more`: US dollars that are about to be spent.
-    pub(super) fn notify_low_budget(&mut self, turn: &ApplyContext<'_>, balance: BudgetStatus, more: f64) {
+    pub(super) fn notify_low_budget(&mut self, turn: &mut ApplyContext<'_>, balance: BudgetStatus, more: f64) {
         let (Some(limit), Some(left)) = (balance.limit, balance.remaining()) else { return };
         let low = left - more < limit * LOW_BUDGET_SHARE;
-        if low && self.agents.reported_low_budgets.insert((balance.of.clone(), year_and_month(turn.now.0))) {
-            self.notify(turn, Notice::BudgetLow { of: balance.of, left, limit });
+        if low && self.reported_low_budgets.insert((balance.of.clone(), year_and_month(turn.now.0))) {
+            turn.notify(Notice::BudgetLow { of: balance.of, left, limit });
         }
     }
 }

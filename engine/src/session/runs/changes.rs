@@ -3,8 +3,10 @@
 
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
-use crate::session::state::runs::RunRecord;
+use crate::session::state::FilesState;
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use store::{ChangeKind, DocId, RunChange};
 
@@ -16,16 +18,18 @@ pub fn revertible_parts(change: &RunChange) -> usize {
     }
 }
 
-impl Session {
+impl RunsState {
     /// Takes back (or, with `again`, makes again) what a run changed: all of it, one change, or one hunk of it.
     pub(in crate::session) fn revert_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
         id: DocId,
         only: Option<(u64, Option<usize>)>,
         again: bool,
     ) -> Result<(), CommandError> {
-        let Some(run) = self.agents.runs.get(&id) else {
+        let Some(run) = self.runs.get(&id) else {
             return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
         if run.is_busy() {
@@ -74,7 +78,7 @@ impl Session {
         }
         let moved = match gone.is_empty() && back.is_empty() {
             true => Ok(()),
-            false => self.swap_files(turn, &gone, &back),
+            false => files.swap_files(turn, sync, &gone, &back),
         };
         let mut made = 0;
         for (mut change, parts) in todo {
@@ -82,10 +86,10 @@ impl Session {
                 let done = match &change.what {
                     ChangeKind::Created { .. } | ChangeKind::Deleted => moved.clone(),
                     ChangeKind::Edited { hunks } => match (hunks.get(part), change.file) {
-                        (Some(hunk), Some(note)) => self.apply_hunk(turn, note, hunk, again),
+                        (Some(hunk), Some(note)) => files.apply_hunk(turn, sync, note, hunk, again),
                         (None, _) | (_, None) => Err(CommandError("the file no longer exists".to_owned())),
                     },
-                    ChangeKind::Bytes { .. } => self.restore_changed_file(turn, id, &change, again),
+                    ChangeKind::Bytes { .. } => files.volumes.restore_changed_file(turn, id, &change, again),
                 };
                 match done {
                     Ok(()) => {
@@ -99,38 +103,27 @@ impl Session {
                     Err(CommandError(why)) => problems.push(format!("{}: {why}", change.path)),
                 }
             }
-            self.record_run(turn, id, RunRecord { changes: vec![change], ..RunRecord::default() });
+            self.record_run(turn, sync, id, RunRecord { changes: vec![change], ..RunRecord::default() });
         }
         if made == 0 {
             return Err(CommandError(problems.join("; ")));
         }
         if only.is_none() && problems.is_empty() {
-            self.count_reverted_replay(turn, id, again);
+            self.count_reverted_replay(turn, files, sync, id, again);
         }
-        self.problems.extend(problems);
-        Ok(())
-    }
-
-    /// Restores an attachment to its content before a change, or after it.
-    fn restore_changed_file(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        change: &RunChange,
-        again: bool,
-    ) -> Result<(), CommandError> {
-        let ChangeKind::Bytes { before, after } = &change.what else { return Ok(()) };
-        let root = self.volumes.get(&change.volume).and_then(|volume| volume.root.clone());
-        let root = root.ok_or_else(|| CommandError("the volume has no folder on this device".to_owned()))?;
-        let (expected, to) = if again { (*before, *after) } else { (*after, *before) };
-        let job = ToolJob::Restore { root, path: change.path.clone(), expected, to };
-        let call = format!("{}{}", if again { "redo-" } else { "undo-" }, change.number);
-        turn.effects.push(Effect::RunTool { run: id, call, job: Box::new(job) });
+        turn.journal.problems.extend(problems);
         Ok(())
     }
 
     /// A revert has finished. If it failed, the change stays as it was.
-    pub(super) fn on_reverted(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: &str, outcome: &ToolOutcome) {
+    pub(super) fn on_reverted(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        call: &str,
+        outcome: &ToolOutcome,
+    ) {
         let back = |prefix: &str| call.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok());
         let (number, again) = match (back("undo-"), back("redo-")) {
             (Some(number), _) => (number, false),
@@ -140,12 +133,32 @@ impl Session {
         if outcome.success {
             return;
         }
-        self.problems.push(outcome.text.clone());
-        let run = self.agents.runs.get(&id);
+        turn.journal.problems.push(outcome.text.clone());
+        let run = self.runs.get(&id);
         let known = run.and_then(|run| run.changes.iter().find(|change| change.number == number)).cloned();
         if let Some(mut change) = known {
             change.undone = if again { vec![0] } else { Vec::new() };
-            self.record_run(turn, id, RunRecord { changes: vec![change], ..RunRecord::default() });
+            self.record_run(turn, sync, id, RunRecord { changes: vec![change], ..RunRecord::default() });
         }
+    }
+}
+
+impl VolumesState {
+    /// Restores an attachment to its content before a change, or after it.
+    fn restore_changed_file(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        change: &RunChange,
+        again: bool,
+    ) -> Result<(), CommandError> {
+        let ChangeKind::Bytes { before, after } = &change.what else { return Ok(()) };
+        let root = self.by_id.get(&change.volume).and_then(|volume| volume.root.clone());
+        let root = root.ok_or_else(|| CommandError("the volume has no folder on this device".to_owned()))?;
+        let (expected, to) = if again { (*before, *after) } else { (*after, *before) };
+        let job = ToolJob::Restore { root, path: change.path.clone(), expected, to };
+        let call = format!("{}{}", if again { "redo-" } else { "undo-" }, change.number);
+        turn.effects.push(Effect::RunTool { run: id, call, job: Box::new(job) });
+        Ok(())
     }
 }

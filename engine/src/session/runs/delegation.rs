@@ -5,9 +5,12 @@
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::AgentRun;
-use crate::session::state::runs::{RunRecord, RunRequest};
+use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::agent_definition::{self, AgentDefinition};
 use agent::agent_registry::AgentRegistry;
 use agent::memory::{RecallOptions, ReplayMode};
@@ -95,12 +98,12 @@ impl crate::session::state::runs::RunsState {
     }
 }
 
-impl Session {
+impl RunsState {
     /// Who a run's agent is: the user's own before those of the program, and these before the project's.
     pub(super) fn definition_of(&self, run: &AgentRun) -> AgentDefinition {
         self.known_agents(&run.project_agents).into_iter().find(|agent| agent.name == run.about.agent).unwrap_or_else(
             || {
-                let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+                let own = self.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
                 agent_definition::find(&run.about.agent, own)
             },
         )
@@ -108,7 +111,7 @@ impl Session {
 
     /// All agents in Markdown: none of a project's has the name of another.
     pub(super) fn known_agents(&self, crew: &AgentRegistry) -> Vec<AgentDefinition> {
-        let mut all = self.agents.setup().map(|setup| setup.agents.clone()).unwrap_or_default();
+        let mut all = self.setup().map(|setup| setup.agents.clone()).unwrap_or_default();
         for agent in agent_definition::built_in().into_iter().chain(crew.definitions.iter().cloned()) {
             if all.iter().all(|known| known.name != agent.name) {
                 all.push(agent);
@@ -130,7 +133,9 @@ impl Session {
         let mut all: Vec<String> = self
             .known_agents(&run.project_agents)
             .into_iter()
-            .filter(|agent| !super::orchestrator::is_orchestrator(&agent.name) && agent.name != run.about.agent)
+            .filter(|agent| {
+                !crate::session::runs::orchestrated_run::is_orchestrator(&agent.name) && agent.name != run.about.agent
+            })
             .map(|agent| about(agent.name, &agent.description))
             .collect();
         let python = run.project_agents.python.iter().filter(|agent| !self.is_switched_off(&agent.class));
@@ -147,10 +152,16 @@ impl Session {
 
     /// The agents of the run's project are loaded: resolve the mentioned ones, unless the run started long ago
     /// (`again`).
-    pub(super) fn set_project_agents(&mut self, id: DocId, crew: AgentRegistry, again: bool) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+    pub(super) fn set_project_agents(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        crew: AgentRegistry,
+        again: bool,
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
         let mut crew = crew;
-        if let Some(above) = requesting_run(run.about.origin).and_then(|above| self.agents.runs.get(&above)) {
+        if let Some(above) = requesting_run(run.about.origin).and_then(|above| self.runs.get(&above)) {
             // Agents that were made for this work may be on their way to the disk still.
             let new = |agent: &&AgentDefinition| crew.definitions.iter().all(|known| known.name != agent.name);
             let made: Vec<AgentDefinition> = above.project_agents.definitions.iter().filter(new).cloned().collect();
@@ -162,9 +173,9 @@ impl Session {
             named = model_context::mentions(&run.about.prompt).into_iter().find(known);
         }
         let new: Vec<String> =
-            crew.problems.iter().filter(|problem| !self.problems.contains(problem)).cloned().collect();
-        self.problems.extend(new);
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+            crew.problems.iter().filter(|problem| !turn.journal.problems.contains(problem)).cloned().collect();
+        turn.journal.problems.extend(new);
+        let Some(run) = self.runs.get_mut(&id) else { return };
         run.project_agents = Arc::new(crew);
         if let Some(name) = named {
             run.about.agent = name;
@@ -173,7 +184,7 @@ impl Session {
 
     /// Where a run's agent is one in Python: its one call.
     pub(super) fn python_call(&self, id: DocId) -> Option<ToolCall> {
-        let run = self.agents.runs.get(&id)?;
+        let run = self.runs.get(&id)?;
         if self.known_agents(&run.project_agents).iter().any(|agent| agent.name == run.about.agent) {
             return None;
         }
@@ -192,7 +203,6 @@ impl Session {
     /// What an agent in Python is as a job. `None`: its file is not the one that was judged.
     pub(super) fn python_job(&self, id: DocId, root: PathBuf, arguments: &Map<String, Value>) -> Option<ToolJob> {
         let agent = self
-            .agents
             .runs
             .get(&id)
             .and_then(|run| run.project_agents.find_python_agent(string_argument(arguments, "agent")).cloned());
@@ -210,14 +220,16 @@ impl Session {
     pub(super) fn delegate(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
         id: DocId,
         call: &str,
         arguments: &Map<String, Value>,
     ) -> Option<ToolOutcome> {
         let (name, goal) =
             (string_argument(arguments, "agent").trim_start_matches('@'), string_argument(arguments, "goal"));
-        let run = self.agents.runs.get(&id)?;
-        if self.agents.ancestors(id).len() > MAX_DELEGATION_DEPTH {
+        let run = self.runs.get(&id)?;
+        if self.ancestors(id).len() > MAX_DELEGATION_DEPTH {
             return Some(failed_outcome("this work was handed on too often already; do it yourself"));
         }
         let asks =
@@ -234,7 +246,7 @@ impl Session {
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
         let [child, session] = bytes.map(DocId::random);
         let handed = |rule: &PolicyRule| PolicyRule { within: Some(child), ..rule.clone() };
-        let allow = self.agents.rules.iter().filter(leave).map(handed).collect();
+        let allow = self.rules.iter().filter(leave).map(handed).collect();
         let question = RunRequest {
             run: child,
             session,
@@ -252,11 +264,11 @@ impl Session {
             },
             origin: RunOrigin::Agent { run: id },
             plan: None,
-            project: run.project.clone().or_else(|| super::orchestrator::orchestrated_project(run)),
+            project: run.project.clone().or_else(|| crate::session::runs::orchestrated_run::orchestrated_project(run)),
         };
-        self.agents.children.insert(child, (id, call.to_owned()));
-        if let Err(CommandError(why)) = self.request_run(turn, question) {
-            self.agents.children.remove(&child);
+        self.children.insert(child, (id, call.to_owned()));
+        if let Err(CommandError(why)) = self.request_run(turn, volumes, workspace, question) {
+            self.children.remove(&child);
             return Some(failed_outcome(why));
         }
         None
@@ -266,16 +278,18 @@ impl Session {
     pub(super) fn on_child_ended(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         child: DocId,
-        ending: Option<RunEnding>,
-        said: &str,
+        (ending, said): (Option<RunEnding>, &str),
     ) {
-        let Some((id, call)) = self.agents.children.remove(&child) else { return };
+        let Some((id, call)) = self.children.remove(&child) else { return };
         let short: String = child.to_string().chars().take(8).collect();
-        let agent = self.agents.runs.get(&child).map_or_else(String::new, |run| run.about.agent.clone());
+        let agent = self.runs.get(&child).map_or_else(String::new, |run| run.about.agent.clone());
         let success = ending == Some(RunEnding::Done);
         let text = if success { said.to_owned() } else { format!("{agent} came to no answer (run {short}): {said}") };
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         if ending == Some(RunEnding::Budget) {
             run.orchestrator.budget_stop_reason = Some(said.to_owned());
         }
@@ -286,21 +300,30 @@ impl Session {
             let given_up = run.todos.iter().any(|todo| todo.id == task && todo.status == TodoStatus::Cancelled);
             let standing = if success { TaskStatus::Done } else { TaskStatus::Failed };
             if !given_up {
-                self.update_task_status(turn, id, &task, standing);
+                self.update_task_status(turn, files, sync, id, &task, standing);
             }
         }
-        self.on_tool_done(turn, id, &call, ToolOutcome { success, text, ..ToolOutcome::default() });
+        self.on_tool_done(
+            turn,
+            files,
+            sync,
+            workspace,
+            (id, &call),
+            ToolOutcome { success, text, ..ToolOutcome::default() },
+        );
     }
 
     /// Updates the status of a task: in the run's todos, in the note of the plan, and as a notice.
     pub(super) fn update_task_status(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
         id: DocId,
         task: &str,
         standing: TaskStatus,
     ) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         let mut todos = run.todos.clone();
         for todo in todos.iter_mut().filter(|todo| todo.id == task) {
             todo.status = match standing {
@@ -310,24 +333,31 @@ impl Session {
                 TaskStatus::Cancelled => TodoStatus::Cancelled,
             };
         }
-        let note = self.plan_note(run);
-        self.record_run(turn, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
+        let note = files.volumes.plan_note(run);
+        self.record_run(turn, sync, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
         if let Some(note) = note {
             // a note that can't be read stays unchanged
-            let _ = self.set_task_status(turn, note, task.to_owned(), standing);
+            let _ = files.set_task_status(turn, sync, note, task.to_owned(), standing);
         }
         let (task, status) = (task.to_owned(), standing.as_str().to_owned());
-        self.notify(turn, Notice::Task { run: id, task, status });
+        turn.notify(Notice::Task { run: id, task, status });
     }
 
     /// When a run ends, its delegated runs end too; running tasks of its plan become open again.
-    pub(super) fn stop_children(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let own = self.agents.children.iter().filter(|(_, (asker, _))| *asker == id);
+    pub(super) fn stop_children(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let own = self.children.iter().filter(|(_, (asker, _))| *asker == id);
         let own: Vec<(DocId, String)> = own.map(|(child, (_, call))| (*child, call.clone())).collect();
         for (child, call) in own {
-            self.agents.children.remove(&child);
-            let _ = self.cancel_run(turn, child); // it refuses only where it is over
-            let Some(run) = self.agents.runs.get(&id) else { continue };
+            self.children.remove(&child);
+            let _ = self.cancel_run(turn, files, sync, workspace, child); // it refuses only where it is over
+            let Some(run) = self.runs.get(&id) else { continue };
             let asks = |step: &store::ExecutionStep| match &step.kind {
                 StepKind::ToolCall { tool_call_id, params, .. } if *tool_call_id == call => {
                     Some(string_argument(params, "task").to_owned())
@@ -336,7 +366,7 @@ impl Session {
             };
             let task = run.steps.iter().rev().find_map(asks).unwrap_or_default();
             if run.todos.iter().any(|todo| todo.id == task && todo.status == TodoStatus::InProgress) {
-                self.update_task_status(turn, id, &task, TaskStatus::Open);
+                self.update_task_status(turn, files, sync, id, &task, TaskStatus::Open);
             }
         }
     }
@@ -344,9 +374,9 @@ impl Session {
     /// Returns why a run may not spend this many more US dollars of its own budget or of a parent run's, as a sentence.
     /// Pending cost of related runs counts as spent.
     pub(super) fn over_own_budget(&self, id: DocId, more: f64) -> Option<String> {
-        for above in self.agents.ancestors(id) {
-            let Some(budget) = self.agents.runs.get(&above).and_then(|run| run.about.budget) else { continue };
-            let (spent, coming) = self.agents.family_cost(above);
+        for above in self.ancestors(id) {
+            let Some(budget) = self.runs.get(&above).and_then(|run| run.about.budget) else { continue };
+            let (spent, coming) = self.family_cost(above);
             if spent + coming >= budget || spent + coming + more > budget {
                 let whose = if above == id { "The run" } else { "The run that it works for" };
                 let next =

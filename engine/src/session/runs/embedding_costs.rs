@@ -1,23 +1,29 @@
 //! Cost outside runs: embeddings that search gets from a paid endpoint. Checked against the month's budget before each
 //! call, and stored by day.
 
-use crate::records::runs::EMBEDDING_COSTS_KEY_PREFIX;
-use crate::records::runs::EmbeddingCost;
+use crate::records::runs::{EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost};
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
+use crate::session::state::runs::RunsState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::config::BudgetConfig;
 use store::disk::RowWrite;
 use text::time::UnixMillis;
 
-impl Session {
+impl RunsState {
     /// Returns cost outside runs on this device: a line for each day and purpose, oldest first.
-    pub fn embedding_costs(&self) -> impl DoubleEndedIterator<Item = &EmbeddingCost> {
-        self.agents.embedding_costs.values()
+    pub(in crate::session) fn embedding_costs(&self) -> impl DoubleEndedIterator<Item = &EmbeddingCost> {
+        self.embedding_costs.values()
     }
 
     /// Why search may not spend this much more, in US dollars: a sentence. `limits`: as the configuration has them now.
-    pub fn over_search_budget_reason(&self, limits: &BudgetConfig, now: UnixMillis, more: f64) -> Option<String> {
-        let balance = self.month_budget_status(now, limits, &self.month_run_summaries(now));
+    pub(in crate::session) fn over_search_budget_reason(
+        &self,
+        workspace: &WorkspaceState,
+        limits: &BudgetConfig,
+        now: UnixMillis,
+        more: f64,
+    ) -> Option<String> {
+        let balance = self.month_budget_status(now, limits, &self.month_run_summaries(workspace, now));
         let why = balance.over_limit_reason(more + self.pending_cost())?;
         Some(format!(
             "{why} No text is sent to the endpoint of the sentence model; raise `budget` in the configuration."
@@ -25,14 +31,19 @@ impl Session {
     }
 
     pub(in crate::session) fn load_embedding_costs(&mut self, kept: Vec<EmbeddingCost>) {
-        self.agents.embedding_costs =
+        self.embedding_costs =
             kept.into_iter().map(|outlay| ((outlay.day_number(), outlay.what.clone()), outlay)).collect();
     }
 
     /// Adds cost outside runs to the day's total.
-    pub(in crate::session) fn record_embedding_cost(&mut self, turn: &mut ApplyContext<'_>, new: EmbeddingCost) {
+    pub(in crate::session) fn record_embedding_cost(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        workspace: &WorkspaceState,
+        new: EmbeddingCost,
+    ) {
         let (day, what) = (new.day_number(), new.what.clone());
-        let kept = match self.agents.embedding_costs.get(&(day, what.clone())) {
+        let kept = match self.embedding_costs.get(&(day, what.clone())) {
             None => new,
             Some(known) => EmbeddingCost {
                 what: new.what,
@@ -44,15 +55,14 @@ impl Session {
             },
         };
         let value = serde_json::to_vec(&kept).ok();
-        self.agents.embedding_costs.insert((day, what.clone()), kept);
-        self.agents.revision += 1;
-        self.append_writes(
-            turn,
+        self.embedding_costs.insert((day, what.clone()), kept);
+        self.revision += 1;
+        turn.append_writes(
             vec![RowWrite::Meta { key: format!("{EMBEDDING_COSTS_KEY_PREFIX}{day}/{what}"), value }],
             None,
         );
-        let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
-        let balance = self.month_budget_status(turn.now, &limits, &self.month_run_summaries(turn.now));
+        let limits = self.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
+        let balance = self.month_budget_status(turn.now, &limits, &self.month_run_summaries(workspace, turn.now));
         self.notify_low_budget(turn, balance, 0.0);
     }
 }

@@ -2,19 +2,31 @@
 
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{CallPhase, ProjectReadState, new_step};
-use crate::session::state::runs::RunRecord;
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
+use agent::schedule::ScheduleOutcome;
+use store::RunOrigin;
 use store::{
     AgentState, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind,
     TodoItem,
 };
 
-impl Session {
+impl RunsState {
     /// Ends a run and records how.
-    pub(super) fn end_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, ending: RunEnding, mut record: RunRecord) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+    pub(super) fn end_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        (ending, mut record): (RunEnding, RunRecord),
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
         run.about.ending = Some(ending);
         run.about.ended = Some(turn.now.0);
         run.about.agent_state = AgentState::Idle;
@@ -33,11 +45,11 @@ impl Session {
             });
             record.approvals.push(approval.id.clone());
         }
-        self.drop_tool_note_jobs(turn, id);
+        self.drop_tool_note_jobs(turn, files, sync, id);
         // What was allowed for this run is not kept beyond it.
-        let before = self.agents.rules.len();
-        self.agents.rules.retain(|rule| rule.within != Some(id));
-        if self.agents.rules.len() != before {
+        let before = self.rules.len();
+        self.rules.retain(|rule| rule.within != Some(id));
+        if self.rules.len() != before {
             self.save_rules(turn);
         }
         let said = record.steps.iter().rev().find_map(|step| match &step.kind {
@@ -49,26 +61,32 @@ impl Session {
             StepKind::Error { message, .. } if ending != RunEnding::Done => Some(message.clone()),
             _ => None,
         });
-        self.record_run(turn, id, record);
-        self.remember_run(turn, id);
-        self.notify(turn, Notice::RunEnded { run: id, ending, why });
-        self.schedule_ended(turn, id, origin, ending);
-        self.stop_children(turn, id);
-        self.on_child_ended(turn, id, Some(ending), said.as_deref().unwrap_or_default());
+        self.record_run(turn, sync, id, record);
+        self.remember_run(turn, files, sync, id);
+        turn.notify(Notice::RunEnded { run: id, ending, why });
+        if let RunOrigin::Schedule { schedule } = origin {
+            let outcome = ScheduleOutcome::Ended { run: id, how: ending };
+            turn.requests.push_back(SessionRequest::FinishSchedule { schedule, outcome });
+        }
+        self.stop_children(turn, files, sync, workspace, id);
+        self.on_child_ended(turn, files, sync, workspace, id, (Some(ending), said.as_deref().unwrap_or_default()));
     }
 
     /// Stops a run. Its results so far are kept.
     pub(in crate::session) fn cancel_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
     ) -> Result<(), CommandError> {
-        if let Some(at) = self.agents.run_requests.iter().position(|question| question.run == id) {
-            self.agents.run_requests.remove(at);
-            self.on_child_ended(turn, id, Some(RunEnding::Cancelled), "it was stopped");
+        if let Some(at) = self.run_requests.iter().position(|question| question.run == id) {
+            self.run_requests.remove(at);
+            self.on_child_ended(turn, files, sync, workspace, id, (Some(RunEnding::Cancelled), "it was stopped"));
             return Ok(());
         }
-        let Some(run) = self.agents.runs.get(&id) else { return Err(CommandError("the run is not open".to_owned())) };
+        let Some(run) = self.runs.get(&id) else { return Err(CommandError("the run is not open".to_owned())) };
         if run.about.ending.is_some() {
             return Err(CommandError("the run is over".to_owned()));
         }
@@ -102,9 +120,9 @@ impl Session {
             StepKind::Error { message: "Stopped by the user.".to_owned(), recoverable: true },
         ));
         for call in running {
-            self.stop_tool_call(turn, id, &call);
+            self.stop_tool_call(turn, files, sync, id, &call);
         }
-        self.end_run(turn, id, RunEnding::Cancelled, record);
+        self.end_run(turn, files, sync, workspace, id, (RunEnding::Cancelled, record));
         Ok(())
     }
 
@@ -112,18 +130,20 @@ impl Session {
     pub(in crate::session) fn resume_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         more: Option<u64>,
         budget: Option<f64>,
     ) -> Result<(), CommandError> {
-        let Some(run) = self.agents.runs.get_mut(&id) else {
+        let Some(run) = self.runs.get_mut(&id) else {
             return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
         if run.is_busy() {
             return Err(CommandError("the run is at work".to_owned()));
         }
         if run.about.ending.is_none()
-            && let Some(device) = run.device.as_ref().filter(|device| device.id != self.device.id)
+            && let Some(device) = run.device.as_ref().filter(|device| device.id != workspace.device.id)
         {
             return Err(super::remote_runs::other_device_error(device));
         }
@@ -131,7 +151,7 @@ impl Session {
             return Err(CommandError("the run has ended with an answer; ask something new".to_owned()));
         }
         let session = run.about.session;
-        if !self.agents.session_summaries.contains_key(&session) {
+        if !self.session_summaries.contains_key(&session) {
             return Err(CommandError("the run's session was deleted".to_owned()));
         }
         if run.about.iteration >= run.about.limit && more.is_none() {
@@ -145,15 +165,15 @@ impl Session {
         run.is_awake = true;
         run.orchestrator.started_tasks.clear();
         run.orchestrator.budget_stop_reason = None;
-        run.device = Some(self.device.clone());
+        run.device = Some(workspace.device.clone());
         run.failed_providers.clear();
         if run.project_read == ProjectReadState::Loaded {
             run.project_read = ProjectReadState::Unread; // its project's agents and memory may be others by now
         }
-        if !self.agents.sessions.contains_key(&session) {
+        if !self.sessions.contains_key(&session) {
             self.open_session(turn, session)?;
         }
-        let batch = self.record_run(turn, id, RunRecord::default());
+        let batch = self.record_run(turn, sync, id, RunRecord::default());
         self.continue_run_after(batch, id);
         Ok(())
     }
@@ -162,16 +182,17 @@ impl Session {
     pub(in crate::session) fn set_todos(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         todos: Vec<TodoItem>,
     ) -> Result<(), CommandError> {
-        if !self.agents.runs.contains_key(&id) {
+        if !self.runs.contains_key(&id) {
             return Err(CommandError("the run is not open".to_owned()));
         }
         if todos.len() > 1_000 || todos.iter().any(|todo| todo.content.len() > 10_000) {
             return Err(CommandError("a run has at most 1,000 todos, each of at most 10,000 bytes".to_owned()));
         }
-        self.record_run(turn, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
+        self.record_run(turn, sync, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
         Ok(())
     }
 }

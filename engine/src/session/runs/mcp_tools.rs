@@ -1,7 +1,8 @@
 //! Tools of MCP servers: each gets a unique name for models, and a user who allowed one is told when it changes.
 
 use super::{delegation, view_actions};
-use crate::session::state::Session;
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::runs::RunsState;
 use agent::policy::Permission;
 use agent::tool_spec::{ToolSource, ToolSpec};
 use agent::{planner, tool_catalog};
@@ -43,17 +44,16 @@ pub(super) fn assign_tool_names(servers: &mut [(String, String, ToolSpec)]) {
     }
 }
 
-impl Session {
+impl RunsState {
     /// Reports rules that no longer apply because a server's tool isn't the one that was allowed.
-    pub(super) fn notify_changed_tools(&mut self, servers: &[(String, String, ToolSpec)]) {
-        let allowed = |spec: &ToolSpec| {
-            self.agents.rules.iter().any(|rule| rule.word == Permission::Allow && rule.is_outdated(spec))
-        };
+    pub(super) fn notify_changed_tools(&self, turn: &mut ApplyContext<'_>, servers: &[(String, String, ToolSpec)]) {
+        let allowed =
+            |spec: &ToolSpec| self.rules.iter().any(|rule| rule.word == Permission::Allow && rule.is_outdated(spec));
         let changed = servers.iter().filter(|(_, _, spec)| allowed(spec)).map(|(_, _, spec)| {
             format!("the tool {} has changed since you allowed it, so it is asked about again", spec.title())
         });
-        let new: Vec<String> = changed.filter(|words| !self.problems.contains(words)).collect();
-        self.problems.extend(new);
+        let new: Vec<String> = changed.filter(|words| !turn.journal.problems.contains(words)).collect();
+        turn.journal.problems.extend(new);
     }
 }
 

@@ -1,12 +1,14 @@
 //! The two agents of memory: their work without a model, by retrieval and counting, and the format of the model's
 //! answer for the one that answers questions.
 
-use super::orchestrator;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::runs::orchestrated_run::goal_without_mention;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, new_step};
-use crate::session::state::runs::RunRecord;
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::memory::ProjectMemory;
 use agent::memory::insight::{MemoryAnalysis, MemoryQuery};
 use std::sync::Arc;
@@ -30,7 +32,7 @@ fn json_object_slice(text: &str) -> Option<&str> {
 
 /// What memory is asked: in the JSON of the reference, or in plain words.
 fn memory_query(run: &AgentRun) -> MemoryQuery {
-    let text = orchestrator::goal_without_mention(run);
+    let text = goal_without_mention(run);
     let given = json_object_slice(&text).and_then(|json| serde_json::from_str::<MemoryQuery>(json).ok());
     given
         .filter(|query| !query.query.trim().is_empty())
@@ -41,25 +43,33 @@ fn analysis_to_json(said: &MemoryAnalysis) -> String {
     serde_json::to_string_pretty(said).unwrap_or_default()
 }
 
-impl Session {
+impl RunsState {
     /// If no model can be used, an agent of memory does its work without one.
-    pub(super) fn run_memory_agent_without_model(&mut self, turn: &mut ApplyContext<'_>, id: DocId, why: &str) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+    pub(super) fn run_memory_agent_without_model(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        why: &str,
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
         let (volume, memory) = (run.about.volume, Arc::clone(&run.run_memory.memory));
         let words = if run.about.agent == MEMORY_ANALYSIS_AGENT {
             analysis_to_json(&memory.analyze(&memory_query(run), today(turn)))
         } else {
-            let before = self.notices.last_number();
-            if let Err(CommandError(why)) = self.consolidate(turn, volume, &memory) {
+            let before = turn.journal.notices.last_number();
+            if let Err(CommandError(why)) = files.consolidate(turn, sync, volume, &memory) {
                 let words = format!("Memory could not be consolidated: {why}.");
-                return self.fail_run(turn, id, words, RunEnding::Failed);
+                return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Failed));
             }
             let done = |notice: &Notice| matches!(notice, Notice::Consolidated { .. }).then(|| notice.describe());
             let done: Vec<String> =
-                self.notices.notices_after(before).filter_map(|noticed| done(&noticed.notice)).collect();
+                turn.journal.notices.notices_after(before).filter_map(|noticed| done(&noticed.notice)).collect();
             if done.is_empty() { "Nothing is remembered yet.".to_owned() } else { done.join("\n") }
         };
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         let content = format!("Without a model ({}), by retrieval and counting.", why.trim_end_matches('.'));
         let told = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
         let message = SessionMessage {
@@ -69,7 +79,7 @@ impl Session {
         };
         let made = new_step(turn, vec![told.id], StepKind::FinalAnswer { content: words });
         let record = RunRecord { steps: vec![told, made], messages: vec![message], ..RunRecord::default() };
-        self.end_run(turn, id, RunEnding::Done, record);
+        self.end_run(turn, files, sync, workspace, id, (RunEnding::Done, record));
     }
 
     /// What a model has answered, in the form that its agent's answers have; and a word on what was changed for that.
@@ -79,7 +89,7 @@ impl Session {
         id: DocId,
         text: String,
     ) -> (String, Option<String>) {
-        let run = self.agents.runs.get(&id).filter(|run| run.about.agent == MEMORY_ANALYSIS_AGENT);
+        let run = self.runs.get(&id).filter(|run| run.about.agent == MEMORY_ANALYSIS_AGENT);
         let Some(run) = run else { return (text, None) };
         let memory = &run.run_memory.memory;
         match parse_analysis(&text, memory) {

@@ -1,21 +1,23 @@
 //! Turns of a run: a model is chosen and called, and its answer becomes steps, messages and tool calls.
 
-use super::orchestrator;
 use super::watchdog::MODEL_SILENCE_TIMEOUT_MS;
 use super::{delegation, memory_agents};
 use crate::effect::Effect;
 use crate::records::runs::AgentSetup;
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
-use crate::session::state::agent_run::{AgentRun, CallPhase, LiveModelCall, OrchestratorQuery, PendingCall, new_step};
-use crate::session::state::runs::RunRecord;
+use crate::session::runs::orchestrated_run::is_orchestrated;
+use crate::session::state::FilesState;
+use crate::session::state::agent_run::{AgentRun, LiveModelCall, OrchestratorQuery, new_step};
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::config::DEFAULT_CONTEXT_TOKENS;
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::model_context;
-use agent::policy::CallFacts;
-use agent::tool_spec::{ToolRisk, ToolSpec};
+use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
 use std::collections::BTreeSet;
 use store::{
@@ -36,12 +38,12 @@ const MAX_PROMPT_NAME_CHARS: usize = 300;
 /// Maximum length of a todo in prompts.
 const MAX_PROMPT_TODO_CHARS: usize = 1_000;
 
-impl Session {
+impl RunsState {
     /// The tools that a run may ask for: the built-in ones, the user's own, and those of servers.
     pub(super) fn available_tools(&self) -> Vec<ToolSpec> {
         let mut tools = tool_catalog::built_in();
         tools.extend(self.approved_tools());
-        let setup = self.agents.setup();
+        let setup = self.setup();
         let further = setup.into_iter().flat_map(|setup| setup.servers.iter().map(|(_, _, tool)| tool.clone()));
         // A name that is taken stays whose it is: those of servers were made different from all others before.
         tools.extend(further.filter(|tool| !self.is_own_tool(&tool.name)));
@@ -49,33 +51,40 @@ impl Session {
     }
 
     /// Calls the model for the next turn of a run; where the branch has grown too long for it, for a summary first.
-    pub(super) fn call_model(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        if self.agents.runs.get(&id).is_some_and(delegation::is_one_call) {
-            return self.finish_button_run(turn, id);
+    pub(super) fn call_model(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        if self.runs.get(&id).is_some_and(delegation::is_one_call) {
+            return self.finish_button_run(turn, files, sync, workspace, id);
         }
-        if self.read_project(turn, id) || self.end_run_without_agent(turn, id) {
+        if self.read_project(turn, &files.volumes, id) || self.end_run_without_agent(turn, files, sync, workspace, id) {
             return;
         }
-        let leading = self.agents.runs.get(&id).is_some_and(orchestrator::is_orchestrated);
-        let wants = self.agents.runs.get_mut(&id).and_then(|run| run.orchestrator.next_query.take());
+        let leading = self.runs.get(&id).is_some_and(is_orchestrated);
+        let wants = self.runs.get_mut(&id).and_then(|run| run.orchestrator.next_query.take());
         if leading && wants.is_none() {
-            return self.step_orchestration(turn, id);
+            return self.step_orchestration(turn, files, sync, workspace, id);
         }
-        if self.replay_next(turn, id) {
+        if self.replay_next(turn, files, sync, workspace, id) {
             return;
         }
         let tools = self.available_tools();
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         let session = run.about.session;
-        let (setup, conversation) = (self.agents.setup.clone(), self.agents.sessions.get(&session));
+        let (setup, conversation) = (self.setup.clone(), self.sessions.get(&session));
         let (Some(setup), Some(conversation)) = (setup, conversation) else {
             // The run continues once both are loaded.
-            if let Some(run) = self.agents.runs.get_mut(&id) {
+            if let Some(run) = self.runs.get_mut(&id) {
                 run.orchestrator.next_query = wants;
             }
-            self.agents.stalled_runs.insert(id);
-            if self.agents.setup.is_none() {
-                self.request_setup(turn);
+            self.stalled_runs.insert(id);
+            if self.setup.is_none() {
+                self.request_setup(turn, workspace);
             }
             let _ = self.open_session(turn, session);
             return;
@@ -83,10 +92,10 @@ impl Session {
         if run.about.iteration >= run.about.limit {
             let limit = run.about.limit;
             let message = format!("The run has had its {limit} iterations. Resume it with more to let it go on.");
-            return self.fail_run(turn, id, message, RunEnding::Limit);
+            return self.fail_run(turn, files, sync, workspace, id, (message, RunEnding::Limit));
         }
         let agent = self.definition_of(run);
-        let tools = if leading { Session::tools_for_query(wants) } else { agent.allowed_tools(tools) };
+        let tools = if leading { RunsState::tools_for_query(wants) } else { agent.allowed_tools(tools) };
         let (system, mut messages) = match wants {
             Some(OrchestratorQuery::Assignments) => {
                 let question =
@@ -95,7 +104,7 @@ impl Session {
             }
             Some(OrchestratorQuery::Plan) | None => {
                 let messages = model_context::context_messages(conversation.tree(), run.about.head);
-                (self.system_prompt(run, &agent, &self.surroundings(run)), messages)
+                (self.system_prompt(run, &agent, &self.surroundings(&files.volumes, run)), messages)
             }
         };
         self.mask_messages(&mut messages);
@@ -105,22 +114,25 @@ impl Session {
         let features = router::RequestFeatures::from_request(&run.about.prompt, size, tools.len(), None);
         let choice = match router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)) {
             Ok(choice) => choice,
-            Err(why) if leading => return self.orchestrate_without_model(turn, id, wants, &why),
+            Err(why) if leading => return self.orchestrate_without_model(turn, sync, id, wants, &why),
             Err(why) if memory_agents::is_memory_agent_run(run) => {
-                return self.run_memory_agent_without_model(turn, id, &why);
+                return self.run_memory_agent_without_model(turn, files, sync, workspace, id, &why);
             }
-            Err(why) => return self.fail_run(turn, id, why, RunEnding::Failed),
+            Err(why) => return self.fail_run(turn, files, sync, workspace, id, (why, RunEnding::Failed)),
         };
         let more = if choice.endpoint.local { 0.0 } else { choice.cost.unwrap_or(0.0) };
-        let short = || self.over_own_budget(id, more).or_else(|| self.over_budget_reason(run, turn.now, more));
+        let short = || {
+            self.over_own_budget(id, more)
+                .or_else(|| self.over_budget_reason(&files.volumes, workspace, run, turn.now, more))
+        };
         if let Some(words) = (!choice.endpoint.local).then(short).flatten() {
             if memory_agents::is_memory_agent_run(run) {
-                return self.run_memory_agent_without_model(turn, id, &words);
+                return self.run_memory_agent_without_model(turn, files, sync, workspace, id, &words);
             }
             if wants == Some(OrchestratorQuery::Assignments) {
-                return self.orchestrate_without_model(turn, id, wants, words.trim_end_matches('.'));
+                return self.orchestrate_without_model(turn, sync, id, wants, words.trim_end_matches('.'));
             }
-            return self.fail_run(turn, id, words, RunEnding::Budget);
+            return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
         // The answer needs room too.
         let name = &choice.endpoint.provider;
@@ -146,7 +158,7 @@ impl Session {
             )];
             (system, tools) = (agent_definition::SUMMARY_AGENT_PROMPT.to_owned(), Vec::new());
         }
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         if summary_of.is_empty() && is_looping(run) {
             // Sent as text, because providers require tools in requests whose messages contain calls.
             let words = format!("{}\n\n{FINAL_ANSWER_PROMPT}", transcript(&messages));
@@ -170,18 +182,18 @@ impl Session {
         });
         run.about.agent_state = AgentState::Thinking;
         run.revision += 1;
-        self.agents.revision += 1;
+        self.revision += 1;
         let request = ModelRequest { endpoint: choice.endpoint, system, messages, tools, max_tokens, temperature };
         turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
-        self.wake_at(turn, turn.now.plus_ms(MODEL_SILENCE_TIMEOUT_MS));
-        self.notify_low_budgets(turn, id, more);
+        turn.wake_at(turn.now.plus_ms(MODEL_SILENCE_TIMEOUT_MS));
+        self.notify_low_budgets(turn, &files.volumes, workspace, id, more);
     }
 
     /// What the choice of a model depends on.
     fn routing_context(&self, run: &AgentRun, setup: &AgentSetup) -> router::RoutingContext {
         let mut known = setup.known.clone();
         for name in setup.config.llm.providers.keys() {
-            known.entry(name.clone()).or_default().latency = self.agents.latencies.median_latency(name);
+            known.entry(name.clone()).or_default().latency = self.latencies.median_latency(name);
         }
         let agents = &setup.config.agents;
         let choice = agents.specialists.get(&run.about.agent).unwrap_or(&agents.lead);
@@ -195,9 +207,9 @@ impl Session {
     }
 
     /// Describes the context of a run for the model.
-    fn surroundings(&self, run: &AgentRun) -> String {
-        let volume = self.volumes.get(&run.about.volume).map_or("", |volume| volume.name.as_str());
-        let note = run.about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path);
+    fn surroundings(&self, volumes: &VolumesState, run: &AgentRun) -> String {
+        let volume = volumes.by_id.get(&run.about.volume).map_or("", |volume| volume.name.as_str());
+        let note = run.about.note.and_then(|note| volumes.locate_file(note)).map(|(_, path)| path);
         let name = |text: &str| prompt_quote::quote_inline(text, MAX_PROMPT_NAME_CHARS);
         let note = note.map_or_else(String::new, |path| format!("\nThe user looks at the note {}.", name(path)));
         let todos: Vec<String> = run
@@ -210,11 +222,11 @@ impl Session {
         let todos = if todos.is_empty() { String::new() } else { format!("\nYour todos:\n{}", todos.join("\n")) };
         let mut around = format!("The project is called {}.{note}{todos}", name(volume));
         if let RunOrigin::Agent { run } = run.about.origin {
-            let by = self.agents.run_summaries.get(&run).map_or("", |line| line.agent.as_str());
+            let by = self.run_summaries.get(&run).map_or("", |line| line.agent.as_str());
             around.push_str(&format!("\nThe agent {} gives you this task; the user has not typed it.", name(by)));
         }
         let own = self.definition_of(run).tools;
-        let leading = orchestrator::is_orchestrated(run);
+        let leading = is_orchestrated(run);
         if leading || own.is_none_or(|tools| tools.iter().any(|tool| tool == delegation::ASK_AGENT_TOOL)) {
             around.push_str(&format!("\nOther agents: {}.", self.describe_other_agents(run, leading)));
         }
@@ -227,7 +239,7 @@ impl Session {
 
     /// US dollars that all runs of a run's session have cost so far, with all that was handed on from them.
     fn session_cost(&self, run: &AgentRun) -> f64 {
-        let agents = &self.agents;
+        let agents = self;
         let session_of = |id: DocId| {
             let first = agents.ancestors(id).last().copied().unwrap_or(id);
             agents.run_summaries.get(&first).map(|line| line.session)
@@ -242,7 +254,7 @@ impl Session {
     }
 
     pub(in crate::session) fn on_model_delta(&mut self, turn: &ApplyContext<'_>, call: ModelCallId, delta: ModelDelta) {
-        let Some(run) = self.agents.runs.get_mut(&call.run) else { return };
+        let Some(run) = self.runs.get_mut(&call.run) else { return };
         let Some(live) = run.live.as_mut().filter(|live| live.call == call) else { return };
         live.heard = turn.now;
         match delta {
@@ -255,42 +267,52 @@ impl Session {
             }
         }
         run.revision += 1;
-        self.agents.revision += 1;
+        self.revision += 1;
     }
 
     pub(in crate::session) fn on_model_done(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         call: ModelCallId,
         result: Result<Box<ModelResponse>, ModelError>,
     ) {
-        let Some(run) = self.agents.runs.get_mut(&call.run) else { return };
+        let Some(run) = self.runs.get_mut(&call.run) else { return };
         let Some(live) = run.live.take_if(|live| live.call == call) else { return }; // cancelled meanwhile
         match result {
             Ok(mut answer) => {
                 // What no price list knows, the user may: the configuration says it.
                 let provider = live.route.split('/').next().unwrap_or_default();
-                let known = self.agents.setup().and_then(|setup| setup.config.llm.providers.get(provider)?.price);
+                let known = self.setup().and_then(|setup| setup.config.llm.providers.get(provider)?.price);
                 if let (None, Some(price)) = (answer.spent.cost, known) {
                     answer.spent.cost = Some(price.of(answer.spent.input_tokens, answer.spent.output_tokens));
                 }
                 let took = u64::try_from(turn.now.ms_since(live.since)).unwrap_or(0);
                 if let Some(provider) = live.route.split('/').next() {
-                    self.agents.latencies.record_latency(provider, took);
+                    self.latencies.record_latency(provider, took);
                 }
                 if live.summary_of.is_empty() {
-                    self.on_answer(turn, call.run, *answer, &live);
+                    self.on_answer(turn, files, sync, workspace, call.run, (*answer, &live));
                 } else {
-                    self.on_summary(turn, call.run, &answer, live);
+                    self.on_summary(turn, sync, call.run, &answer, live);
                 }
             }
-            Err(failure) => self.on_model_failed(turn, call.run, &failure, live),
+            Err(failure) => self.on_model_failed(turn, files, sync, workspace, call.run, (&failure, live)),
         }
     }
 
     /// A summary has arrived. It replaces the messages in the context; they're kept.
-    fn on_summary(&mut self, turn: &mut ApplyContext<'_>, id: DocId, answer: &ModelResponse, live: LiveModelCall) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+    fn on_summary(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        answer: &ModelResponse,
+        live: LiveModelCall,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
         add_spent(&mut run.about.spent, answer.spent);
         let words = if answer.text.trim().is_empty() { "(Nothing was kept of it.)" } else { answer.text.trim() };
         let count = live.summary_of.len();
@@ -313,20 +335,28 @@ impl Session {
             ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, told, turn.now.0)
         };
         let record = RunRecord { steps: vec![thinking], messages: vec![message], ..RunRecord::default() };
-        let batch = self.record_run(turn, id, record);
+        let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
     }
 
     /// An answer has come: steps, a message, and the tools that it asks for.
-    fn on_answer(&mut self, turn: &mut ApplyContext<'_>, id: DocId, answer: ModelResponse, live: &LiveModelCall) {
-        let leading = self.agents.runs.get(&id).is_some_and(orchestrator::is_orchestrated);
+    fn on_answer(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        (answer, live): (ModelResponse, &LiveModelCall),
+    ) {
+        let leading = self.runs.get(&id).is_some_and(is_orchestrated);
         // What an agent was not offered it cannot call either.
-        let tools = match self.agents.runs.get(&id) {
-            Some(run) if leading => Session::tools_for_query(run.orchestrator.last_query),
+        let tools = match self.runs.get(&id) {
+            Some(run) if leading => RunsState::tools_for_query(run.orchestrator.last_query),
             Some(run) => self.definition_of(run).allowed_tools(self.available_tools()),
             None => return,
         };
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         run.failed_providers.clear();
         run.about.iteration += 1;
         add_spent(&mut run.about.spent, answer.spent);
@@ -365,7 +395,7 @@ impl Session {
         if done {
             (text, remark) = self.format_agent_answer(turn, id, text);
         }
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let kind = match (done, answer.thinking.is_empty()) {
             (true, true) => None,
             (true, false) => Some(answer.thinking.clone()),
@@ -406,7 +436,7 @@ impl Session {
         };
         if done && leading {
             // It was to call the tool: it is asked once more, then rules make the plan.
-            let batch = self.record_run(turn, id, record);
+            let batch = self.record_run(turn, sync, id, record);
             return self.continue_run_after(batch, id);
         }
         if done {
@@ -416,8 +446,8 @@ impl Session {
                 record.steps.push(told);
             }
             record.steps.push(new_step(turn, parents, StepKind::FinalAnswer { content: text }));
-            self.end_run(turn, id, RunEnding::Done, record);
-            self.learn_run(turn, id);
+            self.end_run(turn, files, sync, workspace, id, (RunEnding::Done, record));
+            self.learn_run(turn, files, sync, id);
             return;
         }
         if !unreadable.is_empty() {
@@ -436,43 +466,28 @@ impl Session {
             );
             record.steps.push(new_step(turn, parents.clone(), StepKind::Error { message: words, recoverable: true }));
         }
-        if let Some(run) = self.agents.runs.get_mut(&id) {
+        if let Some(run) = self.runs.get_mut(&id) {
             run.about.agent_state = AgentState::Executing;
-            for call in asked {
-                let kind = StepKind::ToolCall {
-                    tool_call_id: call.id.clone(),
-                    tool_name: call.name.clone(),
-                    params: call.arguments.clone(),
-                };
-                let made = new_step(turn, parents.clone(), kind);
-                let tool = tools.iter().find(|tool| tool.name == call.name);
-                let changes = tool.is_some_and(|tool| tool.risk > ToolRisk::None);
-                run.calls.push(PendingCall {
-                    call,
-                    step: made.id,
-                    phase: CallPhase::Ready,
-                    changes,
-                    facts: CallFacts::default(),
-                });
-                record.steps.push(made);
-            }
+            record.steps.extend(run.open_tool_calls(turn, asked, &parents, &tools));
         }
         // The message comes before its results, because they follow from it.
-        self.record_run(turn, id, record);
+        self.record_run(turn, sync, id, record);
         let mut record = RunRecord::default();
-        self.check_new_calls(turn, id, &tools, &mut record);
-        let batch = self.record_run(turn, id, record);
+        self.check_new_calls(turn, files, sync, workspace, id, (&tools, &mut record));
+        let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
     }
 
     pub(super) fn on_model_failed(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
-        failure: &ModelError,
-        live: LiveModelCall,
+        (failure, live): (&ModelError, LiveModelCall),
     ) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let provider = live.route.split('/').next().unwrap_or_default().to_owned();
         let elsewhere = matches!(
             failure.kind,
@@ -486,27 +501,27 @@ impl Session {
         record.steps.push(made);
         if elsewhere && run.failed_providers.iter().all(|(name, _)| *name != provider) {
             run.failed_providers.push((provider, failure.why.clone()));
-            let run = self.agents.runs.get(&id);
-            let more = run.zip(self.agents.setup.clone()).is_some_and(|(run, setup)| {
+            let run = self.runs.get(&id);
+            let more = run.zip(self.setup.clone()).is_some_and(|(run, setup)| {
                 let features = router::RequestFeatures::from_request(&run.about.prompt, 0, 0, None);
                 router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)).is_ok()
             });
             if more {
-                let batch = self.record_run(turn, id, record);
+                let batch = self.record_run(turn, sync, id, record);
                 self.continue_run_after(batch, id);
                 return;
             }
         }
-        if let Some(run) = self.agents.runs.get_mut(&id).filter(|run| orchestrator::is_orchestrated(run)) {
+        if let Some(run) = self.runs.get_mut(&id).filter(|run| is_orchestrated(run)) {
             run.orchestrator.plan_attempts = u8::MAX; // rules make the plan
-            let batch = self.record_run(turn, id, record);
+            let batch = self.record_run(turn, sync, id, record);
             return self.continue_run_after(batch, id);
         }
-        if self.agents.runs.get(&id).is_some_and(memory_agents::is_memory_agent_run) {
-            self.record_run(turn, id, record);
-            return self.run_memory_agent_without_model(turn, id, &failure.why);
+        if self.runs.get(&id).is_some_and(memory_agents::is_memory_agent_run) {
+            self.record_run(turn, sync, id, record);
+            return self.run_memory_agent_without_model(turn, files, sync, workspace, id, &failure.why);
         }
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         if !failure.partial.trim().is_empty() && live.summary_of.is_empty() {
             record.messages.push(SessionMessage {
                 parents: vec![run.about.head],
@@ -520,14 +535,29 @@ impl Session {
                 )
             });
         }
-        self.end_run(turn, id, RunEnding::Failed, record);
+        self.end_run(turn, files, sync, workspace, id, (RunEnding::Failed, record));
     }
 
     /// Ends a run for a reason that the user can do something about.
-    pub(super) fn fail_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, message: String, ending: RunEnding) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+    pub(super) fn fail_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        (message, ending): (String, RunEnding),
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
         let made = new_step(turn, run.last_step(), StepKind::Error { message, recoverable: true });
-        self.end_run(turn, id, ending, RunRecord { steps: vec![made], ..RunRecord::default() });
+        self.end_run(
+            turn,
+            files,
+            sync,
+            workspace,
+            id,
+            (ending, RunRecord { steps: vec![made], ..RunRecord::default() }),
+        );
     }
 }
 

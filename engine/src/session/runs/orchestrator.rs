@@ -7,45 +7,32 @@ use super::delegation::ASK_AGENT_TOOL;
 use super::phases;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::runs::orchestrated_run::{
+    LEAD_AGENT, PHASE_NAMES, WORK_PHASE, agent_phases, argument_text, calls_of_tool, current_plan,
+    goal_without_mention, into_object, is_orchestrated, is_planned_by_rules, phase_title, task_status,
+};
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase, OrchestratorQuery, PendingCall, new_step};
-use crate::session::state::runs::{RunRecord, RunRequest};
-use agent::memory::{PROJECTS_FOLDER, RecallOptions};
+use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
+use agent::memory::RecallOptions;
 use agent::planner::{self, ASSIGN_TOOL, PLAN_TOOL, TaskPlan};
-use agent::policy::{CallFacts, ToolPolicy};
+use agent::policy::ToolPolicy;
 use agent::task_block::{self, TaskBlock, TaskStatus};
 use agent::tool_job::ToolOutcome;
-use agent::tool_spec::{ToolRisk, ToolSpec};
+use agent::tool_spec::ToolSpec;
 use agent::{agent_registry, tool_call_parser};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{
-    AgentState, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, TodoItem, TodoStatus,
-    ToolCall,
+    AgentState, DocId, ExecutionStep, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, TodoItem,
+    TodoStatus, ToolCall,
 };
 
-/// The agent that leads larger work in eight phases.
-pub(super) const SYSTEM_AGENT: &str = "system";
-/// The agent that carries out a plan.
-pub(in crate::session) const LEAD_AGENT: &str = "lead";
-/// The agent that makes a plan and keeps it as a note.
-pub(super) const PLANNER_AGENT: &str = "planner";
 /// Maximum number of times a model is asked for a plan; then rules make it.
 const MAX_PLAN_ATTEMPTS: u8 = 2;
-/// The phases, from 1.
-pub const PHASE_NAMES: [&str; 8] = [
-    "Analyse and plan",
-    "Create the project",
-    "Create agents",
-    "Execute the plan",
-    "Log",
-    "Produce the output",
-    "Summarise",
-    "Update memory",
-];
-
-/// The phase in which tasks are done.
-pub(super) const WORK_PHASE: u8 = 4;
 
 /// The folders of a project.
 const PROJECT_FOLDERS: [&str; 6] = [
@@ -65,137 +52,9 @@ pub(super) enum PhaseOutcome {
     Waiting,
 }
 
-/// The phases that an agent walks; none: it does not lead.
-pub(super) fn agent_phases(agent: &str) -> &'static [u8] {
-    match agent {
-        SYSTEM_AGENT => &[1, 2, 3, 4, 5, 6, 7, 8],
-        LEAD_AGENT => &[1, 4, 7],
-        PLANNER_AGENT => &[1, 2, 7],
-        _ => &[],
-    }
-}
-
-/// Whether a run leads.
-pub(super) fn is_orchestrated(run: &AgentRun) -> bool {
-    is_orchestrator(&run.about.agent)
-}
-
-/// Whether an agent leads.
-pub(super) fn is_orchestrator(agent: &str) -> bool {
-    !agent_phases(agent).is_empty()
-}
-
-/// What a phase is called where this agent walks it.
-pub(super) fn phase_name(agent: &str, phase: u8) -> &'static str {
-    match (agent, phase) {
-        (PLANNER_AGENT, 2) => "Keep the plan",
-        _ => PHASE_NAMES.get(usize::from(phase).saturating_sub(1)).copied().unwrap_or("Work"),
-    }
-}
-
-/// What a phase of a run is called, and the words of the step that says that it begins.
-fn phase_title(run: &AgentRun, phase: u8) -> (&'static str, String) {
-    let own = agent_phases(&run.about.agent);
-    let name = phase_name(&run.about.agent, phase);
-    let place = own.iter().position(|known| *known == phase).map_or(0, |at| at + 1);
-    (name, format!("Phase {place} of {}: {name}.", own.len()))
-}
-
-/// The goal without the name by which the agent was called.
-pub(super) fn goal_without_mention(run: &AgentRun) -> String {
-    let called = format!("@{}", run.about.agent);
-    run.about.prompt.replacen(&called, "", 1).trim().to_owned()
-}
-
-/// Returns the calls of a tool in a run with their results, oldest first; `None` for a pending one.
-pub(super) fn calls_of_tool<'a>(
-    run: &'a AgentRun,
-    tool: &'a str,
-) -> impl Iterator<Item = (&'a Map<String, Value>, Option<(bool, &'a str)>)> {
-    run.steps.iter().filter_map(move |step| {
-        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { return None };
-        if tool_name != tool {
-            return None;
-        }
-        let result = run.steps.iter().find_map(|step| match &step.kind {
-            StepKind::ToolResult { tool_call_id: id, success, result, error, .. } if id == tool_call_id => {
-                let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or_default();
-                Some((*success, text))
-            }
-            StepKind::ToolResult { .. }
-            | StepKind::ToolCall { .. }
-            | StepKind::Thinking { .. }
-            | StepKind::Todo { .. }
-            | StepKind::FinalAnswer { .. }
-            | StepKind::Error { .. } => None,
-        });
-        Some((params, result))
-    })
-}
-
-pub(super) fn argument_text<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
-    arguments.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The plan that a run carries out.
-pub(super) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
-    let (arguments, _) =
-        calls_of_tool(run, PLAN_TOOL).filter(|(_, result)| result.is_some_and(|(good, _)| good)).last()?;
-    let mut plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone())).ok()?;
-    if plan.project.is_empty() {
-        plan.project = planner::slug(&goal_without_mention(run));
-    }
-    Some(plan)
-}
-
-/// Whether the plan that a run carries out came by rules, or from the user: no model thought before it was called.
-fn is_planned_by_rules(run: &AgentRun) -> bool {
-    let called = |step: &&store::ExecutionStep| {
-        matches!(&step.kind, StepKind::ToolCall { tool_name,
-        .. } if tool_name == PLAN_TOOL)
-    };
-    run.steps.iter().rev().find(called).is_some_and(|step| step.route.is_some())
-}
-
-/// Returns the status of a task, from its results and the user's changes.
-fn task_status(run: &AgentRun, task: &TaskBlock) -> TaskStatus {
-    let last =
-        calls_of_tool(run, ASK_AGENT_TOOL).filter(|(arguments, _)| argument_text(arguments, "task") == task.id).last();
-    let said = run.todos.iter().find(|todo| todo.id == task.id).map(|todo| todo.status);
-    match (said, last) {
-        (Some(TodoStatus::Cancelled), _) => TaskStatus::Cancelled,
-        (Some(TodoStatus::Completed), _) | (_, Some((_, Some((true, _))))) => TaskStatus::Done,
-        (_, Some((_, Some((false, _))))) => TaskStatus::Failed,
-        (_, Some((_, None))) => TaskStatus::Running,
-        (_, None) => TaskStatus::Open,
-    }
-}
-
-/// The project that a run leads.
-pub(super) fn orchestrated_project(run: &AgentRun) -> Option<String> {
-    if run.about.agent == SYSTEM_AGENT { current_plan(run).map(|plan| plan.project) } else { None }
-}
-
-fn into_object(value: Value) -> Map<String, Value> {
-    if let Value::Object(map) = value { map } else { Map::new() }
-}
-
-impl AgentRun {
-    /// Returns the plan that the run carries out with the status of each task; empty if none.
-    pub fn tasks(&self) -> Vec<TaskBlock> {
-        let plan = current_plan(self).unwrap_or_default();
-        plan.tasks.into_iter().map(|task| TaskBlock { standing: task_status(self, &task), ..task }).collect()
-    }
-
-    /// The folder of the project that it works on, where its agent has made one.
-    pub(super) fn project_folder(&self) -> Option<String> {
-        orchestrated_project(self).map(|project| format!("{PROJECTS_FOLDER}/{project}"))
-    }
-}
-
-impl Session {
+impl VolumesState {
     /// Returns the note with the plan that a run carries out.
-    pub fn plan_note(&self, run: &AgentRun) -> Option<DocId> {
+    pub(in crate::session) fn plan_note(&self, run: &AgentRun) -> Option<DocId> {
         match run.about.agent.as_str() {
             LEAD_AGENT => run.about.note,
             _ => self.find_file(
@@ -204,7 +63,9 @@ impl Session {
             ),
         }
     }
+}
 
+impl RunsState {
     /// The tools of a run that leads.
     pub(super) fn orchestrator_tools(&self) -> Vec<ToolSpec> {
         let mut tools = self.all_tools();
@@ -221,36 +82,43 @@ impl Session {
     }
 
     /// Does what is next in a run that leads.
-    pub(super) fn step_orchestration(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+    pub(super) fn step_orchestration(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
         if let Some(why) = run.orchestrator.budget_stop_reason.take() {
             let words = format!("{why} What was done is kept; the tasks that are left wait.");
-            return self.fail_run(turn, id, words, RunEnding::Budget);
+            return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
         let gone = match run.about.phase {
             0 => PhaseOutcome::Finished,
-            1 => self.plan_phase(turn, id),
-            2 => self.tree_phase(turn, id),
-            3 => self.agents_phase(turn, id),
-            4 => self.work_phase(turn, id),
-            5 => self.log_phase(turn, id),
-            6 => self.output_phase(turn, id),
+            1 => self.plan_phase(turn, files, sync, workspace, id),
+            2 => self.tree_phase(turn, files, sync, workspace, id),
+            3 => self.agents_phase(turn, files, sync, workspace, id),
+            4 => self.work_phase(turn, files, sync, workspace, id),
+            5 => self.log_phase(turn, files, sync, id),
+            6 => self.output_phase(turn, &files.volumes, sync, id),
             7 => PhaseOutcome::Finished,
-            _ => self.memory_phase(turn, id),
+            _ => self.memory_phase(turn, files, sync, id),
         };
         if let PhaseOutcome::Waiting = gone {
             return;
         }
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         match agent_phases(&run.about.agent).iter().find(|phase| **phase > run.about.phase) {
-            Some(phase) => self.enter_phase(turn, id, *phase),
-            None => self.end_orchestrated_run(turn, id),
+            Some(phase) => self.enter_phase(turn, sync, id, *phase),
+            None => self.end_orchestrated_run(turn, files, sync, workspace, id),
         }
     }
 
     /// A run that leads begins with its first phase, before memory is consulted.
     pub(super) fn begin_orchestration(&mut self, turn: &mut ApplyContext<'_>, id: DocId, record: &mut RunRecord) {
-        let Some(run) = self.agents.runs.get_mut(&id).filter(|run| is_orchestrated(run) && run.about.phase == 0) else {
+        let Some(run) = self.runs.get_mut(&id).filter(|run| is_orchestrated(run) && run.about.phase == 0) else {
             return;
         };
         run.about.phase = 1;
@@ -258,39 +126,48 @@ impl Session {
         let mut made = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
         made.route = Some(phases::phase_mark(1));
         record.steps.push(made);
-        self.notify(turn, Notice::Phase { run: id, phase: 1, name: PHASE_NAMES[0].to_owned() });
+        turn.notify(Notice::Phase { run: id, phase: 1, name: PHASE_NAMES[0].to_owned() });
     }
 
     /// A phase begins: a step says so.
-    fn enter_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId, phase: u8) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+    fn enter_phase(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, phase: u8) {
+        let Some(run) = self.runs.get(&id) else { return };
         let (name, content) = phase_title(run, phase);
-        self.add_program_step(turn, id, Some(phase), content);
-        self.notify(turn, Notice::Phase { run: id, phase, name: name.to_owned() });
+        self.add_program_step(turn, sync, id, Some(phase), content);
+        turn.notify(Notice::Phase { run: id, phase, name: name.to_owned() });
     }
 
     /// What the program itself has to say in a run: a step.
     pub(super) fn add_program_step(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         phase: Option<u8>,
         content: String,
     ) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         if let Some(phase) = phase {
             run.about.phase = phase;
         }
         let mut made = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
         made.route = Some(phases::phase_mark(run.about.phase));
-        let batch = self.record_run(turn, id, RunRecord { steps: vec![made], ..RunRecord::default() });
+        let batch = self.record_run(turn, sync, id, RunRecord { steps: vec![made], ..RunRecord::default() });
         self.continue_run_after(batch, id);
     }
 
     /// Makes tool calls as if a model had asked for them; the same policy checks them.
-    fn call_tools(&mut self, turn: &mut ApplyContext<'_>, id: DocId, wanted: Vec<(&str, Map<String, Value>)>) {
+    fn call_tools(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        wanted: Vec<(&str, Map<String, Value>)>,
+    ) {
         let tools = self.orchestrator_tools();
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let wanted = wanted.into_iter().map(|(name, arguments)| ToolCall {
             id: String::new(),
             name: name.to_owned(),
@@ -306,29 +183,13 @@ impl Session {
         };
         let mut record = RunRecord { messages: vec![message], ..RunRecord::default() };
         run.about.agent_state = AgentState::Executing;
-        for call in asked {
-            let kind = StepKind::ToolCall {
-                tool_call_id: call.id.clone(),
-                tool_name: call.name.clone(),
-                params: call.arguments.clone(),
-            };
-            let mut made = new_step(turn, parents.clone(), kind);
-            made.route = Some(phases::phase_mark(run.about.phase));
-            let changes =
-                tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > ToolRisk::None);
-            run.calls.push(PendingCall {
-                call,
-                step: made.id,
-                phase: CallPhase::Ready,
-                changes,
-                facts: CallFacts::default(),
-            });
-            record.steps.push(made);
-        }
-        self.record_run(turn, id, record);
+        let route = phases::phase_mark(run.about.phase);
+        let steps = run.open_tool_calls(turn, asked, &parents, &tools);
+        record.steps.extend(steps.into_iter().map(|step| ExecutionStep { route: Some(route.clone()), ..step }));
+        self.record_run(turn, sync, id, record);
         let mut record = RunRecord::default();
-        self.check_new_calls(turn, id, &tools, &mut record);
-        let batch = self.record_run(turn, id, record);
+        self.check_new_calls(turn, files, sync, workspace, id, (&tools, &mut record));
+        let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
     }
 
@@ -336,24 +197,32 @@ impl Session {
     pub(super) fn orchestrate_without_model(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         wants: Option<OrchestratorQuery>,
         why: &str,
     ) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let words = if wants == Some(OrchestratorQuery::Assignments) {
             format!("No model says who does what ({why}), so the assistant does what fits nobody.")
         } else {
             run.orchestrator.plan_attempts = u8::MAX;
             format!("No model makes the plan ({why}), so it is made by rules.")
         };
-        self.add_program_step(turn, id, None, words);
+        self.add_program_step(turn, sync, id, None, words);
     }
 
     // ---- 1: the plan ----
 
-    fn plan_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return PhaseOutcome::Waiting };
+    fn plan_phase(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> PhaseOutcome {
+        let Some(run) = self.runs.get_mut(&id) else { return PhaseOutcome::Waiting };
         if current_plan(run).is_some() {
             return PhaseOutcome::Finished;
         }
@@ -371,7 +240,7 @@ impl Session {
         let Some(mut tasks) = given else {
             run.orchestrator.plan_attempts = run.orchestrator.plan_attempts.saturating_add(1);
             run.orchestrator.next_query = Some(OrchestratorQuery::Plan);
-            self.call_model(turn, id);
+            self.call_model(turn, files, sync, workspace, id);
             return PhaseOutcome::Waiting;
         };
         if refused > usize::from(MAX_PLAN_ATTEMPTS) || tasks.is_empty() {
@@ -380,14 +249,14 @@ impl Session {
                 .and_then(|(_, result)| result)
                 .map_or("it says nothing", |(_, why)| why);
             let words = format!("There is no plan that can be carried out: {why}.");
-            self.fail_run(turn, id, words, RunEnding::Failed);
+            self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Failed));
             return PhaseOutcome::Waiting;
         }
         let crew = run.project_agents.clone();
         for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
             task.agent = self.fitting_agent(&crew, &task.goal).map(|(name, _)| name);
         }
-        self.call_tools(turn, id, vec![(PLAN_TOOL, into_object(json!({"tasks": tasks})))]);
+        self.call_tools(turn, files, sync, workspace, id, vec![(PLAN_TOOL, into_object(json!({"tasks": tasks})))]);
         PhaseOutcome::Waiting
     }
 
@@ -401,6 +270,7 @@ impl Session {
     pub(super) fn accept_plan(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         arguments: &Map<String, Value>,
     ) -> ToolOutcome {
@@ -409,7 +279,7 @@ impl Session {
             Ok(plan) => plan,
             Err(why) => return crate::session::runs::tool_outcomes::failed_outcome(why),
         };
-        let Some(run) = self.agents.runs.get(&id) else {
+        let Some(run) = self.runs.get(&id) else {
             return crate::session::runs::tool_outcomes::failed_outcome("the run was closed");
         };
         for task in &plan.tasks {
@@ -433,14 +303,21 @@ impl Session {
         let todos: Vec<TodoItem> = plan.tasks.iter().map(todo).collect();
         let mut made = new_step(turn, run.last_step(), StepKind::Todo { todos: todos.clone() });
         made.route = Some(phases::phase_mark(run.about.phase));
-        self.record_run(turn, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
+        self.record_run(turn, sync, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
         crate::session::runs::tool_outcomes::successful_outcome(format!("The plan has {} tasks.", plan.tasks.len()))
     }
 
     // ---- 2 and 3: the project and its agents ----
 
-    fn tree_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
-        let Some(run) = self.agents.runs.get(&id) else { return PhaseOutcome::Waiting };
+    fn tree_phase(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> PhaseOutcome {
+        let Some(run) = self.runs.get(&id) else { return PhaseOutcome::Waiting };
         let Some(plan) = current_plan(run) else { return PhaseOutcome::Finished };
         let text_of = task_block::plan_to_markdown(&goal_without_mention(run), &plan.tasks);
         let mut wanted: Vec<(String, String)> = Vec::new();
@@ -457,7 +334,7 @@ impl Session {
         }
         let volume = run.about.volume;
         wanted.retain(|(path, _)| {
-            self.find_file(volume, path).is_none()
+            files.volumes.find_file(volume, path).is_none()
                 && calls_of_tool(run, "write_file").all(|(known, _)| argument_text(known, "path") != path)
         });
         if wanted.is_empty() {
@@ -466,12 +343,19 @@ impl Session {
         let calls = wanted
             .into_iter()
             .map(|(path, content)| ("write_file", into_object(json!({"path": path, "content": content}))));
-        self.call_tools(turn, id, calls.collect());
+        self.call_tools(turn, files, sync, workspace, id, calls.collect());
         PhaseOutcome::Waiting
     }
 
-    fn agents_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
-        let Some(run) = self.agents.runs.get(&id) else { return PhaseOutcome::Waiting };
+    fn agents_phase(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> PhaseOutcome {
+        let Some(run) = self.runs.get(&id) else { return PhaseOutcome::Waiting };
         let (Some(plan), Some(home)) = (current_plan(run), run.project_folder()) else { return PhaseOutcome::Finished };
         let place = |name: &str| format!("{home}/{}/{name}.md", agent_registry::AGENT_DEFINITIONS_FOLDER);
         let done: BTreeMap<&str, bool> = calls_of_tool(run, "write_file")
@@ -490,11 +374,11 @@ impl Session {
             }
         }
         if !calls.is_empty() {
-            self.call_tools(turn, id, calls);
+            self.call_tools(turn, files, sync, workspace, id, calls);
             return PhaseOutcome::Waiting;
         }
         let names: Vec<String> = new.iter().map(|(path, _)| path.clone()).collect();
-        if let Some(run) = self.agents.runs.get_mut(&id) {
+        if let Some(run) = self.runs.get_mut(&id) {
             let mut crew = (*run.project_agents).clone();
             crew.definitions.extend(agent_registry::AgentRegistry::read(new).definitions);
             run.project_agents = std::sync::Arc::new(crew);
@@ -503,14 +387,21 @@ impl Session {
             [] => "No agent had to be made.".to_owned(),
             names => format!("Made {}.", names.join(", ")),
         };
-        self.add_program_step(turn, id, None, words);
+        self.add_program_step(turn, sync, id, None, words);
         PhaseOutcome::Finished
     }
 
     // ---- 4: the work ----
 
-    fn work_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
-        if self.ask_for_assignments(turn, id) || self.begin_tasks(turn, id) {
+    fn work_phase(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> PhaseOutcome {
+        if self.ask_for_assignments(turn, sync, id) || self.begin_tasks(turn, files, sync, workspace, id) {
             PhaseOutcome::Waiting
         } else {
             PhaseOutcome::Finished
@@ -526,19 +417,19 @@ impl Session {
     }
 
     /// Rules do not say who does some tasks: a model is asked, once. Gives whether it is.
-    fn ask_for_assignments(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
-        let Some(run) = self.agents.runs.get(&id) else { return false };
+    fn ask_for_assignments(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) -> bool {
+        let Some(run) = self.runs.get(&id) else { return false };
         let Some(plan) = current_plan(run).filter(|_| !run.orchestrator.was_assignment_asked) else { return false };
         // A model that made the plan knew the available agents.
         let asks = is_planned_by_rules(run) && calls_of_tool(run, ASSIGN_TOOL).next().is_none();
         let open: Vec<TaskBlock> = if asks { self.unassigned(run, &plan) } else { Vec::new() };
         let open: Vec<&str> = open.iter().map(|task| task.id.as_str()).collect();
-        let Some(run) = self.agents.runs.get_mut(&id) else { return false };
+        let Some(run) = self.runs.get_mut(&id) else { return false };
         run.orchestrator.was_assignment_asked = true;
         if !open.is_empty() {
             run.orchestrator.next_query = Some(OrchestratorQuery::Assignments);
             let words = format!("Rules know nobody for {}: a model is asked who does it.", open.join(", "));
-            self.add_program_step(turn, id, None, words);
+            self.add_program_step(turn, sync, id, None, words);
         }
         !open.is_empty()
     }
@@ -556,7 +447,7 @@ impl Session {
 
     /// A model has said who does which tasks: what holds of it is taken.
     pub(super) fn accept_assignments(&self, id: DocId, arguments: &Map<String, Value>) -> ToolOutcome {
-        let Some(run) = self.agents.runs.get(&id) else {
+        let Some(run) = self.runs.get(&id) else {
             return crate::session::runs::tool_outcomes::failed_outcome("the run was closed");
         };
         let tasks = current_plan(run).map(|plan| self.unassigned(run, &plan)).unwrap_or_default();
@@ -598,18 +489,32 @@ impl Session {
 
     /// While tasks of a run are running, starts others that don't depend on them, as soon as their dependencies are
     /// done. Returns whether any started.
-    pub(super) fn begin_free_tasks(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
-        let Some(run) = self.agents.runs.get(&id) else { return false };
+    pub(super) fn begin_free_tasks(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> bool {
+        let Some(run) = self.runs.get(&id) else { return false };
         let working = is_orchestrated(run) && run.about.phase == WORK_PHASE && run.about.ending.is_none();
         let task = |pending: &PendingCall| pending.call.name == ASK_AGENT_TOOL && pending.phase != CallPhase::Done;
         let open = run.calls.iter().any(task);
-        working && open && self.begin_tasks(turn, id)
+        working && open && self.begin_tasks(turn, files, sync, workspace, id)
     }
 
     /// Starts tasks whose dependencies are done, up to the limit of parallel tasks. Returns whether any started.
-    fn begin_tasks(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
-        let parallel = self.agents.setup().map_or(4, |setup| setup.config.runtime.profile.max_parallel_tools());
-        let Some(run) = self.agents.runs.get(&id).filter(|run| run.orchestrator.budget_stop_reason.is_none()) else {
+    fn begin_tasks(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> bool {
+        let parallel = self.setup().map_or(4, |setup| setup.config.runtime.profile.max_parallel_tools());
+        let Some(run) = self.runs.get(&id).filter(|run| run.orchestrator.budget_stop_reason.is_none()) else {
             return false;
         };
         let open = |pending: &&PendingCall| pending.phase != CallPhase::Done;
@@ -645,13 +550,13 @@ impl Session {
             if let Some(budget) = task.budget() {
                 arguments.insert("budget".to_owned(), json!(budget));
             }
-            if let Some(run) = self.agents.runs.get_mut(&id) {
+            if let Some(run) = self.runs.get_mut(&id) {
                 run.orchestrator.started_tasks.insert(task.id.clone());
             }
-            self.update_task_status(turn, id, &task.id, TaskStatus::Running);
+            self.update_task_status(turn, files, sync, id, &task.id, TaskStatus::Running);
             calls.push((ASK_AGENT_TOOL, arguments));
         }
-        self.call_tools(turn, id, calls);
+        self.call_tools(turn, files, sync, workspace, id, calls);
         true
     }
 
@@ -659,12 +564,13 @@ impl Session {
     pub(in crate::session) fn run_tasks(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
         (run, session, note): (DocId, DocId, DocId),
-        mut tasks: Vec<TaskBlock>,
-        only: Option<&str>,
+        (mut tasks, only): (Vec<TaskBlock>, Option<&str>),
         (budget, allow): (Option<f64>, Vec<String>),
     ) -> Result<(), CommandError> {
-        let place = self.locate_file(note).map(|(volume, path)| (volume, path.to_owned()));
+        let place = volumes.locate_file(note).map(|(volume, path)| (volume, path.to_owned()));
         let (volume, path) = place.ok_or_else(|| CommandError(format!("there is no note {note}")))?;
         let names: BTreeSet<String> = tasks.iter().flat_map(|task| task.tools_required.clone()).collect();
         task_block::execution_order(&tasks, &names).map_err(CommandError)?;
@@ -701,30 +607,33 @@ impl Session {
             plan: Some(tasks),
             project: None,
         };
-        self.request_run(turn, question)
+        self.request_run(turn, volumes, workspace, question)
     }
 
     /// Gives a task up: in its note, and in runs that work on it.
     pub(in crate::session) fn cancel_task(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         note: DocId,
         task: String,
     ) -> Result<(), CommandError> {
-        self.set_task_status(turn, note, task.clone(), TaskStatus::Cancelled)?;
-        let works = |run: &&AgentRun| run.about.ending.is_none() && self.plan_note(run) == Some(note);
-        let runs: Vec<DocId> = self.agents.runs.values().filter(works).map(|run| run.id).collect();
+        files.set_task_status(turn, sync, note, task.clone(), TaskStatus::Cancelled)?;
+        let works = |run: &&AgentRun| run.about.ending.is_none() && files.volumes.plan_note(run) == Some(note);
+        let runs: Vec<DocId> = self.runs.values().filter(works).map(|run| run.id).collect();
         for id in runs {
-            self.update_task_status(turn, id, &task, TaskStatus::Cancelled);
-            let Some(run) = self.agents.runs.get(&id) else { continue };
+            self.update_task_status(turn, files, sync, id, &task, TaskStatus::Cancelled);
+            let Some(run) = self.runs.get(&id) else { continue };
             // The task may have been started before; use the pending call.
             let own = |pending: &&PendingCall| {
                 pending.phase != CallPhase::Done && argument_text(&pending.call.arguments, "task") == task
             };
             let Some(call) = run.calls.iter().find(own).map(|pending| pending.call.id.clone()) else { continue };
-            let child = self.agents.children.iter().find(|(_, asked)| **asked == (id, call.clone()));
+            let child = self.children.iter().find(|(_, asked)| **asked == (id, call.clone()));
             if let Some(child) = child.map(|(child, _)| *child) {
-                let _ = self.cancel_run(turn, child); // it refuses only where it is over
+                let _ = self.cancel_run(turn, files, sync, workspace, child); // it refuses only where it is over
             }
         }
         Ok(())
@@ -734,22 +643,24 @@ impl Session {
     pub(in crate::session) fn reopen_task(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         note: DocId,
-        task: String,
-        failed: bool,
+        (task, failed): (String, bool),
     ) -> Result<(), CommandError> {
         let standing = if failed { TaskStatus::Failed } else { TaskStatus::Open };
-        self.set_task_status(turn, note, task.clone(), standing)?;
+        files.set_task_status(turn, sync, note, task.clone(), standing)?;
         let given_up = |todo: &TodoItem| todo.id == task && todo.status == TodoStatus::Cancelled;
-        let works = |run: &&AgentRun| run.about.ending.is_none() && self.plan_note(run) == Some(note);
-        let runs = self.agents.runs.values().filter(works).filter(|run| run.todos.iter().any(given_up));
+        let works = |run: &&AgentRun| run.about.ending.is_none() && files.volumes.plan_note(run) == Some(note);
+        let runs = self.runs.values().filter(works).filter(|run| run.todos.iter().any(given_up));
         let runs: Vec<DocId> = runs.map(|run| run.id).collect();
         for id in runs {
-            if let Some(run) = self.agents.runs.get_mut(&id) {
+            if let Some(run) = self.runs.get_mut(&id) {
                 run.orchestrator.started_tasks.remove(&task);
             }
-            self.update_task_status(turn, id, &task, standing);
-            self.begin_free_tasks(turn, id);
+            self.update_task_status(turn, files, sync, id, &task, standing);
+            self.begin_free_tasks(turn, files, sync, workspace, id);
         }
         Ok(())
     }

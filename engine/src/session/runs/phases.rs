@@ -1,6 +1,6 @@
 //! The phases of a run that leads, as they are shown: how far each is, and which steps belong to which.
 
-use super::orchestrator::{agent_phases, phase_name};
+use crate::session::runs::orchestrated_run::{agent_phases, phase_name};
 use crate::session::state::agent_run::AgentRun;
 use std::collections::BTreeMap;
 use store::{ExecutionStep, RunEnding, StepId, StepKind};

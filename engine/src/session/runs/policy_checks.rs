@@ -6,9 +6,12 @@ use crate::note::{Note, NotePhase};
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::tool_outcomes::{failed_outcome, number_argument, string_argument};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{CallPhase, PendingCall};
-use crate::session::state::runs::{RunRecord, ToolNoteJob, ToolNoteJobKind};
+use crate::session::state::notes::NotesState;
+use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
 use agent::tool_job::{AccessRequest, ToolOutcome};
@@ -84,16 +87,24 @@ fn cell_code_pieces(note: &Note, cells: &[BlockId]) -> Vec<CodePiece> {
     cells.iter().filter_map(piece).collect()
 }
 
-impl Session {
+impl RunsState {
     /// What has to be known of a call before it is judged.
-    fn look_up_facts(&self, id: DocId, tool: &ToolSpec, arguments: &Map<String, Value>) -> FactsLookup {
+    fn look_up_facts(
+        &self,
+        files: &FilesState,
+        id: DocId,
+        tool: &ToolSpec,
+        arguments: &Map<String, Value>,
+    ) -> FactsLookup {
         let mut facts = CallFacts::default();
-        let Some(run) = self.agents.runs.get(&id) else { return FactsLookup::Complete(facts) };
+        let Some(run) = self.runs.get(&id) else { return FactsLookup::Complete(facts) };
         match tool.name.as_str() {
             "run_cell" | view_actions::NOTE_COMMAND_TOOL => {
                 let path = string_argument(arguments, "path").trim_start_matches("./");
-                let Some(id) = self.find_note(run.about.volume, path) else { return FactsLookup::Complete(facts) };
-                match self.notes.get(&id) {
+                let Some(id) = files.volumes.find_note(run.about.volume, path) else {
+                    return FactsLookup::Complete(facts);
+                };
+                match files.notes.open.get(&id) {
                     Some(note) if note.is_settled() => {
                         facts.code = cell_code_pieces(note, &cells_to_run(note, &tool.name, arguments));
                     }
@@ -121,11 +132,13 @@ impl Session {
     pub(super) fn check_new_calls(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
-        tools: &[ToolSpec],
-        record: &mut RunRecord,
+        (tools, record): (&[ToolSpec], &mut RunRecord),
     ) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         // If some calls are pending already, only newer ones are decided.
         let judged: BTreeSet<&str> = run.approvals.iter().map(RunApproval::call_id).collect();
         let new =
@@ -142,28 +155,29 @@ impl Session {
                 self.answer_call(turn, id, &call.id, failed_outcome(why), record);
                 continue;
             }
-            match self.look_up_facts(id, tool, &call.arguments) {
+            match self.look_up_facts(files, id, tool, &call.arguments) {
                 FactsLookup::Complete(facts) => self.check_call(turn, id, &call.id, tool, facts, None, record),
                 FactsLookup::NeedsNote(note) => {
-                    if let Some(outcome) = self.read_note_for_check(turn, id, &call.id, note, None) {
+                    if let Some(outcome) = self.read_note_for_check(turn, files, sync, (id, &call.id), note, None) {
                         self.answer_call(turn, id, &call.id, outcome, record);
                     }
                 }
             }
         }
-        self.tick_runs(turn);
+        self.tick_runs(turn, files, sync, workspace);
     }
 
     /// Loads a note whose code a call would run; then the call is checked.
     fn read_note_for_check(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        call: &str,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        (id, call): (DocId, &str),
         note: DocId,
         again: Option<String>,
     ) -> Option<ToolOutcome> {
-        let run = self.agents.runs.get_mut(&id)?;
+        let run = self.runs.get_mut(&id)?;
         let pending = run.calls.iter_mut().find(|pending| pending.call.id == call)?;
         pending.phase = CallPhase::ReadingFacts;
         let chore = ToolNoteJob {
@@ -173,33 +187,35 @@ impl Session {
             what: ToolNoteJobKind::ReadForCheck { again },
             begun: false,
         };
-        self.begin_tool_note_job(turn, chore)
+        self.begin_tool_note_job(turn, files, sync, chore)
     }
 
     /// Checks a call again, because something that it depends on is known now or has changed since it was allowed.
     pub(super) fn recheck_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        call: &str,
-        ips: &[String],
-        why: Option<String>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        (id, call): (DocId, &str),
+        (ips, why): (&[String], Option<String>),
     ) {
         let tools = self.all_tools();
-        let Some(run) = self.agents.runs.get(&id).filter(|run| run.about.ending.is_none()) else { return };
+        let Some(run) = self.runs.get(&id).filter(|run| run.about.ending.is_none()) else { return };
         let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
         let (name, arguments) = (pending.call.name.clone(), pending.call.arguments.clone());
         let count = run.approvals.iter().filter(|approval| approval.call_id() == call).count();
         let mut record = RunRecord::default();
         let tool = tools.iter().find(|tool| tool.name == name);
-        let known = tool.map(|tool| self.look_up_facts(id, tool, &arguments));
+        let known = tool.map(|tool| self.look_up_facts(files, id, tool, &arguments));
         match (tool, known) {
             (Some(tool), Some(FactsLookup::Complete(facts))) if count < MAX_POLICY_CHECKS_PER_CALL => {
                 let ips = ips.iter().filter_map(|ip| ip.parse().ok()).collect();
                 self.check_call(turn, id, call, tool, CallFacts { ips, ..facts }, why, &mut record);
             }
             (Some(_), Some(FactsLookup::NeedsNote(note))) if count < MAX_POLICY_CHECKS_PER_CALL => {
-                let Some(outcome) = self.read_note_for_check(turn, id, call, note, Some(why.unwrap_or_default()))
+                let Some(outcome) =
+                    self.read_note_for_check(turn, files, sync, (id, call), note, Some(why.unwrap_or_default()))
                 else {
                     return;
                 };
@@ -214,8 +230,8 @@ impl Session {
                 self.answer_call(turn, id, call, failed_outcome(words), &mut record);
             }
         }
-        self.tick_runs(turn);
-        let batch = self.record_run(turn, id, record);
+        self.tick_runs(turn, files, sync, workspace);
+        let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
     }
 
@@ -231,10 +247,10 @@ impl Session {
         again: Option<String>,
         record: &mut RunRecord,
     ) {
-        let policy = self.agents.policy();
-        let first = self.agents.ancestors(id).last().and_then(|first| self.agents.run_summaries.get(first));
+        let policy = self.policy();
+        let first = self.ancestors(id).last().and_then(|first| self.run_summaries.get(first));
         let scheduled = first.is_some_and(|line| matches!(line.origin, RunOrigin::Schedule { .. }));
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let volume = run.about.volume;
         let patience = match run.about.origin {
             // No user is present: the approval waits until one comes.
@@ -308,13 +324,13 @@ impl Session {
             self.answer_call(turn, id, call, outcome, record);
         }
         if let Some((approval, what)) = waits {
-            self.notify(turn, Notice::Asked { run: id, approval, what });
+            turn.notify(Notice::Asked { run: id, approval, what });
         }
     }
 
     /// Returns why a call is no longer what was allowed: its tool or the code that it runs has changed.
-    pub(super) fn changed_since_approval(&self, id: DocId, call: &str) -> Option<String> {
-        let run = self.agents.runs.get(&id)?;
+    pub(super) fn changed_since_approval(&self, files: &FilesState, id: DocId, call: &str) -> Option<String> {
+        let run = self.runs.get(&id)?;
         let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
         let approval = run.approvals.iter().rev().find(|approval| approval.call_id() == call)?;
         let tools = self.all_tools();
@@ -322,7 +338,7 @@ impl Session {
         if approval.definition != tool.definition_hash() {
             return Some("the tool has changed since it was allowed".to_owned());
         }
-        match self.look_up_facts(id, tool, &pending.call.arguments) {
+        match self.look_up_facts(files, id, tool, &pending.call.arguments) {
             FactsLookup::Complete(facts) if !facts.code_hashes().is_subset(&pending.facts.code_hashes()) => {
                 Some("its code has changed since it was allowed".to_owned())
             }
@@ -332,12 +348,12 @@ impl Session {
     }
 
     /// Binds the cells that a call has queued to the code that was allowed: they do not run with any other.
-    pub(super) fn bind_cells(&mut self, id: DocId, call: &str, note: DocId) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+    pub(super) fn bind_cells(&self, notes: &mut NotesState, id: DocId, call: &str, note: DocId) {
+        let Some(run) = self.runs.get(&id) else { return };
         let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
         let (allowed, name) = (pending.facts.code_hashes(), pending.call.name.clone());
         let arguments = pending.call.arguments.clone();
-        let Some(note) = self.notes.get_mut(&note) else { return };
+        let Some(note) = notes.open.get_mut(&note) else { return };
         let cells = cells_to_run(note, &name, &arguments);
         let hash =
             |note: &Note, cell: BlockId| note.cell_code(cell).map(|code| BlobHash::of(code.as_bytes()).to_string());
@@ -348,24 +364,17 @@ impl Session {
         }
     }
 
-    /// Cells that were not queued after all are the user's own again.
-    pub(super) fn unbind_cells(&mut self, note: DocId) {
-        let Some(note) = self.notes.get_mut(&note) else { return };
-        // A clean run queues them once the old kernel is gone.
-        if !note.is_restarting() {
-            note.bound.retain(|cell, _| note.queue.contains(cell));
-        }
-    }
-
     /// A tool could not do it without the user's word on something that was found on the way.
     pub(super) fn request_more_access(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        call: &str,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        (id, call): (DocId, &str),
         asks: AccessRequest,
     ) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let before = string_argument(&pending.call.arguments, "url").to_owned();
         let (url, ips, why) = match asks {
@@ -378,16 +387,6 @@ impl Session {
             AccessRequest::Redirect { url } => (url, Vec::new(), format!("{before} redirects there")),
         };
         pending.call.arguments.insert("url".to_owned(), Value::String(url));
-        self.recheck_call(turn, id, call, &ips, Some(why));
-    }
-
-    /// The note of this path.
-    pub(super) fn find_note(&self, volume: DocId, path: &str) -> Option<DocId> {
-        self.find_file(volume, path).filter(|note| self.is_note(*note))
-    }
-
-    /// Whether a note that a call waits for is loaded, or can't be read.
-    pub(super) fn is_note_read_settled(&self, note: DocId) -> bool {
-        self.notes.get(&note).is_none_or(|note| note.is_settled() || matches!(note.phase, NotePhase::Failed(_)))
+        self.recheck_call(turn, files, sync, workspace, (id, call), (&ips, Some(why)));
     }
 }

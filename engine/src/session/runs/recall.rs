@@ -4,9 +4,11 @@
 use super::links::step_address;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, new_step};
-use crate::session::state::runs::RunRecord;
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
 use agent::memory::experience::{self, Experience, RunOutcome};
 use agent::memory::trace::iso_timestamp;
 use agent::memory::trace_extraction::CompletedCall;
@@ -20,19 +22,20 @@ const MAX_ANSWER_SUMMARY_BYTES: usize = 400;
 /// Maximum number of failures remembered from one run.
 const MAX_RUN_LESSONS: usize = 5;
 
-impl Session {
+impl RunsState {
     /// Shows a run what bears on its goal, but for what the user has dropped: a step, and a message for the model.
     pub(super) fn recall_for_run(
-        &mut self,
+        &self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
         id: DocId,
         memory: &ProjectMemory,
         record: &mut RunRecord,
     ) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         let about = &run.about;
         let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
-        let note = about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned());
+        let note = about.note.and_then(|note| volumes.locate_file(note)).map(|(_, path)| path.to_owned());
         let schemas = self.schemas_of(&self.definition_of(run));
         let mut bearing = memory.relevant_items(&about.prompt, note.as_deref(), &about.agent, &schemas, today);
         // Exclusions that exist.
@@ -63,10 +66,16 @@ impl Session {
     }
 
     /// What a run did becomes an experience and a task in the log, where it did something by a model.
-    pub(super) fn remember_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let wanted = self.agents.setup().is_some_and(|setup| setup.config.memory.learn);
-        let Some(run) = self.agents.runs.get(&id).filter(|run| wanted && run.about.iteration > 0) else { return };
-        if super::orchestrator::is_orchestrated(run) {
+    pub(super) fn remember_run(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+    ) {
+        let wanted = self.setup().is_some_and(|setup| setup.config.memory.learn);
+        let Some(run) = self.runs.get(&id).filter(|run| wanted && run.about.iteration > 0) else { return };
+        if crate::session::runs::orchestrated_run::is_orchestrated(run) {
             return; // it remembers in its own phases, and each part of it for itself
         }
         let about = &run.about;
@@ -80,13 +89,13 @@ impl Session {
         let created = |change: &&store::RunChange| {
             matches!(change.what, ChangeKind::Created { .. } | ChangeKind::Bytes { before: None, .. })
         };
-        let note = about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned());
+        let note = about.note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned());
         let folder = match &run.project {
             Some(project) => format!("{}/{project}/{}", memory::PROJECTS_FOLDER, memory::MEMORY_FOLDER),
             None => memory::memory_folder(note.as_deref()),
         };
         let own = folder.strip_prefix(&format!("{}/", memory::PROJECTS_FOLDER)).and_then(|rest| rest.split('/').next());
-        let volume = self.volumes.get(&about.volume).map_or("", |volume| volume.name.as_str());
+        let volume = files.volumes.by_id.get(&about.volume).map_or("", |volume| volume.name.as_str());
         let ended = about.ended.unwrap_or(turn.now.0);
         let answer = trace_extraction::final_answer(&run.steps).unwrap_or_default();
         let one = Experience {
@@ -121,9 +130,23 @@ impl Session {
             code: calls.iter().filter_map(task_log::LoggedTask::call_code).collect(),
         };
         let volume = about.volume;
-        self.write_memory_note(turn, volume, &format!("{folder}/{}", experience::EXPERIENCE_LOG_FILE), Some(one), None);
+        files.write_memory_note(
+            turn,
+            sync,
+            volume,
+            &format!("{folder}/{}", experience::EXPERIENCE_LOG_FILE),
+            Some(one),
+            None,
+        );
         let logged = self.mask_secrets(task.to_markdown());
-        self.write_memory_note(turn, volume, &format!("{folder}/{}", task_log::TASK_LOG_FILE), None, Some(logged));
+        files.write_memory_note(
+            turn,
+            sync,
+            volume,
+            &format!("{folder}/{}", task_log::TASK_LOG_FILE),
+            None,
+            Some(logged),
+        );
     }
 
     /// Returns the calls of a run with the facts about their tools.
@@ -171,38 +194,41 @@ impl Session {
         }
         (came, tools, lines.join("\n"))
     }
+}
 
+impl FilesState {
     /// Brings something into a note of memory, which is made where there is none.
     pub(in crate::session) fn write_memory_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         volume: DocId,
         path: &str,
         experience: Option<Experience>,
         task: Option<String>,
     ) {
         let told = Notice::Remembered { volume, path: path.to_owned() };
-        let Some(file) = self.find_file(volume, path) else {
+        let Some(file) = self.volumes.find_file(volume, path) else {
             let text = match (experience, task) {
                 (Some(one), _) => experience::with_experience("", one),
                 (None, Some(task)) => Some(task_log::with_logged_task("", &task)),
                 (None, None) => None,
             };
             if let Some(text) = text {
-                self.create_own_note(turn, volume, path, &text);
-                self.notify(turn, told);
+                self.create_own_note(turn, sync, volume, path, &text);
+                turn.notify(told);
             }
             return;
         };
         let made = match (experience, task) {
-            (Some(one), _) => self.add_experience(turn, file, one),
-            (None, Some(task)) => self.log_task(turn, file, task),
+            (Some(one), _) => self.add_experience(turn, sync, file, one),
+            (None, Some(task)) => self.log_task(turn, sync, file, task),
             (None, None) => Ok(()),
         };
         match made {
-            Ok(()) => self.notify(turn, told),
+            Ok(()) => turn.notify(told),
             Err(CommandError(why)) => {
-                self.problems.push(format!("what was done could not be remembered ({why}): {path}"));
+                turn.journal.problems.push(format!("what was done could not be remembered ({why}): {path}"));
             }
         }
     }

@@ -3,43 +3,45 @@
 use super::approvals::shown_facts;
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall};
-use crate::session::state::runs::RunRecord;
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, ExecutionStep, RunAbout, RunDoc, RunEnding, StepKind, TodoItem, ToolCall};
 use text::time::UnixMillis;
 
-impl Session {
+impl RunsState {
     /// Takes over a run that was exported.
     pub(in crate::session) fn import_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
-        about: RunAbout,
-        todos: Vec<TodoItem>,
-        steps: Vec<ExecutionStep>,
+        (about, todos, steps): (RunAbout, Vec<TodoItem>, Vec<ExecutionStep>),
     ) -> Result<(), CommandError> {
-        if self.agents.run_summaries.contains_key(&id) {
+        if self.run_summaries.contains_key(&id) {
             return Err(CommandError("a run with that id already exists".to_owned()));
         }
-        let loaded = RunDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
+        let loaded = RunDoc::load(id, &[], workspace.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
         let ending = about.ending.unwrap_or(RunEnding::Cancelled);
         let about = RunAbout { agent_state: AgentState::Idle, ending: Some(ending), ..about };
         let mut run = AgentRun::new(id, about, Box::new(loaded.doc), true);
-        run.device = Some(self.device.clone());
-        self.agents.runs.insert(id, run);
-        self.record_run(turn, id, RunRecord { steps, todos: Some(todos), ..RunRecord::default() });
+        run.device = Some(workspace.device.clone());
+        self.runs.insert(id, run);
+        self.record_run(turn, sync, id, RunRecord { steps, todos: Some(todos), ..RunRecord::default() });
         Ok(())
     }
 
     pub(in crate::session) fn open_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
-        if !self.agents.run_summaries.contains_key(&id) {
+        if !self.run_summaries.contains_key(&id) {
             return Err(CommandError(format!("there is no run {id}")));
         }
-        self.agents.remote_runs.keep_loaded(id);
-        if !self.agents.runs.contains_key(&id) && self.agents.loading.insert(id) {
+        self.remote_runs.keep_loaded(id);
+        if !self.runs.contains_key(&id) && self.loading.insert(id) {
             turn.effects.push(Effect::LoadRun { run: id });
         }
         Ok(())
@@ -48,13 +50,16 @@ impl Session {
     pub(in crate::session) fn run_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         doc: Result<Box<RunDoc>, String>,
     ) {
-        self.agents.loading.remove(&id);
-        self.agents.revision += 1;
-        let Some(doc) = self.merge_early_run(turn, id, doc) else { return };
-        if self.agents.runs.contains_key(&id) || !self.agents.run_summaries.contains_key(&id) {
+        self.loading.remove(&id);
+        self.revision += 1;
+        let Some(doc) = self.merge_early_run(turn, sync, id, doc) else { return };
+        if self.runs.contains_key(&id) || !self.run_summaries.contains_key(&id) {
             return; // it is there, or was deleted meanwhile
         }
         let read = doc.and_then(|doc| match doc.about() {
@@ -64,23 +69,22 @@ impl Session {
         let (about, doc) = match read {
             Ok(read) => read,
             Err(why) => {
-                self.agents.read_errors.insert(id, why);
+                self.read_errors.insert(id, why);
                 return;
             }
         };
         let session = about.session;
-        let waits = about.ending.is_none()
-            && !self.agents.sessions.contains_key(&session)
-            && !self.agents.read_errors.contains_key(&session);
+        let waits =
+            about.ending.is_none() && !self.sessions.contains_key(&session) && !self.read_errors.contains_key(&session);
         if waits && self.open_session(turn, session).is_ok() {
             // The note about its end belongs into the session too.
-            self.agents.loading.insert(id);
-            self.agents.read_runs.push((id, doc));
+            self.loading.insert(id);
+            self.read_runs.push((id, doc));
             return;
         }
         let mut run = AgentRun::new(id, about, doc, false);
         let mut left = Vec::new();
-        if run.about.ending.is_none() && self.is_own_device(run.device.as_ref()) {
+        if run.about.ending.is_none() && workspace.is_own_device(run.device.as_ref()) {
             left = restore_open_calls(&mut run);
             // Nobody could decide while the program was closed: the timeout starts again.
             for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
@@ -88,29 +92,35 @@ impl Session {
                 approval.expires = approval.expires.max(turn.now.0.saturating_add(time));
             }
         }
-        self.agents.runs.insert(id, run);
-        self.sync.mark_attachments_stale(); // somebody looks at it: what it names is wanted soon
+        self.runs.insert(id, run);
+        sync.mark_attachments_stale(); // somebody looks at it: what it names is wanted soon
         if !left.is_empty() {
             let mut record = RunRecord::default();
             for call in left {
                 let text = "The program ended while this was under way. It was not run again.".to_owned();
                 self.answer_call(turn, id, &call, ToolOutcome { text, ..ToolOutcome::default() }, &mut record);
             }
-            self.record_run(turn, id, record);
+            self.record_run(turn, sync, id, record);
         }
-        if let Some(run) = self.agents.runs.get_mut(&id)
+        if let Some(run) = self.runs.get_mut(&id)
             && run.calls.iter().all(|pending| pending.phase == CallPhase::Done)
         {
             // It doesn't continue automatically: the user resumes it.
             run.calls.clear();
         }
-        self.tick_runs(turn);
+        self.tick_runs(turn, files, sync, workspace);
     }
 
     /// Runs that were read and waited for this session.
-    pub(super) fn continue_read_runs(&mut self, turn: &mut ApplyContext<'_>) {
-        for (id, doc) in std::mem::take(&mut self.agents.read_runs) {
-            self.run_loaded(turn, id, Ok(doc));
+    pub(super) fn continue_read_runs(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+    ) {
+        for (id, doc) in std::mem::take(&mut self.read_runs) {
+            self.run_loaded(turn, files, sync, workspace, id, Ok(doc));
         }
     }
 }

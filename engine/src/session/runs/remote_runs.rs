@@ -5,10 +5,13 @@ use super::approvals::ASK_USER_TOOL;
 use crate::effect::Effect;
 use crate::records::runs::{RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::agent_session::AgentSession;
-use crate::session::state::runs::VolumeListEntry;
+use crate::session::state::runs::{RunsState, VolumeListEntry};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use std::collections::{BTreeMap, BTreeSet};
 use store::disk::RowWrite;
 use store::{AgentState, DocId, ListedDocumentKind, MessageTree, RunAbout, RunDevice, RunDoc, SessionAbout};
@@ -21,23 +24,18 @@ impl crate::session::state::runs::RunsState {
     }
 }
 
-impl Session {
-    /// Whether the device is this one.
-    pub fn is_own_device(&self, device: Option<&RunDevice>) -> bool {
-        device.is_none_or(|device| device.id == self.device.id)
-    }
-
+impl RunsState {
     /// Whether all sessions, runs and tools that came are in their place, and all that are here are listed.
-    pub fn is_agent_sync_settled(&self) -> bool {
-        let elsewhere = &self.agents.remote_runs;
+    pub(in crate::session) fn is_agent_sync_settled(&self, sync: &SyncState) -> bool {
+        let elsewhere = &self.remote_runs;
         let settled =
             elsewhere.unlisted.is_empty() && elsewhere.early_changes.is_empty() && !elsewhere.is_tool_sharing_due;
-        settled || self.sync.shares.hubs.is_empty()
+        settled || sync.shares.hubs.is_empty()
     }
 
     /// Returns the documents of a volume besides those of its files.
     pub(in crate::session) fn agent_docs(&self, volume: DocId) -> Vec<DocId> {
-        let agents = &self.agents;
+        let agents = self;
         let sessions =
             agents.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume)).map(|(id, _)| *id);
         let runs = agents.run_summaries.iter().filter(|(_, line)| line.volume == volume).map(|(id, _)| *id);
@@ -49,112 +47,128 @@ impl Session {
     /// shared.
     pub(super) fn queue_volume_listing(
         &mut self,
+        sync: &mut SyncState,
         volume: DocId,
         kind: ListedDocumentKind,
         id: DocId,
         gone: Option<String>,
     ) {
-        if self.sync.is_shared(volume) {
-            self.agents.remote_runs.unlisted.push((volume, (kind, id, gone)));
-            self.sync.mark_stale();
+        if sync.is_shared(volume) {
+            self.remote_runs.unlisted.push((volume, (kind, id, gone)));
+            sync.mark_stale();
         }
     }
 
     /// The document of a shared volume is loaded: list our missing documents, and request those that are listed and
     /// missing here.
-    pub(in crate::session) fn on_volume_list_loaded(&mut self, turn: &mut ApplyContext<'_>, volume: DocId) {
-        let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
+    pub(in crate::session) fn on_volume_list_loaded(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        volume: DocId,
+    ) {
+        let Some(doc) = files.volumes.by_id.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
         let listed = doc.listed_documents();
         let known: BTreeSet<(ListedDocumentKind, DocId)> = listed.iter().map(|(kind, id, _)| (*kind, *id)).collect();
-        let sessions = self.agents.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume));
+        let sessions = self.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume));
         let sessions = sessions.map(|(id, _)| (ListedDocumentKind::Session, *id));
-        let runs = self.agents.run_summaries.iter().filter(|(_, line)| line.volume == volume);
+        let runs = self.run_summaries.iter().filter(|(_, line)| line.volume == volume);
         let new: Vec<(ListedDocumentKind, DocId)> =
             sessions.chain(runs.map(|(id, _)| (ListedDocumentKind::Run, *id))).collect();
         for (kind, id) in new.into_iter().filter(|one| !known.contains(one)) {
-            self.queue_volume_listing(volume, kind, id, None);
+            self.queue_volume_listing(sync, volume, kind, id, None);
         }
         for line in listed {
-            self.on_volume_list_entry(turn, volume, line);
+            self.on_volume_list_entry(turn, files, sync, workspace, volume, line);
         }
-        self.agents.remote_runs.is_tool_sharing_due = true;
+        self.remote_runs.is_tool_sharing_due = true;
     }
 
     /// A volume's document says this of a session or a run now, since another device did.
     pub(in crate::session) fn on_volume_list_entry(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         volume: DocId,
         (kind, id, gone): VolumeListEntry,
     ) {
         let here = match kind {
-            ListedDocumentKind::Session => self.agents.session_summaries.contains_key(&id),
-            ListedDocumentKind::Run => self.agents.run_summaries.contains_key(&id),
+            ListedDocumentKind::Session => self.session_summaries.contains_key(&id),
+            ListedDocumentKind::Run => self.run_summaries.contains_key(&id),
         };
         match gone {
-            None if !here && !self.is_id_taken(id) => {
-                self.agents.remote_runs.expected.insert(id, (volume, kind));
-                self.sync.mark_stale();
+            None if !here && !self.is_id_taken(files, workspace, id) => {
+                self.remote_runs.expected.insert(id, (volume, kind));
+                sync.mark_stale();
             }
             None => {}
             Some(heads) => {
-                if self.agents.remote_runs.expected.remove(&id).is_some() {
-                    self.sync.mark_stale();
+                if self.remote_runs.expected.remove(&id).is_some() {
+                    sync.mark_stale();
                 }
-                let line = self.agents.session_summaries.get(&id).filter(|line| line.volume == Some(volume));
+                let line = self.session_summaries.get(&id).filter(|line| line.volume == Some(volume));
                 let Some(line) = line.filter(|_| kind == ListedDocumentKind::Session).cloned() else { return };
-                if line.heads == heads && self.delete_session(turn, id, false).is_ok() {
-                    self.sync.log_line(turn.now, format!("the session “{}” was deleted on another device", line.title));
+                if line.heads == heads && self.delete_session(turn, sync, id, false).is_ok() {
+                    sync.log_line(turn.now, format!("the session “{}” was deleted on another device", line.title));
                 } else {
                     let why = "was deleted on another device and went on on this one: it stays";
-                    self.sync.log_line(turn.now, format!("the session “{}” {why}", line.title));
-                    self.queue_volume_listing(volume, ListedDocumentKind::Session, id, None);
+                    sync.log_line(turn.now, format!("the session “{}” {why}", line.title));
+                    self.queue_volume_listing(sync, volume, ListedDocumentKind::Session, id, None);
                 }
             }
         }
     }
 
     /// Whether a name belongs to something else already: then no volume's list can make it a session or a run.
-    fn is_id_taken(&self, id: DocId) -> bool {
-        id == self.workspace
-            || id == self.workspace.registry_id()
-            || self.volumes.contains_key(&id)
-            || self.file_locations.contains_key(&id)
-            || self.trash.contains_key(&id)
+    fn is_id_taken(&self, files: &FilesState, workspace: &WorkspaceState, id: DocId) -> bool {
+        id == workspace.id
+            || id == workspace.id.registry_id()
+            || files.volumes.by_id.contains_key(&id)
+            || files.volumes.locations.contains_key(&id)
+            || files.moves.trash.contains_key(&id)
             || self.is_agent_doc(id)
-            || self.volumes.keys().any(|volume| volume.tools_id() == id)
+            || files.volumes.by_id.keys().any(|volume| volume.tools_id() == id)
     }
 
     /// Whether it is a session or a run of this device.
     pub(in crate::session) fn is_agent_doc(&self, id: DocId) -> bool {
-        self.agents.session_summaries.contains_key(&id) || self.agents.run_summaries.contains_key(&id)
+        self.session_summaries.contains_key(&id) || self.run_summaries.contains_key(&id)
     }
 
     /// Writes what the lists of volumes do not say yet.
-    pub(in crate::session) fn write_volume_lists(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.agents.remote_runs.unlisted.is_empty() {
+    pub(in crate::session) fn write_volume_lists(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &mut VolumesState,
+        sync: &mut SyncState,
+    ) {
+        if self.remote_runs.unlisted.is_empty() {
             return;
         }
         let mut by_volume: BTreeMap<DocId, Vec<VolumeListEntry>> = BTreeMap::new();
-        for (volume, line) in std::mem::take(&mut self.agents.remote_runs.unlisted) {
+        for (volume, line) in std::mem::take(&mut self.remote_runs.unlisted) {
             by_volume.entry(volume).or_default().push(line);
         }
         for (id, lines) in by_volume {
-            if !self.sync.is_shared(id) {
+            if !sync.is_shared(id) {
                 continue;
             }
-            self.write_volume_doc(turn, id);
-            let awaited = self.sync.is_awaited(id);
-            let Some(volume) = self.volumes.get_mut(&id) else { continue };
+            volumes.write_volume_doc(turn, sync, id);
+            let awaited = sync.is_awaited(id);
+            let Some(volume) = volumes.by_id.get_mut(&id) else { continue };
             let trouble = volume.trouble.is_some();
             let Some(doc) = volume.doc.as_mut().filter(|_| !awaited && !volume.doc_new) else {
                 if !trouble {
-                    self.agents.remote_runs.unlisted.extend(lines.into_iter().map(|line| (id, line)));
+                    self.remote_runs.unlisted.extend(lines.into_iter().map(|line| (id, line)));
                 }
                 continue;
             };
             match doc.list_documents(&lines, turn.now.as_seconds()) {
-                Ok(bytes) => self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }], None),
+                Ok(bytes) => turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes }], None),
                 Err(error) => volume.trouble = Some(error.to_string()),
             }
         }
@@ -164,24 +178,26 @@ impl Session {
     pub(in crate::session) fn on_agent_doc_received(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
-        ticket: u64,
-        bytes: &[u8],
+        (ticket, bytes): (u64, &[u8]),
     ) -> Option<Result<(), String>> {
-        let agents = &mut self.agents;
+        let agents = &mut *self;
         let expected = agents.remote_runs.expected.get(&id).map(|(_, kind)| *kind);
         let kind = match (agents.session_summaries.contains_key(&id), agents.run_summaries.contains_key(&id)) {
             (true, _) => Some(ListedDocumentKind::Session),
             (_, true) => Some(ListedDocumentKind::Run),
             (false, false) => expected,
         };
-        let Some(kind) = kind else { return self.tools_received(turn, id, ticket, bytes) };
+        let Some(kind) = kind else { return self.tools_received(turn, &files.volumes, sync, id, ticket, bytes) };
         match kind {
             ListedDocumentKind::Session if agents.sessions.contains_key(&id) => {
                 return Some(self.merge_remote_session(turn, id, bytes));
             }
             ListedDocumentKind::Run if agents.runs.contains_key(&id) => {
-                return Some(self.merge_remote_run(turn, id, bytes));
+                return Some(self.merge_remote_run(turn, files, sync, workspace, id, bytes));
             }
             ListedDocumentKind::Session | ListedDocumentKind::Run => {}
         }
@@ -197,14 +213,14 @@ impl Session {
     }
 
     /// A document was read, for which changes have come meanwhile.
-    pub(super) fn merge_early_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        for (ticket, bytes) in self.agents.remote_runs.early_changes.remove(&id).unwrap_or_default() {
+    pub(super) fn merge_early_session(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        for (ticket, bytes) in self.remote_runs.early_changes.remove(&id).unwrap_or_default() {
             if let Err(why) = self.merge_remote_session(turn, id, &bytes) {
-                self.refuse_received(turn, ticket, why);
+                sync.refuse_received(turn, ticket, why);
             }
         }
-        if self.agents.remote_runs.temporary_docs.remove(&id) || !self.agents.session_summaries.contains_key(&id) {
-            self.agents.sessions.remove(&id);
+        if self.remote_runs.temporary_docs.remove(&id) || !self.session_summaries.contains_key(&id) {
+            self.sessions.remove(&id);
         }
     }
 
@@ -212,16 +228,17 @@ impl Session {
     pub(super) fn merge_early_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         doc: Result<Box<RunDoc>, String>,
     ) -> Option<Result<Box<RunDoc>, String>> {
-        let early = self.agents.remote_runs.early_changes.remove(&id).unwrap_or_default();
-        let passing = self.agents.remote_runs.temporary_docs.remove(&id);
+        let early = self.remote_runs.early_changes.remove(&id).unwrap_or_default();
+        let passing = self.remote_runs.temporary_docs.remove(&id);
         let mut doc = match doc {
             Ok(doc) => doc,
             Err(why) => {
                 for (ticket, _) in early {
-                    self.refuse_received(turn, ticket, why.clone());
+                    sync.refuse_received(turn, ticket, why.clone());
                 }
                 return (!passing).then_some(Err(why));
             }
@@ -233,27 +250,22 @@ impl Session {
             match about.and_then(|about| self.validate_remote_run(id, &about).map(|()| about)) {
                 Ok(about) => {
                     let run = AgentRun::new(id, about, doc, false);
-                    self.save_run_summary(turn, id, run.summary(), bytes);
+                    self.save_run_summary(turn, sync, id, run.summary(), bytes);
                     doc = run.doc;
                 }
                 Err(why) => {
                     bad = true; // what is in memory is not what is on disk
-                    self.refuse_received(turn, ticket, why);
+                    sync.refuse_received(turn, ticket, why);
                 }
             }
         }
         (!passing && !bad).then_some(Ok(doc))
     }
 
-    fn refuse_received(&mut self, turn: &mut ApplyContext<'_>, ticket: u64, why: String) {
-        self.sync.log_line(turn.now, format!("changes from another device were refused: {why}"));
-        turn.effects.push(Effect::RefuseReceived { ticket, why });
-    }
-
     /// Changes of a session that is open.
     fn merge_remote_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId, bytes: &[u8]) -> Result<(), String> {
-        let expected = self.agents.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
-        let Some(session) = self.agents.sessions.get_mut(&id) else { return Err("it cannot be read".to_owned()) };
+        let expected = self.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
+        let Some(session) = self.sessions.get_mut(&id) else { return Err("it cannot be read".to_owned()) };
         session.doc.merge(id, bytes).map_err(|error| error.to_string())?;
         let (ours, theirs) = (session.head(), session.doc.about());
         if expected.is_some_and(|volume| theirs.volume != Some(volume)) {
@@ -269,12 +281,11 @@ impl Session {
         session.revision += 1;
         let line = session.summary();
         let value = serde_json::to_vec(&line).ok();
-        self.agents.revision += 1;
-        self.agents.session_summaries.insert(id, line);
-        self.agents.remote_runs.expected.remove(&id);
+        self.revision += 1;
+        self.session_summaries.insert(id, line);
+        self.remote_runs.expected.remove(&id);
         let key = format!("{SESSION_KEY_PREFIX}{id}");
-        self.append_writes(
-            turn,
+        turn.append_writes(
             vec![RowWrite::Chunk { doc: id, bytes: bytes.to_vec() }, RowWrite::Meta { key, value }],
             None,
         );
@@ -283,42 +294,57 @@ impl Session {
 
     /// Checks whether a run's metadata matches what is already known.
     fn validate_remote_run(&self, id: DocId, about: &RunAbout) -> Result<(), String> {
-        let expected = self.agents.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
-        let volume = expected.or_else(|| self.agents.run_summaries.get(&id).map(|line| line.volume));
+        let expected = self.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
+        let volume = expected.or_else(|| self.run_summaries.get(&id).map(|line| line.volume));
         match volume == Some(about.volume) {
             true => Ok(()),
             false => Err("a run names another volume than the one that lists it".to_owned()),
         }
     }
 
-    fn save_run_summary(&mut self, turn: &mut ApplyContext<'_>, id: DocId, line: RunSummary, bytes: Vec<u8>) {
+    fn save_run_summary(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        line: RunSummary,
+        bytes: Vec<u8>,
+    ) {
         let value = serde_json::to_vec(&line).ok();
-        if self.agents.run_summaries.insert(id, line).is_none() {
-            self.sync.mark_attachments_stale(); // it may name files of its own
+        if self.run_summaries.insert(id, line).is_none() {
+            sync.mark_attachments_stale(); // it may name files of its own
         }
-        self.agents.revision += 1;
-        self.agents.remote_runs.expected.remove(&id);
+        self.revision += 1;
+        self.remote_runs.expected.remove(&id);
         let line = RowWrite::Meta { key: format!("{RUN_KEY_PREFIX}{id}"), value };
-        self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }, line], None);
+        turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes }, line], None);
     }
 
     /// Changes of a run that is open.
-    fn merge_remote_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, bytes: &[u8]) -> Result<(), String> {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return Err("it cannot be read".to_owned()) };
+    fn merge_remote_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        let Some(run) = self.runs.get_mut(&id) else { return Err("it cannot be read".to_owned()) };
         run.doc.merge(id, bytes).map_err(|error| error.to_string())?;
         let Some(about) = run.doc.about() else { return Err("it does not say what it is".to_owned()) };
         if let Err(why) = self.validate_remote_run(id, &about) {
-            self.halt_run(turn, id);
-            self.agents.runs.remove(&id); // what is in memory is not what is on disk
+            self.halt_run(turn, files, sync, id);
+            self.runs.remove(&id); // what is in memory is not what is on disk
             return Err(why);
         }
-        let Some(run) = self.agents.runs.get_mut(&id) else { return Ok(()) };
+        let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
         let device = run.doc.device();
         run.revision += 1;
         (run.steps, run.todos, run.changes) = (run.doc.steps(), run.doc.todos(), run.doc.changes());
-        run.pending_batches.push_back((self.next_batch, run.steps.len()));
+        run.pending_batches.push_back((turn.journal.next_batch, run.steps.len()));
         let mut decided = Vec::new();
-        if device.as_ref().is_none_or(|device| device.id == self.device.id) {
+        if device.as_ref().is_none_or(|device| device.id == workspace.device.id) {
             // Our own run: other devices may stop it, deny calls and answer questions. Only this device can allow what
             // happens here.
             for approval in run.doc.approvals() {
@@ -334,36 +360,36 @@ impl Session {
                 decided.clear();
                 let agent_state = AgentState::Idle;
                 run.about = RunAbout { ending: about.ending, ended: about.ended, agent_state, ..run.about.clone() };
-                self.halt_run(turn, id);
+                self.halt_run(turn, files, sync, id);
             }
         } else {
             run.approvals = run.doc.approvals();
             run.about = RunAbout { session: run.about.session, volume: run.about.volume, ..about };
             run.device = device;
-            self.halt_run(turn, id); // another device has taken it over
+            self.halt_run(turn, files, sync, id); // another device has taken it over
         }
-        let Some(run) = self.agents.runs.get(&id) else { return Ok(()) };
+        let Some(run) = self.runs.get(&id) else { return Ok(()) };
         let line = run.summary();
-        self.save_run_summary(turn, id, line, bytes.to_vec());
+        self.save_run_summary(turn, sync, id, line, bytes.to_vec());
         for approval in decided {
-            self.on_approval_decided(turn, id, &approval);
+            self.on_approval_decided(turn, files, sync, workspace, id, &approval);
         }
         Ok(())
     }
 
     /// Stops all work of a run on this device without recording anything.
-    fn halt_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+    fn halt_run(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState, sync: &mut SyncState, id: DocId) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
         if let Some(live) = run.live.take() {
             turn.effects.push(Effect::CancelModel { call: live.call });
         }
         run.is_awake = false;
         let calls = std::mem::take(&mut run.calls);
         for pending in calls.into_iter().filter(|pending| matches!(pending.phase, CallPhase::Running { .. })) {
-            self.stop_tool_call(turn, id, &pending.call.id);
+            self.stop_tool_call(turn, files, sync, id, &pending.call.id);
         }
-        self.drop_tool_note_jobs(turn, id);
-        self.agents.resume_after.remove(&id);
+        self.drop_tool_note_jobs(turn, files, sync, id);
+        self.resume_after.remove(&id);
     }
 }
 

@@ -2,14 +2,17 @@
 
 use super::delegation::ASK_AGENT_TOOL;
 use super::links::step_address;
-use super::orchestrator::{
-    PLANNER_AGENT, PhaseOutcome, SYSTEM_AGENT, WORK_PHASE, argument_text, calls_of_tool, current_plan,
-    goal_without_mention,
-};
+use super::orchestrator::PhaseOutcome;
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
+use crate::session::runs::orchestrated_run::{
+    PLANNER_AGENT, SYSTEM_AGENT, WORK_PHASE, argument_text, calls_of_tool, current_plan, goal_without_mention,
+};
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, new_step};
-use crate::session::state::runs::RunRecord;
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::memory::experience::{self, Experience};
 use agent::memory::trace::iso_timestamp;
 use agent::memory::{MEMORY_FOLDER, run_outcome, task_log};
@@ -21,9 +24,15 @@ use store::{ChangeKind, DocId, MessageId, MessageRole, RunEnding, SessionMessage
 /// Maximum length of an agent's answer in the summary, in bytes.
 const MAX_SUMMARIZED_ANSWER_BYTES: usize = 300;
 
-impl Session {
-    pub(super) fn log_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
-        let Some(run) = self.agents.runs.get(&id) else { return PhaseOutcome::Waiting };
+impl RunsState {
+    pub(super) fn log_phase(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+    ) -> PhaseOutcome {
+        let Some(run) = self.runs.get(&id) else { return PhaseOutcome::Waiting };
         let Some(home) = run.project_folder() else { return PhaseOutcome::Finished };
         let tasks = run.tasks();
         let line = |task: &TaskBlock| {
@@ -42,31 +51,37 @@ impl Session {
             },
             goal: goal_without_mention(run),
             actions: tasks.iter().map(line).collect(),
-            results: self.run_summary_text(run),
+            results: self.run_summary_text(&files.volumes, run),
             code: Vec::new(),
         };
         let (volume, path) = (run.about.volume, format!("{home}/{MEMORY_FOLDER}/{}", task_log::TASK_LOG_FILE));
         let logged = self.mask_secrets(logged.to_markdown());
-        self.write_memory_note(turn, volume, &path, None, Some(logged));
-        self.add_program_step(turn, id, None, format!("Logged in {path}."));
+        files.write_memory_note(turn, sync, volume, &path, None, Some(logged));
+        self.add_program_step(turn, sync, id, None, format!("Logged in {path}."));
         PhaseOutcome::Finished
     }
 
-    pub(super) fn output_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
-        let Some(run) = self.agents.runs.get(&id) else { return PhaseOutcome::Waiting };
-        let words = match self.outputs_of(run).as_slice() {
+    pub(super) fn output_phase(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        sync: &mut SyncState,
+        id: DocId,
+    ) -> PhaseOutcome {
+        let Some(run) = self.runs.get(&id) else { return PhaseOutcome::Waiting };
+        let words = match self.outputs_of(volumes, run).as_slice() {
             [] => "No file was made.".to_owned(),
             files => format!("Made: {}.", files.join(", ")),
         };
-        self.add_program_step(turn, id, None, words);
+        self.add_program_step(turn, sync, id, None, words);
         PhaseOutcome::Finished
     }
 
     /// The parts of a run's work that came to an answer although what they called failed, a sentence each.
     fn failed_parts(&self, run: &AgentRun) -> Vec<String> {
-        let parts = self.agents.run_family(run.id).into_iter().filter(|id| *id != run.id);
+        let parts = self.run_family(run.id).into_iter().filter(|id| *id != run.id);
         let failed = parts.filter_map(|id| {
-            let part = self.agents.runs.get(&id).filter(|part| part.about.ending == Some(RunEnding::Done))?;
+            let part = self.runs.get(&id).filter(|part| part.about.ending == Some(RunEnding::Done))?;
             let calls = self.completed_calls_of(part);
             let lost = run_outcome::outcome_of_calls(RunEnding::Done, &calls) == experience::RunOutcome::Failure;
             lost.then(|| run_outcome::failure_sentences(&calls).into_iter().next())?
@@ -75,10 +90,10 @@ impl Session {
     }
 
     /// Returns files created by delegated runs, and those in the project's output folder.
-    fn outputs_of(&self, run: &AgentRun) -> Vec<String> {
+    fn outputs_of(&self, volumes: &VolumesState, run: &AgentRun) -> Vec<String> {
         let mut files: BTreeSet<String> = BTreeSet::new();
-        for id in self.agents.run_family(run.id) {
-            let Some(one) = self.agents.runs.get(&id).filter(|_| id != run.id) else { continue };
+        for id in self.run_family(run.id) {
+            let Some(one) = self.runs.get(&id).filter(|_| id != run.id) else { continue };
             for change in &one.changes {
                 let new = matches!(change.what, ChangeKind::Created { .. } | ChangeKind::Bytes { before: None, .. });
                 if new && change.undone.is_empty() {
@@ -86,7 +101,7 @@ impl Session {
                 }
             }
         }
-        if let (Some(home), Some(volume)) = (run.project_folder(), self.volumes.get(&run.about.volume)) {
+        if let (Some(home), Some(volume)) = (run.project_folder(), volumes.by_id.get(&run.about.volume)) {
             let below = format!("{home}/output/");
             files.extend(volume.files.keys().filter(|path| path.starts_with(&below)).cloned());
         }
@@ -94,7 +109,7 @@ impl Session {
     }
 
     /// Summarizes an orchestrating run, task by task.
-    fn run_summary_text(&self, run: &AgentRun) -> String {
+    fn run_summary_text(&self, volumes: &VolumesState, run: &AgentRun) -> String {
         let tasks = run.tasks();
         if run.about.agent == PLANNER_AGENT {
             let lines: Vec<String> = tasks.iter().map(|task| format!("- {} ({})", task.goal, task.id)).collect();
@@ -120,15 +135,21 @@ impl Session {
         if !failed.is_empty() {
             words.push_str(&format!("\n\nWhat was called failed in these parts: {}", failed.join("; ")));
         }
-        let files = self.outputs_of(run);
+        let files = self.outputs_of(volumes, run);
         if !files.is_empty() {
             words.push_str(&format!("\n\nFiles: {}", files.join(", ")));
         }
         words
     }
 
-    pub(super) fn memory_phase(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> PhaseOutcome {
-        let Some(run) = self.agents.runs.get(&id) else { return PhaseOutcome::Waiting };
+    pub(super) fn memory_phase(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+    ) -> PhaseOutcome {
+        let Some(run) = self.runs.get(&id) else { return PhaseOutcome::Waiting };
         let (Some(home), Some(plan)) = (run.project_folder(), current_plan(run)) else { return PhaseOutcome::Finished };
         let tasks = run.tasks();
         let failed = self.failed_parts(run);
@@ -162,8 +183,8 @@ impl Session {
             primary_goal: self.mask_secrets(goal_without_mention(run)),
             final_outcome: came,
             components_used: parts,
-            files_created: self.outputs_of(run).len() as u64,
-            output_summary: self.mask_secrets(self.run_summary_text(run)),
+            files_created: self.outputs_of(&files.volumes, run).len() as u64,
+            output_summary: self.mask_secrets(self.run_summary_text(&files.volumes, run)),
             execution_time_ms: u64::try_from(turn.now.0.saturating_sub(run.about.start_time)).unwrap_or(0),
             learnings_or_issues: self.mask_secrets(lesson),
             source: format!("run {id}"),
@@ -173,16 +194,23 @@ impl Session {
             ..Experience::default()
         };
         let (volume, path) = (run.about.volume, format!("{home}/{MEMORY_FOLDER}/{}", experience::EXPERIENCE_LOG_FILE));
-        if self.agents.setup().is_some_and(|setup| setup.config.memory.learn) {
-            self.write_memory_note(turn, volume, &path, Some(new.with_limits(turn.now.0)), None);
+        if self.setup().is_some_and(|setup| setup.config.memory.learn) {
+            files.write_memory_note(turn, sync, volume, &path, Some(new.with_limits(turn.now.0)), None);
         }
         PhaseOutcome::Finished
     }
 
     /// All phases are done: the summary is the answer. If a task failed, the run can be resumed.
-    pub(super) fn end_orchestrated_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
-        let words = self.run_summary_text(run);
+    pub(super) fn end_orchestrated_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let words = self.run_summary_text(&files.volumes, run);
         let left: Vec<String> = run
             .tasks()
             .iter()
@@ -192,10 +220,10 @@ impl Session {
         if !left.is_empty() && run.about.agent != PLANNER_AGENT {
             let words = format!("{words}\n\nLeft: {}. Resume the run to try them again.", left.join(", "));
             // The run continues with the work.
-            if let Some(run) = self.agents.runs.get_mut(&id) {
+            if let Some(run) = self.runs.get_mut(&id) {
                 run.about.phase = WORK_PHASE;
             }
-            return self.fail_run(turn, id, words, RunEnding::Failed);
+            return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Failed));
         }
         let message = SessionMessage {
             parents: vec![run.about.head],
@@ -205,9 +233,11 @@ impl Session {
         let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: words });
         self.end_run(
             turn,
+            files,
+            sync,
+            workspace,
             id,
-            RunEnding::Done,
-            RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() },
+            (RunEnding::Done, RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() }),
         );
     }
 }

@@ -4,8 +4,11 @@
 use crate::effect::Effect;
 use crate::records::runs::{RUN_KEY_PREFIX, SESSION_KEY_PREFIX};
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_session::AgentSession;
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::prompt_quote;
 use std::collections::BTreeMap;
 use store::disk::RowWrite;
@@ -24,17 +27,17 @@ fn session_title(text: &str) -> String {
     title
 }
 
-impl Session {
+impl RunsState {
     pub(in crate::session) fn open_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
         id: DocId,
     ) -> Result<(), CommandError> {
-        if !self.agents.session_summaries.contains_key(&id) {
+        if !self.session_summaries.contains_key(&id) {
             return Err(CommandError(format!("there is no session {id}")));
         }
-        self.agents.remote_runs.keep_loaded(id);
-        if !self.agents.sessions.contains_key(&id) && self.agents.loading.insert(id) {
+        self.remote_runs.keep_loaded(id);
+        if !self.sessions.contains_key(&id) && self.loading.insert(id) {
             turn.effects.push(Effect::LoadSession { session: id });
         }
         Ok(())
@@ -43,40 +46,45 @@ impl Session {
     pub(in crate::session) fn session_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         doc: Result<Box<SessionDoc>, String>,
     ) {
-        self.agents.loading.remove(&id);
-        self.agents.revision += 1;
+        self.loading.remove(&id);
+        self.revision += 1;
         match doc {
             Ok(doc) => {
                 let read = |agents: &mut crate::session::state::runs::RunsState| {
                     agents.sessions.entry(id).or_insert_with(|| AgentSession::new(id, doc, false));
                 };
-                read(&mut self.agents);
+                read(&mut *self);
             }
             Err(why) => {
-                self.agents.read_errors.insert(id, why);
+                self.read_errors.insert(id, why);
             }
         }
-        self.merge_early_session(turn, id);
-        self.continue_read_runs(turn);
-        self.begin_requested_runs(turn);
-        self.resume_stalled_runs(turn);
+        self.merge_early_session(turn, sync, id);
+        self.continue_read_runs(turn, files, sync, workspace);
+        self.begin_requested_runs(turn, files, sync, workspace);
+        self.resume_stalled_runs(turn, files, sync, workspace);
     }
 
     /// Returns the session with this id, and creates it if there's none.
     pub(super) fn make_session(
         &mut self,
+        workspace: &WorkspaceState,
         id: DocId,
         volume: DocId,
         note: Option<DocId>,
         text: &str,
     ) -> Result<(), CommandError> {
-        if self.agents.sessions.contains_key(&id) {
+        if self.sessions.contains_key(&id) {
             return Ok(());
         }
-        let loaded = SessionDoc::load(id, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
+        let loaded =
+            SessionDoc::load(id, &[], workspace.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
         let mut made = AgentSession::new(id, Box::new(loaded.doc), true);
         made.about = SessionAbout {
             title: session_title(text),
@@ -85,7 +93,7 @@ impl Session {
             head: None,
             ..SessionAbout::default()
         };
-        self.agents.sessions.insert(id, made);
+        self.sessions.insert(id, made);
         Ok(())
     }
 
@@ -93,13 +101,14 @@ impl Session {
     pub(super) fn append_messages(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         messages: Vec<SessionMessage>,
         from: MessageId,
         to: MessageId,
     ) -> Vec<RowWrite> {
-        let Some(session) = self.agents.sessions.get_mut(&id) else {
-            self.problems.push(format!("the session {id} is not open, so what was said is not in it"));
+        let Some(session) = self.sessions.get_mut(&id) else {
+            turn.journal.problems.push(format!("the session {id} is not open, so what was said is not in it"));
             return Vec::new();
         };
         let head = session.head();
@@ -111,18 +120,24 @@ impl Session {
         for message in &messages {
             session.tree.add(message.clone());
         }
-        self.save_session(turn, id, &messages)
+        self.save_session(turn, sync, id, &messages)
     }
 
-    fn save_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId, messages: &[SessionMessage]) -> Vec<RowWrite> {
-        let Some(session) = self.agents.sessions.get_mut(&id) else { return Vec::new() };
+    fn save_session(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        messages: &[SessionMessage],
+    ) -> Vec<RowWrite> {
+        let Some(session) = self.sessions.get_mut(&id) else { return Vec::new() };
         session.revision += 1;
-        self.agents.revision += 1;
+        self.revision += 1;
         let said: Vec<&SessionMessage> = messages.iter().collect();
         let bytes = match session.doc.commit(&said, &session.about, turn.now.as_seconds()) {
             Ok(bytes) => bytes,
             Err(error) => {
-                self.problems.push(error.to_string());
+                turn.journal.problems.push(error.to_string());
                 return Vec::new();
             }
         };
@@ -131,21 +146,22 @@ impl Session {
         let line = session.summary();
         let value = serde_json::to_vec(&line).ok();
         if let Some(volume) = line.volume.filter(|_| fresh) {
-            self.queue_volume_listing(volume, ListedDocumentKind::Session, id, None);
+            self.queue_volume_listing(sync, volume, ListedDocumentKind::Session, id, None);
         }
-        self.agents.session_summaries.insert(id, line);
+        self.session_summaries.insert(id, line);
         vec![RowWrite::Chunk { doc: id, bytes }, RowWrite::Meta { key: format!("{SESSION_KEY_PREFIX}{id}"), value }]
     }
 
     fn loaded_session(&mut self, id: DocId) -> Result<&mut AgentSession, CommandError> {
         let why = || CommandError("the session is not open yet; try again in a moment".to_owned());
-        self.agents.sessions.get_mut(&id).ok_or_else(why)
+        self.sessions.get_mut(&id).ok_or_else(why)
     }
 
     /// Switches to another branch.
     pub(in crate::session) fn switch_branch(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         to: MessageId,
     ) -> Result<(), CommandError> {
@@ -154,8 +170,8 @@ impl Session {
             return Err(CommandError(format!("there is no message {to} in the session")));
         }
         session.about.head = Some(to);
-        let writes = self.save_session(turn, id, &[]);
-        self.append_writes(turn, writes, None);
+        let writes = self.save_session(turn, sync, id, &[]);
+        turn.append_writes(writes, None);
         Ok(())
     }
 
@@ -163,6 +179,7 @@ impl Session {
     pub(in crate::session) fn update_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         title: Option<String>,
         closed: Option<bool>,
@@ -176,8 +193,8 @@ impl Session {
             session.about.title = title;
         }
         session.about.closed = closed.unwrap_or(session.about.closed);
-        let writes = self.save_session(turn, id, &[]);
-        self.append_writes(turn, writes, None);
+        let writes = self.save_session(turn, sync, id, &[]);
+        turn.append_writes(writes, None);
         Ok(())
     }
 
@@ -185,11 +202,13 @@ impl Session {
     pub(in crate::session) fn fork_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         at: MessageId,
         new: DocId,
     ) -> Result<(), CommandError> {
-        if self.agents.session_summaries.contains_key(&new) {
+        if self.session_summaries.contains_key(&new) {
             return Err(CommandError("a session with that id already exists".to_owned()));
         }
         let session = self.loaded_session(id)?;
@@ -199,13 +218,14 @@ impl Session {
         }
         let title = format!("{} (fork)", session.about.title);
         let about = SessionAbout { head: Some(at), title, imported: None, ..session.about.clone() };
-        let loaded = SessionDoc::load(new, &[], self.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
+        let loaded =
+            SessionDoc::load(new, &[], workspace.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
         let mut made = AgentSession::new(new, Box::new(loaded.doc), true);
         made.about = about;
         made.tree = MessageTree::new(said.clone());
-        self.agents.sessions.insert(new, made);
-        let writes = self.save_session(turn, new, &said);
-        self.append_writes(turn, writes, None);
+        self.sessions.insert(new, made);
+        let writes = self.save_session(turn, sync, new, &said);
+        turn.append_writes(writes, None);
         Ok(())
     }
 
@@ -213,25 +233,26 @@ impl Session {
     pub(in crate::session) fn import_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
-        volume: DocId,
-        name: &str,
+        (volume, name): (DocId, &str),
         (messages, imported): (Vec<SessionMessage>, Option<String>),
     ) -> Result<(), CommandError> {
-        if self.agents.session_summaries.contains_key(&id) {
+        if self.session_summaries.contains_key(&id) {
             return Err(CommandError("a session with that id already exists".to_owned()));
         }
         let Some(last) = messages.last().map(|message| message.id) else {
             return Err(CommandError("there is no message in it".to_owned()));
         };
-        self.make_session(id, volume, None, name)?;
-        if let Some(session) = self.agents.sessions.get_mut(&id) {
+        self.make_session(workspace, id, volume, None, name)?;
+        if let Some(session) = self.sessions.get_mut(&id) {
             session.tree = MessageTree::new(messages.clone());
             session.about.head = Some(last);
             session.about.imported = imported;
         }
-        let writes = self.save_session(turn, id, &messages);
-        self.append_writes(turn, writes, None);
+        let writes = self.save_session(turn, sync, id, &messages);
+        turn.append_writes(writes, None);
         Ok(())
     }
 
@@ -239,6 +260,7 @@ impl Session {
     pub(in crate::session) fn merge_branch(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         from: MessageId,
         into: MessageId,
@@ -270,8 +292,8 @@ impl Session {
         };
         session.about.head = Some(message.id);
         session.tree.add(message.clone());
-        let writes = self.save_session(turn, id, &[message]);
-        self.append_writes(turn, writes, None);
+        let writes = self.save_session(turn, sync, id, &[message]);
+        turn.append_writes(writes, None);
         Ok(())
     }
 
@@ -279,31 +301,30 @@ impl Session {
     pub(in crate::session) fn delete_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         told: bool,
     ) -> Result<(), CommandError> {
-        if !self.agents.session_summaries.contains_key(&id) {
+        if !self.session_summaries.contains_key(&id) {
             return Err(CommandError(format!("there is no session {id}")));
         }
         let of = |line: &crate::records::runs::RunSummary| line.session == id;
         let runs: BTreeMap<DocId, bool> = self
-            .agents
             .run_summaries
             .iter()
             .filter(|(_, line)| of(line))
-            .map(|(run, _)| {
-                (*run, self.agents.runs.get(run).is_some_and(crate::session::state::agent_run::AgentRun::is_busy))
-            })
+            .map(|(run, _)| (*run, self.runs.get(run).is_some_and(crate::session::state::agent_run::AgentRun::is_busy)))
             .collect();
         if runs.values().any(|busy| *busy) {
             return Err(CommandError("the session is active; stop it first".to_owned()));
         }
-        if let Some(line) = self.agents.session_summaries.get(&id).cloned()
+        if let Some(line) = self.session_summaries.get(&id).cloned()
             && let Some(volume) = line.volume.filter(|_| told)
         {
-            self.queue_volume_listing(volume, ListedDocumentKind::Session, id, Some(line.heads));
-            runs.keys()
-                .for_each(|run| self.queue_volume_listing(volume, ListedDocumentKind::Run, *run, Some(String::new())));
+            self.queue_volume_listing(sync, volume, ListedDocumentKind::Session, id, Some(line.heads));
+            runs.keys().for_each(|run| {
+                self.queue_volume_listing(sync, volume, ListedDocumentKind::Run, *run, Some(String::new()))
+            });
         }
         let mut writes = vec![
             RowWrite::DeleteDocument { doc: id },
@@ -312,13 +333,13 @@ impl Session {
         for run in runs.keys() {
             writes.push(RowWrite::DeleteDocument { doc: *run });
             writes.push(RowWrite::Meta { key: format!("{RUN_KEY_PREFIX}{run}"), value: None });
-            self.agents.run_summaries.remove(run);
-            self.agents.runs.remove(run);
+            self.run_summaries.remove(run);
+            self.runs.remove(run);
         }
-        self.agents.session_summaries.remove(&id);
-        self.agents.sessions.remove(&id);
-        self.agents.revision += 1;
-        self.append_writes(turn, writes, None);
+        self.session_summaries.remove(&id);
+        self.sessions.remove(&id);
+        self.revision += 1;
+        turn.append_writes(writes, None);
         Ok(())
     }
 }

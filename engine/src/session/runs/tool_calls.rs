@@ -4,21 +4,24 @@
 use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
 use super::{prompt_material, tool_registry, view_actions};
 use crate::effect::Effect;
-use crate::note::NotePhase;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{
     DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, number_argument, string_argument, successful_outcome,
 };
-use crate::session::state::Session;
-use crate::session::state::agent_run::{CallPhase, new_step};
-use crate::session::state::runs::{RunRecord, ToolNoteJob, ToolNoteJobKind};
+use crate::session::state::FilesState;
+use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, new_step};
+use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::planner::{ASSIGN_TOOL, PLAN_TOOL};
 use agent::policy::CallFacts;
 use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
+use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::web_address::WebAddress;
 use serde_json::{Map, Value};
 use store::{
-    ChangeKind, DocId, FileKind, MessageId, MessageRole, SessionMessage, StepKind, TodoItem, TodoStatus, UserTool,
+    ChangeKind, DocId, ExecutionStep, FileKind, MessageId, MessageRole, SessionMessage, StepId, StepKind, TodoItem,
+    TodoStatus, ToolCall, UserTool,
 };
 
 /// Maximum length of a text that a tool writes, in bytes.
@@ -26,22 +29,56 @@ const MAX_WRITTEN_TEXT_BYTES: usize = 4 << 20;
 /// Up to this size an open note is masked as a whole before lines of it are read.
 const MAX_FULLY_MASKED_NOTE_BYTES: usize = 1 << 20;
 
-impl Session {
+impl AgentRun {
+    /// Begins tool calls that a model or a phase asks for. Returns their steps, which all follow from `parents`.
+    pub(super) fn open_tool_calls(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        asked: Vec<ToolCall>,
+        parents: &[StepId],
+        tools: &[ToolSpec],
+    ) -> Vec<ExecutionStep> {
+        let mut steps = Vec::with_capacity(asked.len());
+        for call in asked {
+            let kind = StepKind::ToolCall {
+                tool_call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                params: call.arguments.clone(),
+            };
+            let made = new_step(turn, parents.to_vec(), kind);
+            let tool = tools.iter().find(|tool| tool.name == call.name);
+            let changes = tool.is_some_and(|tool| tool.risk > ToolRisk::None);
+            let (phase, facts) = (CallPhase::Ready, CallFacts::default());
+            self.calls.push(PendingCall { call, step: made.id, phase, changes, facts });
+            steps.push(made);
+        }
+        steps
+    }
+}
+
+impl RunsState {
     /// Starts the calls that may begin: those that only look at once, those that change something one after the other.
-    pub(super) fn start_tools(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        if self.begin_free_tasks(turn, id) {
+    pub(super) fn start_tools(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        if self.begin_free_tasks(turn, files, sync, workspace, id) {
             return; // it goes on once that is on disk
         }
-        let parallel = self.agents.setup().map_or(4, |setup| setup.config.runtime.profile.max_parallel_tools());
+        let parallel = self.setup().map_or(4, |setup| setup.config.runtime.profile.max_parallel_tools());
         loop {
-            let Some(run) = self.agents.runs.get_mut(&id).filter(|run| run.about.ending.is_none()) else { return };
+            let Some(run) = self.runs.get_mut(&id).filter(|run| run.about.ending.is_none()) else { return };
             if run.calls.iter().all(|pending| pending.phase == CallPhase::Done) {
                 // An immediate result is being written to disk; the run continues when it's there.
-                if self.agents.resume_after.contains_key(&id) {
+                if self.resume_after.contains_key(&id) {
                     return;
                 }
                 run.calls.clear();
-                return self.call_model(turn, id);
+                return self.call_model(turn, files, sync, workspace, id);
             }
             let running = |phase: &CallPhase| matches!(phase, CallPhase::Running { .. });
             let busy = run.calls.iter().filter(|pending| running(&pending.phase)).count();
@@ -61,21 +98,21 @@ impl Session {
             let Some(at) = next.filter(|_| busy < parallel) else { return };
             let call = run.calls[at].call.clone();
             // Only what was allowed runs: if it has changed, the user is asked again.
-            if let Some(why) = self.changed_since_approval(id, &call.id) {
-                self.recheck_call(turn, id, &call.id, &[], Some(why));
+            if let Some(why) = self.changed_since_approval(files, id, &call.id) {
+                self.recheck_call(turn, files, sync, workspace, (id, &call.id), (&[], Some(why)));
                 return;
             }
-            let Some(run) = self.agents.runs.get_mut(&id) else { return };
+            let Some(run) = self.runs.get_mut(&id) else { return };
             run.calls[at].phase = CallPhase::Running { since: turn.now };
             run.revision += 1;
             self.watch_call(turn, &call);
-            if let Some(outcome) = self.begin_tool_call(turn, id, &call.id, &call.name, &call.arguments) {
-                if self.ask_about_masked_content(turn, id, &call.id, &outcome) {
+            if let Some(outcome) = self.begin_tool_call(turn, files, sync, workspace, id, &call) {
+                if self.ask_about_masked_content(turn, files, sync, workspace, (id, &call.id), &outcome) {
                     continue;
                 }
                 let mut record = RunRecord::default();
                 self.answer_call(turn, id, &call.id, outcome, &mut record);
-                let batch = self.record_run(turn, id, record);
+                let batch = self.record_run(turn, sync, id, record);
                 self.continue_run_after(batch, id);
             }
         }
@@ -85,13 +122,16 @@ impl Session {
     fn begin_tool_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        all_files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
-        call: &str,
-        tool: &str,
-        arguments: &Map<String, Value>,
+        call: &ToolCall,
     ) -> Option<ToolOutcome> {
-        let volume = self.agents.runs.get(&id)?.about.volume;
-        let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else {
+        let ToolCall { id: call, name: tool, arguments, .. } = call;
+        let (call, tool) = (call.as_str(), tool.as_str());
+        let volume = self.runs.get(&id)?.about.volume;
+        let Some(root) = all_files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else {
             return Some(failed_outcome("the project's folder is not on this device"));
         };
         if let Some(refused) = prompt_material::mask_write_refusal(tool, arguments) {
@@ -112,12 +152,14 @@ impl Session {
                     .or_else(|| number_argument(arguments, "lines").map(|_| 1))
                     .map(|from| (from as usize, number_argument(arguments, "lines").unwrap_or(2_000) as usize));
                 // A note that is open may be ahead of its file.
-                if let Some(text) = self.find_file(volume, &path).and_then(|note| self.open_text(note)) {
+                if let Some(text) =
+                    all_files.volumes.find_file(volume, &path).and_then(|note| all_files.notes.open_text(note))
+                {
                     // Masked before lines are taken: a key that is cut is not known as one.
                     let text = if text.len() <= MAX_FULLY_MASKED_NOTE_BYTES { self.mask_secrets(text) } else { text };
                     return Some(successful_outcome(line_range(&text, lines)));
                 }
-                ToolJob::Read { root, path: self.resolve_path(volume, &path), lines }
+                ToolJob::Read { root, path: all_files.volumes.resolve_path(volume, &path), lines }
             }
             "write_file" => {
                 let text = string_argument(arguments, "content").to_owned();
@@ -127,10 +169,24 @@ impl Session {
                         MAX_WRITTEN_TEXT_BYTES >> 20
                     )));
                 }
-                match self.find_file(volume, &path).filter(|note| self.is_note(*note)) {
-                    Some(note) => return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::Write(text))),
+                match all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note)) {
+                    Some(note) => {
+                        return self.begin_tool_note_job(
+                            turn,
+                            all_files,
+                            sync,
+                            chore(note, ToolNoteJobKind::Write(text)),
+                        );
+                    }
                     None if FileKind::from_path(&path).is_text() => {
-                        return Some(self.create_note_for_call(turn, id, call, volume, &path, &text));
+                        return Some(self.create_note_for_call(
+                            turn,
+                            all_files,
+                            sync,
+                            (id, call),
+                            (volume, &path),
+                            &text,
+                        ));
                     }
                     None => ToolJob::Replace { root, path, text, expected: None },
                 }
@@ -140,43 +196,56 @@ impl Session {
                     string_argument(arguments, "old_content").to_owned(),
                     string_argument(arguments, "new_content").to_owned(),
                 );
-                match self.find_file(volume, &path).filter(|note| self.is_note(*note)) {
+                match all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note)) {
                     Some(note) => {
-                        return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::Edit { old, new }));
+                        return self.begin_tool_note_job(
+                            turn,
+                            all_files,
+                            sync,
+                            chore(note, ToolNoteJobKind::Edit { old, new }),
+                        );
                     }
                     None => ToolJob::Amend { root, path, old, new },
                 }
             }
-            "delete_file" => match self.find_file(volume, &path) {
+            "delete_file" => match all_files.volumes.find_file(volume, &path) {
                 Some(file) => {
-                    self.agents.tool_note_jobs.push(chore(file, ToolNoteJobKind::Delete));
+                    self.tool_note_jobs.push(chore(file, ToolNoteJobKind::Delete));
                     return None;
                 }
                 None => ToolJob::Remove { root, path },
             },
             "run_cell" => {
-                let Some(note) = self.find_file(volume, &path).filter(|note| self.is_note(*note)) else {
+                let Some(note) =
+                    all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
+                else {
                     return Some(failed_outcome(format!("there is no note {path}")));
                 };
                 let number = number_argument(arguments, "cell").unwrap_or(1) as usize;
-                return self
-                    .begin_tool_note_job(turn, chore(note, ToolNoteJobKind::RunCell { number, execution: None }));
+                return self.begin_tool_note_job(
+                    turn,
+                    all_files,
+                    sync,
+                    chore(note, ToolNoteJobKind::RunCell { number, execution: None }),
+                );
             }
             view_actions::NOTE_COMMAND_TOOL => {
-                let Some(note) = self.find_file(volume, &path).filter(|note| self.is_note(*note)) else {
+                let Some(note) =
+                    all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
+                else {
                     return Some(failed_outcome(format!("there is no note {path}")));
                 };
                 let name = string_argument(arguments, "name").to_owned();
-                return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::RunCommand(name)));
+                return self.begin_tool_note_job(turn, all_files, sync, chore(note, ToolNoteJobKind::RunCommand(name)));
             }
-            PLAN_TOOL => return Some(self.accept_plan(turn, id, arguments)),
+            PLAN_TOOL => return Some(self.accept_plan(turn, sync, id, arguments)),
             ASSIGN_TOOL => return Some(self.accept_assignments(id, arguments)),
-            ASK_AGENT_TOOL => return self.delegate(turn, id, call, arguments),
+            ASK_AGENT_TOOL => return self.delegate(turn, &all_files.volumes, workspace, id, call, arguments),
             RUN_AGENT_TOOL => match self.python_job(id, root, arguments) {
                 Some(job) => job,
                 None => return Some(failed_outcome("the agent's file has to be read again; ask once more")),
             },
-            "todo_write" => return Some(self.write_todos(turn, id, arguments)),
+            "todo_write" => return Some(self.write_todos(turn, sync, id, arguments)),
             "list_files" => {
                 ToolJob::List { root, path: string_argument(arguments, "directory").trim_matches('/').to_owned() }
             }
@@ -210,14 +279,16 @@ impl Session {
             }
             "fetch_url" => {
                 let url = string_argument(arguments, "url").to_owned();
-                let run = self.agents.runs.get(&id)?;
+                let run = self.runs.get(&id)?;
                 let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
                 let inside = allowed_private_addresses(&url, &pending.facts);
-                ToolJob::Fetch { url, hosts: self.agents.policy().hosts, inside }
+                ToolJob::Fetch { url, hosts: self.policy().hosts, inside }
             }
-            "create_tool" => return Some(self.create_tool(turn, arguments)),
+            "create_tool" => return Some(self.create_tool(turn, sync, workspace, arguments)),
             "propose_view" => {
-                let Some(note) = self.find_file(volume, &path).filter(|note| self.is_note(*note)) else {
+                let Some(note) =
+                    all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
+                else {
                     return Some(failed_outcome(format!("there is no note {path}")));
                 };
                 let view = arguments.get("view").cloned().unwrap_or_default();
@@ -231,16 +302,16 @@ impl Session {
                     )));
                 }
                 let text = format!("\n```{}\n{json}\n```\n", crate::generated_view::VIEW_LANGUAGE);
-                return self.begin_tool_note_job(turn, chore(note, ToolNoteJobKind::Append(text)));
+                return self.begin_tool_note_job(turn, all_files, sync, chore(note, ToolNoteJobKind::Append(text)));
             }
             _ if self.approved_tool(tool).is_some() => {
                 let tool = self.approved_tool(tool)?;
-                let policy = self.agents.policy();
+                let policy = self.policy();
                 let web = tool.network.then_some(WebAccess { hosts: policy.hosts, restricted: policy.restricted });
                 ToolJob::Python { root, code: tool_registry::tool_program(tool, arguments), seconds, web }
             }
             _ => {
-                let setup = self.agents.setup()?;
+                let setup = self.setup()?;
                 match setup.servers.iter().find(|(_, _, spec)| spec.name == tool) {
                     Some((server, name, spec)) => {
                         let (server, tool, arguments) = (server.clone(), name.clone(), arguments.clone());
@@ -254,52 +325,31 @@ impl Session {
         None
     }
 
-    /// Returns the file with this path; a note's extension may be omitted.
-    pub(in crate::session) fn find_file(&self, volume: DocId, path: &str) -> Option<DocId> {
-        let files = &self.volumes.get(&volume)?.files;
-        files.get(path).or_else(|| files.get(&format!("{path}.md"))).map(|row| row.id)
-    }
-
-    fn resolve_path(&self, volume: DocId, path: &str) -> String {
-        let file = self.find_file(volume, path).and_then(|file| self.locate_file(file));
-        file.map_or_else(|| path.to_owned(), |(_, path)| path.to_owned())
-    }
-
-    pub(super) fn is_note(&self, file: DocId) -> bool {
-        self.locate_file(file).is_some_and(|(volume, path)| {
-            let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
-            row.is_some_and(|row| row.kind.is_text())
-        })
-    }
-
-    pub(super) fn open_text(&self, note: DocId) -> Option<String> {
-        self.notes.get(&note).filter(|note| note.phase == NotePhase::Ready).map(crate::Note::text)
-    }
-
     /// Creates a note for a tool call.
     fn create_note_for_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        call: &str,
-        volume: DocId,
-        path: &str,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        (id, call): (DocId, &str),
+        (volume, path): (DocId, &str),
         text: &str,
     ) -> ToolOutcome {
-        if let Err(CommandError(why)) = self.new_note(turn, volume, path, text) {
+        if let Err(CommandError(why)) = files.new_note(turn, sync, volume, path, text) {
             return failed_outcome(why);
         }
-        let Some(note) = self.find_file(volume, path) else { return failed_outcome("the note was not made") };
-        if let Some(note) = self.notes.get_mut(&note) {
+        let Some(note) = files.volumes.find_file(volume, path) else { return failed_outcome("the note was not made") };
+        if let Some(note) = files.notes.open.get_mut(&note) {
             note.shown = false; // it is not looked at; it closes once it is saved
         }
-        if let Some(note) = self.notes.get_mut(&note) {
+        if let Some(note) = files.notes.open.get_mut(&note) {
             note.by_agent = true;
         }
-        self.end_burst(turn, note);
-        self.record_note_change(turn, id, call, note, ChangeKind::Created { text: text.to_owned() });
-        let place = self.locate_file(note).map_or(path, |(_, place)| place);
-        let skipped = self.volumes.get(&volume).and_then(|volume| volume.skipped.iter().find(|one| one.path == place));
+        files.notes.end_burst(turn, note);
+        self.record_note_change(turn, files, sync, (id, call), note, ChangeKind::Created { text: text.to_owned() });
+        let place = files.volumes.locate_file(note).map_or(path, |(_, place)| place);
+        let skipped =
+            files.volumes.by_id.get(&volume).and_then(|volume| volume.skipped.iter().find(|one| one.path == place));
         let said = match skipped {
             // Its file can't replace what is there, such as a symlink.
             Some(crate::event::SkippedFile { why, .. }) => format!(
@@ -313,7 +363,13 @@ impl Session {
     }
 
     /// A tool of the model's own: it waits for the user.
-    fn create_tool(&mut self, turn: &mut ApplyContext<'_>, arguments: &Map<String, Value>) -> ToolOutcome {
+    fn create_tool(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        arguments: &Map<String, Value>,
+    ) -> ToolOutcome {
         let tool = UserTool {
             name: string_argument(arguments, "name").to_owned(),
             version: 0,
@@ -325,7 +381,7 @@ impl Session {
             author: "an agent".to_owned(),
         };
         let name = tool.name.clone();
-        match self.propose_tool(turn, tool) {
+        match self.propose_tool(turn, sync, workspace, tool) {
             Ok(()) => successful_outcome(format!(
                 "{name} waits for the user, who reads it and may approve it. Go on without it."
             )),
@@ -337,39 +393,41 @@ impl Session {
     pub(in crate::session) fn on_tool_done(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        call: &str,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        (id, call): (DocId, &str),
         outcome: ToolOutcome,
     ) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         if run.about.ending.is_some() {
-            return self.on_reverted(turn, id, call, &outcome);
+            return self.on_reverted(turn, sync, id, call, &outcome);
         }
         let waits = |pending: &&crate::session::state::agent_run::PendingCall| {
             pending.call.id == call && matches!(pending.phase, CallPhase::Running { .. })
         };
         if run.calls.iter().find(waits).is_none() {
-            return self.on_reverted(turn, id, call, &outcome);
+            return self.on_reverted(turn, sync, id, call, &outcome);
         }
         let mut outcome = outcome;
         if let Some(asks) = outcome.asks.take() {
-            return self.request_more_access(turn, id, call, asks);
+            return self.request_more_access(turn, files, sync, workspace, (id, call), asks);
         }
         if outcome.outdated {
-            self.request_setup(turn); // what its server offers now
+            self.request_setup(turn, workspace); // what its server offers now
         }
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         let volume = run.about.volume;
-        if self.ask_about_masked_content(turn, id, call, &outcome) {
+        if self.ask_about_masked_content(turn, files, sync, workspace, (id, call), &outcome) {
             return;
         }
         for changed in &outcome.changed {
             let what = ChangeKind::Bytes { before: changed.before, after: changed.after };
-            self.record_change(turn, id, call, (volume, None, changed.path.clone()), what);
+            self.record_change(turn, sync, id, call, (volume, None, changed.path.clone()), what);
         }
         let mut record = RunRecord::default();
         self.answer_call(turn, id, call, outcome, &mut record);
-        let batch = self.record_run(turn, id, record);
+        let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
     }
 
@@ -386,9 +444,9 @@ impl Session {
         let asked = |pending: &crate::session::state::agent_run::PendingCall| {
             pending.call.id == call && pending.call.name == super::approvals::ASK_USER_TOOL
         };
-        let by_user = self.agents.runs.get(&id).is_some_and(|run| run.calls.iter().any(asked));
+        let by_user = self.runs.get(&id).is_some_and(|run| run.calls.iter().any(asked));
         let own = (!by_user).then(|| self.own_keys());
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let since = match pending.phase {
             CallPhase::Running { since } => Some(since),
@@ -437,8 +495,14 @@ impl Session {
     }
 
     /// The model's list of todos becomes the run's. What the user has ticked stays ticked.
-    fn write_todos(&mut self, turn: &mut ApplyContext<'_>, id: DocId, arguments: &Map<String, Value>) -> ToolOutcome {
-        let Some(run) = self.agents.runs.get(&id) else { return failed_outcome("the run is not open") };
+    fn write_todos(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        arguments: &Map<String, Value>,
+    ) -> ToolOutcome {
+        let Some(run) = self.runs.get(&id) else { return failed_outcome("the run is not open") };
         let mut todos: Vec<TodoItem> = Vec::new();
         for (at, item) in arguments.get("todos").and_then(Value::as_array).into_iter().flatten().enumerate() {
             let content = item.get("content").and_then(Value::as_str).unwrap_or("").trim().to_owned();
@@ -473,7 +537,7 @@ impl Session {
         let words = format!("{} todos, {open} of them open.", todos.len());
         let parents = run.last_step();
         let made = new_step(turn, parents, StepKind::Todo { todos: todos.clone() });
-        self.record_run(turn, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
+        self.record_run(turn, sync, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
         successful_outcome(words)
     }
 }

@@ -4,8 +4,11 @@ use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{failed_outcome, successful_outcome};
-use crate::session::state::Session;
-use crate::session::state::runs::{RunRecord, ToolNoteJob, ToolNoteJobKind};
+use crate::session::state::FilesState;
+use crate::session::state::kernels::KernelsState;
+use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use crate::undo::UndoChange as Undoable;
 use agent::tool_job::ToolOutcome;
 use store::{ChangeKind, DocId, ExecutionStatus, RunChange, RunOrigin, TextHunk};
@@ -15,70 +18,92 @@ use text::text_edit::{self, TextEdit};
 /// Bytes before a change by which its place is found again.
 const HUNK_CONTEXT_BYTES: usize = 40;
 
-impl Session {
+impl RunsState {
     pub(super) fn begin_tool_note_job(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
         chore: ToolNoteJob,
     ) -> Option<ToolOutcome> {
-        if let Err(CommandError(why)) = self.hold_note(turn, chore.note, true) {
+        if let Err(CommandError(why)) = files.hold_note(turn, sync, chore.note, true) {
             return Some(failed_outcome(why));
         }
-        self.agents.tool_note_jobs.push(chore);
+        self.tool_note_jobs.push(chore);
         None
     }
 
     /// Cancels a run's work on notes; notes that were only read for it are closed.
-    pub(super) fn drop_tool_note_jobs(&mut self, turn: &mut ApplyContext<'_>, run: DocId) {
-        let all = std::mem::take(&mut self.agents.tool_note_jobs);
+    pub(super) fn drop_tool_note_jobs(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        run: DocId,
+    ) {
+        let all = std::mem::take(&mut self.tool_note_jobs);
         let (own, others): (Vec<ToolNoteJob>, Vec<ToolNoteJob>) = all.into_iter().partition(|chore| chore.run == run);
-        self.agents.tool_note_jobs = others;
+        self.tool_note_jobs = others;
         for chore in own.into_iter().filter(|chore| matches!(chore.what, ToolNoteJobKind::ReadForCheck { .. })) {
-            let _ = self.hold_note(turn, chore.note, false); // it was held for this
+            let _ = files.hold_note(turn, sync, chore.note, false); // it was held for this
         }
     }
 
     /// Does what can be done by now of the work on notes.
-    pub(in crate::session) fn step_tool_note_jobs(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.agents.tool_note_jobs.is_empty() {
+    pub(in crate::session) fn step_tool_note_jobs(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        kernels: &KernelsState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+    ) {
+        if self.tool_note_jobs.is_empty() {
             return;
         }
-        for mut chore in std::mem::take(&mut self.agents.tool_note_jobs) {
-            if self.recheck_tool_note_job(turn, &chore) {
-                let _ = self.hold_note(turn, chore.note, false); // it was held for this
+        for mut chore in std::mem::take(&mut self.tool_note_jobs) {
+            if self.recheck_tool_note_job(turn, files, sync, workspace, &chore) {
+                let _ = files.hold_note(turn, sync, chore.note, false); // it was held for this
                 continue;
             }
-            match self.perform_tool_note_job(turn, &mut chore) {
-                None => self.agents.tool_note_jobs.push(chore),
+            match self.perform_tool_note_job(turn, files, kernels, sync, workspace, &mut chore) {
+                None => self.tool_note_jobs.push(chore),
                 Some(outcome) => {
                     if chore.what != ToolNoteJobKind::Delete {
-                        let _ = self.hold_note(turn, chore.note, false); // it was held for this
+                        let _ = files.hold_note(turn, sync, chore.note, false); // it was held for this
                     }
-                    self.on_tool_done(turn, chore.run, &chore.call, outcome);
+                    self.on_tool_done(turn, files, sync, workspace, (chore.run, &chore.call), outcome);
                 }
             }
         }
     }
 
     /// Whether what a call would run is known by now, or is not what was allowed: then it is judged, and this ends.
-    fn recheck_tool_note_job(&mut self, turn: &mut ApplyContext<'_>, chore: &ToolNoteJob) -> bool {
+    fn recheck_tool_note_job(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        chore: &ToolNoteJob,
+    ) -> bool {
         let ToolNoteJob { run, call, note, what, begun } = chore;
-        if *begun || !self.is_note_read_settled(*note) {
+        if *begun || !files.notes.is_note_read_settled(*note) {
             return false;
         }
         match what {
             ToolNoteJobKind::ReadForCheck { again } => {
-                self.recheck_call(turn, *run, call, &[], again.clone());
+                self.recheck_call(turn, files, sync, workspace, (*run, call), (&[], again.clone()));
                 true
             }
             ToolNoteJobKind::RunCell { execution: None, .. } | ToolNoteJobKind::RunCommand(_) => {
-                match self.changed_since_approval(*run, call) {
+                match self.changed_since_approval(files, *run, call) {
                     Some(why) => {
-                        self.recheck_call(turn, *run, call, &[], Some(why));
+                        self.recheck_call(turn, files, sync, workspace, (*run, call), (&[], Some(why)));
                         true
                     }
                     None => {
-                        self.bind_cells(*run, call, *note);
+                        self.bind_cells(&mut files.notes, *run, call, *note);
                         false
                     }
                 }
@@ -91,30 +116,39 @@ impl Session {
         }
     }
 
-    fn perform_tool_note_job(&mut self, turn: &mut ApplyContext<'_>, chore: &mut ToolNoteJob) -> Option<ToolOutcome> {
+    fn perform_tool_note_job(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        kernels: &KernelsState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        chore: &mut ToolNoteJob,
+    ) -> Option<ToolOutcome> {
         let ToolNoteJob { run, call, note: id, what, begun } = chore;
         if let ToolNoteJobKind::Delete = what {
             if !*begun {
-                if self.ensure_no_pending_move().is_err() {
+                if files.moves.ensure_no_pending_move().is_err() {
                     return None; // after what is being moved
                 }
-                if let Err(CommandError(why)) = self.delete_files(turn, &[*id]) {
+                if let Err(CommandError(why)) = files.delete_files(turn, sync, &[*id]) {
                     return Some(failed_outcome(why));
                 }
                 *begun = true;
                 return None;
             }
-            if self.trash.contains_key(id) {
-                let path = self.trash.get(id).map(|trashed| trashed.row.path.clone()).unwrap_or_default();
-                self.record_note_change(turn, *run, call, *id, ChangeKind::Deleted);
+            if files.moves.trash.contains_key(id) {
+                let path = files.moves.trash.get(id).map(|trashed| trashed.row.path.clone()).unwrap_or_default();
+                self.record_note_change(turn, files, sync, (*run, call), *id, ChangeKind::Deleted);
                 return Some(successful_outcome(format!("Put {path} into the trash.")));
             }
-            return self
+            return files
+                .moves
                 .ensure_no_pending_move()
                 .is_ok()
                 .then(|| failed_outcome("the file could not be moved into the trash"));
         }
-        let note = self.notes.get(id)?;
+        let note = files.notes.open.get(id)?;
         match &note.phase {
             NotePhase::Failed(why) => return Some(failed_outcome(format!("the note cannot be read: {why}"))),
             NotePhase::Ready if note.is_settled() => {}
@@ -133,10 +167,19 @@ impl Session {
             | ToolNoteJobKind::Delete => note.text(),
         };
         match what.clone() {
-            ToolNoteJobKind::Write(new) => Some(self.rewrite_note_for_call(turn, *run, call, *id, &text, &new)),
+            ToolNoteJobKind::Write(new) => {
+                Some(self.rewrite_note_for_call(turn, files, sync, (*run, call), *id, (&text, &new)))
+            }
             ToolNoteJobKind::Append(more) => {
                 let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-                Some(self.rewrite_note_for_call(turn, *run, call, *id, &text, &format!("{text}{gap}{more}")))
+                Some(self.rewrite_note_for_call(
+                    turn,
+                    files,
+                    sync,
+                    (*run, call),
+                    *id,
+                    (&text, &format!("{text}{gap}{more}")),
+                ))
             }
             ToolNoteJobKind::Edit { old, new } => Some(match text.matches(&old).count() {
                 0 => {
@@ -144,7 +187,7 @@ impl Session {
                 }
                 1 => {
                     let changed = text.replacen(&old, &new, 1);
-                    self.rewrite_note_for_call(turn, *run, call, *id, &text, &changed)
+                    self.rewrite_note_for_call(turn, files, sync, (*run, call), *id, (&text, &changed))
                 }
                 count => failed_outcome(format!(
                     "old_content stands {count} times in the note; take more of its surroundings"
@@ -156,13 +199,13 @@ impl Session {
                     let count = note.cells().count();
                     return Some(failed_outcome(format!("there is no cell {number}; the note has {count}")));
                 };
-                if let Err(CommandError(why)) = self.run_cell(turn, *id, cell) {
-                    self.unbind_cells(*id);
+                if let Err(CommandError(why)) = files.run_cell(turn, kernels, sync, workspace, *id, cell) {
+                    files.notes.unbind_cells(*id);
                     return Some(failed_outcome(why));
                 }
-                self.unbind_cells(*id);
+                files.notes.unbind_cells(*id);
                 let execution =
-                    self.notes.get(id).and_then(|note| note.latest_execution(cell)).map(|execution| execution.id);
+                    files.notes.open.get(id).and_then(|note| note.latest_execution(cell)).map(|execution| execution.id);
                 *what = ToolNoteJobKind::RunCell { number, execution };
                 None
             }
@@ -198,14 +241,14 @@ impl Session {
                 Some(ToolOutcome { success: good == ran.len(), ..successful_outcome(words) })
             }
             ToolNoteJobKind::RunCommand(name) => {
-                let origin = self.agents.runs.get(run).map(|run| run.about.origin);
+                let origin = self.runs.get(run).map(|run| run.about.origin);
                 let asked = match name.as_str() {
-                    "note.run_all" => self.run_all(turn, *id),
-                    "note.run_stale" => self.run_stale(turn, *id),
-                    "note.run_clean" => self.run_clean(turn, *id),
-                    _ => self.restart_kernel(turn, *id),
+                    "note.run_all" => files.run_all(turn, kernels, sync, workspace, *id),
+                    "note.run_stale" => files.run_stale(turn, kernels, sync, workspace, *id),
+                    "note.run_clean" => files.run_clean(turn, kernels, sync, workspace, *id),
+                    _ => files.notes.restart_kernel(turn, *id),
                 };
-                self.unbind_cells(*id);
+                files.notes.unbind_cells(*id);
                 if asked.is_ok() && matches!(origin, Some(RunOrigin::Schedule { .. })) {
                     *begun = true; // nobody looks at the note: what comes of it is waited for
                     return None;
@@ -224,23 +267,23 @@ impl Session {
     fn rewrite_note_for_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        run: DocId,
-        call: &str,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        (run, call): (DocId, &str),
         id: DocId,
-        old: &str,
-        new: &str,
+        (old, new): (&str, &str),
     ) -> ToolOutcome {
         let splices = text_edit::compute_edits(old, new);
         if splices.is_empty() {
             return successful_outcome("Nothing had to be changed: the text is there already.");
         }
-        let path = self.locate_file(id).map(|(_, path)| path.to_owned()).unwrap_or_default();
+        let path = files.volumes.locate_file(id).map(|(_, path)| path.to_owned()).unwrap_or_default();
         // What the user was typing becomes a separate change, so that authors can be told apart.
-        self.end_burst(turn, id);
-        self.create_note_document(turn, id);
+        files.notes.end_burst(turn, id);
+        files.notes.create_note_document(turn, id);
         let hunks = hunks_of_splices(old, new, &splices);
-        self.splice_note(turn, id, &splices, true, Vec::new());
-        if let Some(note) = self.notes.get_mut(&id) {
+        files.notes.splice_note(turn, sync, id, &splices, true, Vec::new());
+        if let Some(note) = files.notes.open.get_mut(&id) {
             let back = hunks.iter().zip(&splices).rev();
             let undoable = back.map(|(hunk, splice)| Undoable {
                 at: splice.at,
@@ -250,8 +293,8 @@ impl Session {
             note.undo.record_all(turn.now, undoable.collect());
             note.by_agent = true;
         }
-        self.end_burst(turn, id);
-        self.record_note_change(turn, run, call, id, ChangeKind::Edited { hunks });
+        files.notes.end_burst(turn, id);
+        self.record_note_change(turn, files, sync, (run, call), id, ChangeKind::Edited { hunks });
         successful_outcome(format!("Changed {path}.\n{}", text::diff::unified_diff(&path, Some(old), Some(new))))
     }
 
@@ -259,48 +302,57 @@ impl Session {
     pub(super) fn record_note_change(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        run: DocId,
-        call: &str,
+        files: &FilesState,
+        sync: &mut SyncState,
+        (run, call): (DocId, &str),
         file: DocId,
         what: ChangeKind,
     ) {
-        let place = self.locate_file(file).map(|(volume, path)| (volume, path.to_owned()));
-        let trashed = || self.trash.get(&file).map(|trashed| (trashed.row.volume, trashed.row.path.clone()));
+        let place = files.volumes.locate_file(file).map(|(volume, path)| (volume, path.to_owned()));
+        let trashed = || files.moves.trash.get(&file).map(|trashed| (trashed.row.volume, trashed.row.path.clone()));
         let Some((volume, path)) = place.or_else(trashed) else { return };
-        self.record_change(turn, run, call, (volume, Some(file), path), what);
+        self.record_change(turn, sync, run, call, (volume, Some(file), path), what);
     }
 
     pub(super) fn record_change(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         id: DocId,
         call: &str,
         (volume, file, path): (DocId, Option<DocId>, String),
         what: ChangeKind,
     ) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
         let number = run.changes.last().map_or(0, |change| change.number + 1);
         let (step, at) = (pending.step, turn.now.0);
         let change = RunChange { number, step, volume, file, path, at, what, undone: Vec::new() };
-        self.record_run(turn, id, RunRecord { changes: vec![change], ..RunRecord::default() });
+        self.record_run(turn, sync, id, RunRecord { changes: vec![change], ..RunRecord::default() });
     }
 
     /// Stops what a call has begun.
-    pub(super) fn stop_tool_call(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: &str) {
-        if self.agents.children.values().any(|(asker, asked)| *asker == id && asked == call) {
+    pub(super) fn stop_tool_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+        call: &str,
+    ) {
+        if self.children.values().any(|(asker, asked)| *asker == id && asked == call) {
             return; // what was handed on ends with the run
         }
-        let Some(at) = self.agents.tool_note_jobs.iter().position(|chore| chore.run == id && chore.call == call) else {
+        let Some(at) = self.tool_note_jobs.iter().position(|chore| chore.run == id && chore.call == call) else {
             turn.effects.push(Effect::CancelTool { run: id, call: call.to_owned() });
             return;
         };
-        let chore = self.agents.tool_note_jobs.remove(at);
+        let chore = self.tool_note_jobs.remove(at);
         if let ToolNoteJobKind::RunCell { execution: Some(_), .. } = chore.what {
-            let _ = self.interrupt_kernel(turn, chore.note); // it refuses only where nothing runs
+            let _ = files.notes.interrupt_kernel(turn, chore.note); // it refuses only where nothing runs
         }
         if chore.what != ToolNoteJobKind::Delete {
-            let _ = self.hold_note(turn, chore.note, false); // it was held for this
+            let _ = files.hold_note(turn, sync, chore.note, false); // it was held for this
         }
     }
 }

@@ -3,8 +3,11 @@
 
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
-use crate::session::state::runs::ToolRegistry;
+use crate::session::state::FilesState;
+use crate::session::state::runs::{RunsState, ToolRegistry};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde_json::{Map, Value};
 use store::disk::RowWrite;
@@ -65,10 +68,10 @@ fn validate_tool(tool: &UserTool) -> Result<(), CommandError> {
         .map_err(|error| CommandError(format!("the schema of {} does not hold: {error}", tool.name)))
 }
 
-impl Session {
+impl RunsState {
     /// The user's tools; `None`: they are not read yet.
-    pub fn user_tools(&self) -> Option<&[RegisteredTool]> {
-        self.agents.registry.as_ref().map(|registry| registry.tools.as_slice())
+    pub(in crate::session) fn user_tools(&self) -> Option<&[RegisteredTool]> {
+        self.registry.as_ref().map(|registry| registry.tools.as_slice())
     }
 
     /// Those that may be used, as models see them.
@@ -86,14 +89,9 @@ impl Session {
         self.user_tools()?.iter().filter_map(RegisteredTool::usable_version).find(|tool| tool.name == name)
     }
 
-    /// The registry of this workspace.
-    fn registry_id(&self) -> DocId {
-        self.workspace.registry_id()
-    }
-
-    pub(super) fn read_registry(&mut self, turn: &mut ApplyContext<'_>) {
-        let id = self.registry_id();
-        if self.agents.registry.is_none() && self.agents.loading.insert(id) {
+    pub(super) fn read_registry(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState) {
+        let id = workspace.registry_id();
+        if self.registry.is_none() && self.loading.insert(id) {
             turn.effects.push(Effect::LoadRegistry { registry: id });
         }
     }
@@ -101,33 +99,41 @@ impl Session {
     pub(in crate::session) fn registry_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         doc: Result<Box<RegistryDoc>, String>,
     ) {
-        self.agents.loading.remove(&id);
-        self.agents.revision += 1;
-        if id != self.registry_id() {
-            return self.on_shared_tools_loaded(turn, id, doc);
+        self.loading.remove(&id);
+        self.revision += 1;
+        if id != workspace.registry_id() {
+            return self.on_shared_tools_loaded(turn, &files.volumes, sync, id, doc);
         }
         match doc {
             Ok(doc) => {
                 let tools = doc.tools();
                 let fresh = tools.is_empty();
-                self.agents.registry.get_or_insert(ToolRegistry { doc, tools, fresh });
+                self.registry.get_or_insert(ToolRegistry { doc, tools, fresh });
             }
             Err(why) => {
-                self.agents.read_errors.insert(id, why.clone());
-                self.problems.push(why);
+                self.read_errors.insert(id, why.clone());
+                turn.journal.problems.push(why);
             }
         }
-        self.propose_plugins(turn);
-        self.begin_requested_runs(turn);
-        self.resume_stalled_runs(turn);
+        self.propose_plugins(turn, sync, workspace);
+        self.begin_requested_runs(turn, files, sync, workspace);
+        self.resume_stalled_runs(turn, files, sync, workspace);
     }
 
     /// Tools in the folder of plugins are proposed, each version once.
-    pub(super) fn propose_plugins(&mut self, turn: &mut ApplyContext<'_>) {
-        let plugins = self.agents.setup().map(|setup| setup.plugins.clone()).unwrap_or_default();
+    pub(super) fn propose_plugins(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+    ) {
+        let plugins = self.setup().map(|setup| setup.plugins.clone()).unwrap_or_default();
         for plugin in plugins {
             let known = self.user_tools().unwrap_or_default().iter().any(|tool| {
                 tool.versions.iter().any(|version| {
@@ -139,25 +145,31 @@ impl Session {
             });
             if !known && self.user_tools().is_some() {
                 let name = plugin.name.clone();
-                if let Err(CommandError(why)) = self.propose_tool(turn, plugin) {
-                    self.problems.push(format!("the plugin {name}: {why}"));
+                if let Err(CommandError(why)) = self.propose_tool(turn, sync, workspace, plugin) {
+                    turn.journal.problems.push(format!("the plugin {name}: {why}"));
                 }
             }
         }
     }
 
-    fn write_registry(&mut self, turn: &mut ApplyContext<'_>, writes: &[RegistryWrite]) -> Result<(), CommandError> {
-        let id = self.registry_id();
-        let Some(registry) = &mut self.agents.registry else {
+    fn write_registry(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
+        writes: &[RegistryWrite],
+    ) -> Result<(), CommandError> {
+        let id = workspace.registry_id();
+        let Some(registry) = &mut self.registry else {
             return Err(CommandError("the tools are still being read; try again in a moment".to_owned()));
         };
         let bytes =
             registry.doc.commit(writes, turn.now.as_seconds()).map_err(|error| CommandError(error.to_string()))?;
         let bytes = if std::mem::take(&mut registry.fresh) { registry.doc.save() } else { bytes };
         registry.tools = registry.doc.tools();
-        self.agents.revision += 1;
-        self.tools_changed();
-        self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }], None);
+        self.revision += 1;
+        self.tools_changed(sync);
+        turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes }], None);
         Ok(())
     }
 
@@ -165,10 +177,12 @@ impl Session {
     pub(in crate::session) fn propose_tool(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
         mut tool: UserTool,
     ) -> Result<(), CommandError> {
         validate_tool(&tool)?;
-        let served = self.agents.setup().into_iter().flat_map(|setup| &setup.servers);
+        let served = self.setup().into_iter().flat_map(|setup| &setup.servers);
         if let Some((server, ..)) = served.clone().find(|(_, _, spec)| spec.name == tool.name) {
             let name = &tool.name;
             return Err(CommandError(format!(
@@ -182,13 +196,15 @@ impl Session {
         let versions = known.iter().find(|known| known.newest_version().is_some_and(|newest| newest.name == tool.name));
         tool.version = versions.and_then(RegisteredTool::newest_version).map_or(1, |newest| newest.version + 1);
         tool.created = turn.now.0;
-        self.write_registry(turn, &[RegistryWrite::Version(tool)])
+        self.write_registry(turn, sync, workspace, &[RegistryWrite::Version(tool)])
     }
 
     /// Which version of a tool may be used: what the user has read.
     pub(in crate::session) fn approve_tool(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &SyncState,
+        workspace: &WorkspaceState,
         name: String,
         version: Option<u64>,
     ) -> Result<(), CommandError> {
@@ -198,19 +214,22 @@ impl Session {
         if let Some(version) = version.filter(|version| tool.versions.iter().all(|one| one.version != *version)) {
             return Err(CommandError(format!("{name} has no version {version}")));
         }
-        self.write_registry(turn, &[RegistryWrite::Approved { name, version }])
+        self.write_registry(turn, sync, workspace, &[RegistryWrite::Approved { name, version }])
     }
 
     pub(in crate::session) fn remove_tool(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
         name: String,
     ) -> Result<(), CommandError> {
         let known = self.user_tools().unwrap_or_default();
         if !known.iter().any(|known| known.newest_version().is_some_and(|newest| newest.name == name)) {
             return Err(CommandError(format!("there is no tool {name} of yours")));
         }
-        self.refuse_tool(turn, &name);
-        self.write_registry(turn, &[RegistryWrite::Removed { name }])
+        self.refuse_tool(turn, volumes, sync, &name);
+        self.write_registry(turn, sync, workspace, &[RegistryWrite::Removed { name }])
     }
 }

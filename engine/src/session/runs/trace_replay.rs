@@ -5,11 +5,14 @@ use super::delegation::ASK_AGENT_TOOL;
 use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{
     AgentRun, CallPhase, PendingCall, ProjectReadState, RunMemory, TraceReplay, new_step,
 };
-use crate::session::state::runs::RunRecord;
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::memory::goal::ParsedGoal;
 use agent::memory::slots;
 use agent::memory::trace::{self, RunTrace, iso_timestamp};
@@ -60,7 +63,7 @@ fn call_result(steps: &[ExecutionStep], call: &str) -> Option<(bool, String)> {
     })
 }
 
-impl Session {
+impl RunsState {
     /// By what the tools of an agent are known.
     pub(super) fn tool_facts(&self, agent: &agent_definition::AgentDefinition) -> BTreeMap<String, ToolFacts> {
         let tools = agent.allowed_tools(self.available_tools());
@@ -73,8 +76,8 @@ impl Session {
     }
 
     /// By what the tools of an agent are known, by name: what a trace's steps name.
-    pub fn tool_schemas(&self, agent: &str) -> BTreeMap<String, String> {
-        let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+    pub(in crate::session) fn tool_schemas(&self, agent: &str) -> BTreeMap<String, String> {
+        let own = self.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
         self.schemas_of(&agent_definition::find(agent, own))
     }
 
@@ -83,33 +86,29 @@ impl Session {
         self.tool_facts(agent).into_iter().map(|(name, facts)| (name, facts.schema)).collect()
     }
 
-    /// Returns the path of the note that was open when the user asked.
-    fn note_of(&self, run: &AgentRun) -> Option<String> {
-        run.about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned())
-    }
-
     /// Looks for a trace that a run can replay; the step that says so comes into the record.
     pub(super) fn choose_replay(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
         id: DocId,
         memory: ProjectMemory,
         record: &mut RunRecord,
     ) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
         let recall = run.run_memory.recall.clone();
-        let begins = self.agents.sessions.get(&run.about.session).is_none_or(|conversation| {
+        let begins = self.sessions.get(&run.about.session).is_none_or(|conversation| {
             conversation.tree().get(run.about.asked).is_none_or(|message| message.parents.is_empty())
         });
         let schemas = self.schemas_of(&self.definition_of(run));
-        let note = self.note_of(run);
+        let note = volumes.note_of(run);
         let about = run.about.clone();
         let mut chosen = None;
         // A message in the middle of a conversation may mean something that was said before.
         if begins || recall.mode == ReplayMode::Follower {
             chosen = memory.choose_trace(&about.prompt, note.as_deref(), &about.agent, &schemas, &recall);
         }
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let memory = Arc::new(memory);
         run.run_memory.memory = Arc::clone(&memory);
         let filed = chosen.and_then(|fitting| Some((memory.traces.get(fitting.at)?, fitting)));
@@ -134,24 +133,365 @@ impl Session {
 
     /// Reads the agents and memory of a run's project if that hasn't been done since the run was loaded. Returns
     /// whether they're being read; the run continues then.
-    pub(super) fn read_project(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
-        let Some(run) = self.agents.runs.get(&id) else { return false };
+    pub(super) fn read_project(&mut self, turn: &mut ApplyContext<'_>, volumes: &VolumesState, id: DocId) -> bool {
+        let Some(run) = self.runs.get(&id) else { return false };
         match run.project_read {
             ProjectReadState::Loaded => return false,
             ProjectReadState::ReadingToStart | ProjectReadState::ReadingToResume => return true,
             ProjectReadState::Unread => {}
         }
-        let Some(root) = self.volumes.get(&run.about.volume).and_then(|volume| volume.root.clone()) else {
+        let Some(root) = volumes.by_id.get(&run.about.volume).and_then(|volume| volume.root.clone()) else {
             return false;
         };
-        let (memory, text) = (memory::memory_folders(self.note_of(run).as_deref()), run.about.prompt.clone());
+        let (memory, text) = (memory::memory_folders(volumes.note_of(run).as_deref()), run.about.prompt.clone());
         turn.effects.push(Effect::Gather { run: id, root, paths: Vec::new(), text, limit: 0, memory });
-        if let Some(run) = self.agents.runs.get_mut(&id) {
+        if let Some(run) = self.runs.get_mut(&id) {
             run.project_read = ProjectReadState::ReadingToResume;
         }
         true
     }
 
+    /// Does what is next in a replay. `false`: there is none, so a model is called.
+    pub(super) fn replay_next(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) -> bool {
+        let Some(run) = self.runs.get(&id) else { return false };
+        if run.run_memory.replay.is_none() {
+            match files.volumes.interrupted_replay(run) {
+                None => return false,
+                Some(Ok(replay)) => {
+                    if let Some(run) = self.runs.get_mut(&id) {
+                        run.run_memory.replay = Some(replay);
+                    }
+                }
+                Some(Err((path, number, why))) => {
+                    self.stop_replay(turn, sync, id, &path, &format!("at step {number}"), &why);
+                    return true;
+                }
+            }
+        }
+        let Some(run) = self.runs.get_mut(&id) else { return false };
+        let Some(mut replay) = run.run_memory.replay.take() else { return false };
+        let ended = self.check_result(&files.volumes, id, &mut replay).map_err(|why| (replay.at, why));
+        let made = ended.and_then(|()| {
+            if replay.at == replay.trace.steps.len() {
+                return Ok(None);
+            }
+            self.next_call(&files.volumes, id, &replay).map(Some).map_err(|why| (replay.at + 1, why))
+        });
+        match made {
+            Ok(Some(call)) => self.issue_call(turn, files, sync, workspace, (id, replay), call),
+            Ok(None) => self.end_replay(turn, files, sync, workspace, id, &replay),
+            Err((number, why)) => self.hand_over_to_model(turn, files, sync, id, &replay, (number, &why)),
+        }
+        true
+    }
+
+    /// What the last step has said is as it must be.
+    fn check_result(&self, volumes: &VolumesState, id: DocId, replay: &mut TraceReplay) -> Result<(), String> {
+        let Some(call) = replay.call.take() else { return Ok(()) };
+        let run = self.runs.get(&id).ok_or("the run was closed")?;
+        let (success, text) = call_result(&run.steps, &call).ok_or("the step has no result")?;
+        let done = replay.at.checked_sub(1).and_then(|at| replay.trace.steps.get(at)).ok_or("the trace has changed")?;
+        if !success {
+            let first = text.lines().next().unwrap_or_default();
+            return Err(format!("it failed: {}", &first[..first.floor_char_boundary(300)]));
+        }
+        done.expect.check(&text)?;
+        let volume = run.about.volume;
+        for (places, wanted) in [(&done.leaves, true), (&done.removes, false)] {
+            for place in places {
+                let path = slots::fill_template(place, &replay.values, &replay.results)?;
+                if volumes.is_there(volume, &path) != wanted {
+                    let word = if wanted { "is not there" } else { "is still there" };
+                    return Err(format!("{path} {word} after it"));
+                }
+            }
+        }
+        replay.results.push(text);
+        Ok(())
+    }
+
+    /// What the next step is given, once what must hold before it does.
+    fn next_call(
+        &self,
+        volumes: &VolumesState,
+        id: DocId,
+        replay: &TraceReplay,
+    ) -> Result<(String, Map<String, Value>), String> {
+        let run = self.runs.get(&id).ok_or("the run was closed")?;
+        let next = replay.trace.steps.get(replay.at).ok_or("the trace has no such step")?;
+        let schemas = self.schemas_of(&self.definition_of(run));
+        if schemas.get(&next.tool) != Some(&next.schema) {
+            return Err(format!("the tool {} is not the one that it was", next.tool));
+        }
+        for (places, wanted) in [(&next.needs, true), (&next.free, false)] {
+            for place in places {
+                let path = slots::fill_template(place, &replay.values, &replay.results)?;
+                if volumes.is_there(run.about.volume, &path) != wanted {
+                    let word = if wanted { "is not there" } else { "is there already" };
+                    return Err(format!("{path} {word}"));
+                }
+            }
+        }
+        let arguments = slots::fill_arguments(&next.input, &replay.values, &replay.results)?;
+        Ok((next.tool.clone(), arguments))
+    }
+
+    /// Makes a call as if a model had asked for it.
+    fn issue_call(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        (id, mut replay): (DocId, Box<TraceReplay>),
+        (tool, arguments): (String, Map<String, Value>),
+    ) {
+        let tools = self.available_tools();
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let call = ToolCall { id: String::new(), name: tool, arguments };
+        let Some(call) = tool_call_parser::assign_call_ids(vec![call], &mut run.used_call_ids).pop() else { return };
+        let kind = StepKind::ToolCall {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            params: call.arguments.clone(),
+        };
+        let made = new_step(turn, run.last_step(), kind);
+        let message = SessionMessage {
+            parents: vec![run.about.head],
+            run: Some(id),
+            tool_calls: vec![call.clone()],
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, String::new(), turn.now.0)
+        };
+        let changes = tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > ToolRisk::None);
+        replay.at += 1;
+        replay.call = Some(call.id.clone());
+        run.about.agent_state = AgentState::Executing;
+        run.calls.push(PendingCall {
+            call,
+            step: made.id,
+            phase: CallPhase::Ready,
+            changes,
+            facts: CallFacts::default(),
+        });
+        run.run_memory.replay = Some(replay);
+        self.record_run(
+            turn,
+            sync,
+            id,
+            RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() },
+        );
+        let mut record = RunRecord::default();
+        self.check_new_calls(turn, files, sync, workspace, id, (&tools, &mut record));
+        let batch = self.record_run(turn, sync, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// All its steps are done, and all conditions held.
+    fn end_replay(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        replay: &TraceReplay,
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let own = replay.trace.answer.as_ref();
+        let own = own.and_then(|answer| slots::fill_template(answer, &replay.values, &replay.results).ok());
+        let text = own.unwrap_or_else(|| {
+            let last =
+                replay.results.last().map_or("", |text| &text[..text.floor_char_boundary(MAX_REPLAY_ANSWER_BYTES)]);
+            let count = replay.trace.steps.len();
+            format!("Done as before, in {count} steps of {}. The last one said:\n\n{last}", replay.path)
+        });
+        let volume = run.about.volume;
+        let message = SessionMessage {
+            parents: vec![run.about.head],
+            run: Some(id),
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, text.clone(), turn.now.0)
+        };
+        let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: text });
+        let took = turn.now.ms_since(replay.since);
+        if let Some(run) = self.runs.get_mut(&id) {
+            // What was replayed is not learned again.
+            run.run_memory.recall.mode = ReplayMode::Follower;
+        }
+        files.count_replay(turn, sync, volume, (&replay.path, &replay.trace), true, Some(took));
+        let record = RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() };
+        self.end_run(turn, files, sync, workspace, id, (RunEnding::Done, record));
+    }
+
+    /// A condition doesn't hold: a model continues and gets the results so far.
+    fn hand_over_to_model(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+        replay: &TraceReplay,
+        (number, why): (usize, &str),
+    ) {
+        let Some(volume) = self.runs.get(&id).map(|run| run.about.volume) else { return };
+        files.count_replay(turn, sync, volume, (&replay.path, &replay.trace), false, None);
+        let count = replay.trace.steps.len();
+        self.stop_replay(turn, sync, id, &replay.path, &format!("at step {number} of {count}"), why);
+    }
+
+    /// Records that a replay stopped, where and why, and that a model continues with the same information.
+    fn stop_replay(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        path: &str,
+        place: &str,
+        why: &str,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        run.run_memory.stopped = Some(path.to_owned());
+        let words = format!("{REPLAY_STOPPED_PREFIX}{place}: {why}. A model continues from here.");
+        let made = new_step(turn, run.last_step(), StepKind::Error { message: words, recoverable: true });
+        let told = format!(
+            "The steps above repeat what was done for a goal like this before. They were stopped {place}. Go on from \
+             here by yourself; do not do again what has been done. Why they were stopped: {}\n{}",
+            prompt_quote::QUOTED_MATERIAL_PREAMBLE,
+            prompt_quote::quote_block("the replay", why)
+        );
+        let message = SessionMessage {
+            parents: vec![run.about.head],
+            run: Some(id),
+            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, told, turn.now.0)
+        };
+        let batch = self.record_run(
+            turn,
+            sync,
+            id,
+            RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() },
+        );
+        self.continue_run_after(batch, id);
+    }
+
+    /// If the user reverts everything a replay did, it no longer counts as a success; if reapplied, it does again.
+    pub(super) fn count_reverted_replay(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+        good: bool,
+    ) {
+        let whole = |run: &&AgentRun| run.about.ending == Some(RunEnding::Done) && run.about.iteration == 0;
+        let Some(run) = self.runs.get(&id).filter(whole) else { return };
+        let mut routes = run.steps.iter().filter_map(|step| step.route.as_deref());
+        let path = routes.find_map(|route| route.strip_prefix("trace/")).unwrap_or_default().to_owned();
+        let Some(note) = files.volumes.find_file(run.about.volume, &path) else { return };
+        if let Err(CommandError(why)) = files.count_replay_proof(turn, sync, note, good) {
+            turn.journal.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
+        }
+    }
+
+    /// What a run did becomes a trace, or is compared with the one that there is.
+    pub(super) fn learn_run(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+    ) {
+        let wanted = self.setup().is_some_and(|setup| setup.config.memory.learn);
+        let Some(run) = self.runs.get(&id).filter(|_| wanted) else { return };
+        let RunMemory { recall, memory, stopped, .. } = run.run_memory.clone();
+        let before = || {
+            replayed_trace(&run.steps).filter(|_| run.steps.iter().any(is_replay_stop)).map(|(_, path)| path.to_owned())
+        };
+        let stopped = stopped.or_else(before);
+        let begins = self.sessions.get(&run.about.session).is_some_and(|conversation| {
+            conversation.tree().get(run.about.asked).is_some_and(|message| message.parents.is_empty())
+        });
+        let replayed = recall.mode == ReplayMode::Follower && stopped.is_none() && run.about.iteration == 0;
+        if !begins || replayed {
+            return;
+        }
+        let Ok(learned) = self.trace_of_run(&files.volumes, id) else { return };
+        let (volume, prompt, note) = (run.about.volume, run.about.prompt.clone(), files.volumes.note_of(run));
+        let known = memory.traces.iter().find(|filed| {
+            filed.trace.goal_signature() == learned.goal_signature()
+                && filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).is_ok()
+        });
+        let Some(filed) = known else {
+            let path =
+                format!("{}/{}/{}", memory::memory_folder(note.as_deref()), trace::TRACES_FOLDER, learned.file_name());
+            files.create_own_note(turn, sync, volume, &path, &learned.to_note());
+            return turn.notify(Notice::Remembered { volume, path });
+        };
+        let calls = memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes);
+        let results: Vec<String> = calls.iter().map(|call| call.result.clone()).collect();
+        let values = filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).unwrap_or_default();
+        let told = filed.trace.predicted_calls(&values, &results);
+        let same = told.len() == calls.len()
+            && told.iter().zip(&calls).all(|(told, call)| {
+                told.as_ref().is_ok_and(|(tool, arguments)| *tool == call.tool && *arguments == call.arguments)
+            });
+        if same && stopped.is_none() {
+            // A model did what the trace would have done: that is one more proof.
+            return files.count_replay(turn, sync, volume, (&filed.path, &filed.trace), true, None);
+        }
+        if stopped.as_ref() == Some(&filed.path) || filed.trace.known.verified_count == 0 {
+            // What stopped, or never was right, makes room for what has just been done.
+            let new = RunTrace {
+                known: trace::TraceMetadata { usage_count: 0, verified_count: 0, ..learned.known.clone() },
+                ..learned
+            };
+            if let Some(file) = files.volumes.find_file(volume, &filed.path) {
+                let text = files.notes.open_text(file).unwrap_or_else(|| filed.text.clone());
+                if let Err(CommandError(why)) = files.replace_note_text(turn, sync, file, 0, text, new.to_note()) {
+                    turn.journal.problems.push(format!("a trace could not be renewed ({why}): {}", filed.path));
+                }
+            }
+            return;
+        }
+        files.count_replay(turn, sync, volume, (&filed.path, &filed.trace), false, None);
+    }
+
+    /// The trace that a run becomes.
+    ///
+    /// # Errors
+    /// Why it cannot be done again by rule: a sentence.
+    pub(in crate::session) fn trace_of_run(&self, volumes: &VolumesState, id: DocId) -> Result<RunTrace, String> {
+        let run = self.runs.get(&id).ok_or("the run is not open")?;
+        let mut there = BTreeSet::new();
+        for call in memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes) {
+            // The watcher reports other files later; only certain facts become conditions.
+            if let Some(path) = call.arguments.get("path").and_then(Value::as_str)
+                && (FileKind::from_path(path).is_text() || !call.created)
+                && volumes.is_there(run.about.volume, path)
+            {
+                there.insert(path.to_owned());
+            }
+        }
+        let note = volumes.note_of(run);
+        memory::trace_extraction::learn_trace(&CompletedRun {
+            about: &run.about,
+            steps: &run.steps,
+            approvals: &run.approvals,
+            changes: &run.changes,
+            tools: &self.tool_facts(&self.definition_of(run)),
+            note: note.as_deref(),
+            there: &there,
+            run: &id.to_string(),
+        })
+    }
+}
+
+impl VolumesState {
     /// Restores a replay that was running when the program ended, from its steps. `None` if there's none.
     ///
     /// # Errors
@@ -205,212 +545,21 @@ impl Session {
         let trace = filed.trace.clone();
         Some(Ok(Box::new(TraceReplay { path: path.to_owned(), trace, values, at: count, call, results, since })))
     }
+}
 
-    /// Does what is next in a replay. `false`: there is none, so a model is called.
-    pub(super) fn replay_next(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
-        let Some(run) = self.agents.runs.get(&id) else { return false };
-        if run.run_memory.replay.is_none() {
-            match self.interrupted_replay(run) {
-                None => return false,
-                Some(Ok(replay)) => {
-                    if let Some(run) = self.agents.runs.get_mut(&id) {
-                        run.run_memory.replay = Some(replay);
-                    }
-                }
-                Some(Err((path, number, why))) => {
-                    self.stop_replay(turn, id, &path, &format!("at step {number}"), &why);
-                    return true;
-                }
-            }
-        }
-        let Some(run) = self.agents.runs.get_mut(&id) else { return false };
-        let Some(mut replay) = run.run_memory.replay.take() else { return false };
-        let ended = self.check_result(id, &mut replay).map_err(|why| (replay.at, why));
-        let made = ended.and_then(|()| {
-            if replay.at == replay.trace.steps.len() {
-                return Ok(None);
-            }
-            self.next_call(id, &replay).map(Some).map_err(|why| (replay.at + 1, why))
-        });
-        match made {
-            Ok(Some((tool, arguments))) => self.issue_call(turn, id, replay, tool, arguments),
-            Ok(None) => self.end_replay(turn, id, &replay),
-            Err((number, why)) => self.hand_over_to_model(turn, id, &replay, number, &why),
-        }
-        true
-    }
-
-    /// What the last step has said is as it must be.
-    fn check_result(&self, id: DocId, replay: &mut TraceReplay) -> Result<(), String> {
-        let Some(call) = replay.call.take() else { return Ok(()) };
-        let run = self.agents.runs.get(&id).ok_or("the run was closed")?;
-        let (success, text) = call_result(&run.steps, &call).ok_or("the step has no result")?;
-        let done = replay.at.checked_sub(1).and_then(|at| replay.trace.steps.get(at)).ok_or("the trace has changed")?;
-        if !success {
-            let first = text.lines().next().unwrap_or_default();
-            return Err(format!("it failed: {}", &first[..first.floor_char_boundary(300)]));
-        }
-        done.expect.check(&text)?;
-        let volume = run.about.volume;
-        for (places, wanted) in [(&done.leaves, true), (&done.removes, false)] {
-            for place in places {
-                let path = slots::fill_template(place, &replay.values, &replay.results)?;
-                if self.is_there(volume, &path) != wanted {
-                    let word = if wanted { "is not there" } else { "is still there" };
-                    return Err(format!("{path} {word} after it"));
-                }
-            }
-        }
-        replay.results.push(text);
-        Ok(())
-    }
-
-    /// What the next step is given, once what must hold before it does.
-    fn next_call(&self, id: DocId, replay: &TraceReplay) -> Result<(String, Map<String, Value>), String> {
-        let run = self.agents.runs.get(&id).ok_or("the run was closed")?;
-        let next = replay.trace.steps.get(replay.at).ok_or("the trace has no such step")?;
-        let schemas = self.schemas_of(&self.definition_of(run));
-        if schemas.get(&next.tool) != Some(&next.schema) {
-            return Err(format!("the tool {} is not the one that it was", next.tool));
-        }
-        for (places, wanted) in [(&next.needs, true), (&next.free, false)] {
-            for place in places {
-                let path = slots::fill_template(place, &replay.values, &replay.results)?;
-                if self.is_there(run.about.volume, &path) != wanted {
-                    let word = if wanted { "is not there" } else { "is there already" };
-                    return Err(format!("{path} {word}"));
-                }
-            }
-        }
-        let arguments = slots::fill_arguments(&next.input, &replay.values, &replay.results)?;
-        Ok((next.tool.clone(), arguments))
-    }
-
-    fn is_there(&self, volume: DocId, path: &str) -> bool {
-        self.find_file(volume, path.trim_start_matches("./")).is_some()
-    }
-
-    /// Makes a call as if a model had asked for it.
-    fn issue_call(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        mut replay: Box<TraceReplay>,
-        tool: String,
-        arguments: Map<String, Value>,
-    ) {
-        let tools = self.available_tools();
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
-        let call = ToolCall { id: String::new(), name: tool, arguments };
-        let Some(call) = tool_call_parser::assign_call_ids(vec![call], &mut run.used_call_ids).pop() else { return };
-        let kind = StepKind::ToolCall {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            params: call.arguments.clone(),
-        };
-        let made = new_step(turn, run.last_step(), kind);
-        let message = SessionMessage {
-            parents: vec![run.about.head],
-            run: Some(id),
-            tool_calls: vec![call.clone()],
-            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, String::new(), turn.now.0)
-        };
-        let changes = tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > ToolRisk::None);
-        replay.at += 1;
-        replay.call = Some(call.id.clone());
-        run.about.agent_state = AgentState::Executing;
-        run.calls.push(PendingCall {
-            call,
-            step: made.id,
-            phase: CallPhase::Ready,
-            changes,
-            facts: CallFacts::default(),
-        });
-        run.run_memory.replay = Some(replay);
-        self.record_run(turn, id, RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() });
-        let mut record = RunRecord::default();
-        self.check_new_calls(turn, id, &tools, &mut record);
-        let batch = self.record_run(turn, id, record);
-        self.continue_run_after(batch, id);
-    }
-
-    /// All its steps are done, and all conditions held.
-    fn end_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, replay: &TraceReplay) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
-        let own = replay.trace.answer.as_ref();
-        let own = own.and_then(|answer| slots::fill_template(answer, &replay.values, &replay.results).ok());
-        let text = own.unwrap_or_else(|| {
-            let last =
-                replay.results.last().map_or("", |text| &text[..text.floor_char_boundary(MAX_REPLAY_ANSWER_BYTES)]);
-            let count = replay.trace.steps.len();
-            format!("Done as before, in {count} steps of {}. The last one said:\n\n{last}", replay.path)
-        });
-        let volume = run.about.volume;
-        let message = SessionMessage {
-            parents: vec![run.about.head],
-            run: Some(id),
-            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, text.clone(), turn.now.0)
-        };
-        let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: text });
-        let took = turn.now.ms_since(replay.since);
-        if let Some(run) = self.agents.runs.get_mut(&id) {
-            // What was replayed is not learned again.
-            run.run_memory.recall.mode = ReplayMode::Follower;
-        }
-        self.count_replay(turn, volume, &replay.path, &replay.trace, true, Some(took));
-        let record = RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() };
-        self.end_run(turn, id, RunEnding::Done, record);
-    }
-
-    /// A condition doesn't hold: a model continues and gets the results so far.
-    fn hand_over_to_model(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        replay: &TraceReplay,
-        number: usize,
-        why: &str,
-    ) {
-        let Some(volume) = self.agents.runs.get(&id).map(|run| run.about.volume) else { return };
-        self.count_replay(turn, volume, &replay.path, &replay.trace, false, None);
-        let count = replay.trace.steps.len();
-        self.stop_replay(turn, id, &replay.path, &format!("at step {number} of {count}"), why);
-    }
-
-    /// Records that a replay stopped, where and why, and that a model continues with the same information.
-    fn stop_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, path: &str, place: &str, why: &str) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
-        run.run_memory.stopped = Some(path.to_owned());
-        let words = format!("{REPLAY_STOPPED_PREFIX}{place}: {why}. A model continues from here.");
-        let made = new_step(turn, run.last_step(), StepKind::Error { message: words, recoverable: true });
-        let told = format!(
-            "The steps above repeat what was done for a goal like this before. They were stopped {place}. Go on from \
-             here by yourself; do not do again what has been done. Why they were stopped: {}\n{}",
-            prompt_quote::QUOTED_MATERIAL_PREAMBLE,
-            prompt_quote::quote_block("the replay", why)
-        );
-        let message = SessionMessage {
-            parents: vec![run.about.head],
-            run: Some(id),
-            ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, told, turn.now.0)
-        };
-        let batch =
-            self.record_run(turn, id, RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() });
-        self.continue_run_after(batch, id);
-    }
-
+impl FilesState {
     /// Records the outcome of a replay in its trace's note. `took`: duration in milliseconds of a real replay, which
     /// counts towards the savings.
     fn count_replay(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         volume: DocId,
-        path: &str,
-        trace: &RunTrace,
+        (path, trace): (&str, &RunTrace),
         good: bool,
         took: Option<i64>,
     ) {
-        let Some(note) = self.find_file(volume, path) else { return };
+        let Some(note) = self.volumes.find_file(volume, path) else { return };
         let known = &trace.known;
         let (all, verified) = (known.usage_count + 1, known.verified_count + u64::from(good));
         let mut values = vec![
@@ -427,128 +576,31 @@ impl Session {
             values.push(("saved_secs", json!(known.saved_secs + (known.learned_secs - secs).max(0.0))));
         }
         for (key, value) in values {
-            if let Err(CommandError(why)) = self.set_property(turn, note, key.to_owned(), Some(value)) {
-                self.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
+            if let Err(CommandError(why)) = self.set_property(turn, sync, note, key.to_owned(), Some(value)) {
+                turn.journal.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
                 return;
             }
         }
-    }
-
-    /// If the user reverts everything a replay did, it no longer counts as a success; if reapplied, it does again.
-    pub(super) fn count_reverted_replay(&mut self, turn: &mut ApplyContext<'_>, id: DocId, good: bool) {
-        let whole = |run: &&AgentRun| run.about.ending == Some(RunEnding::Done) && run.about.iteration == 0;
-        let Some(run) = self.agents.runs.get(&id).filter(whole) else { return };
-        let mut routes = run.steps.iter().filter_map(|step| step.route.as_deref());
-        let path = routes.find_map(|route| route.strip_prefix("trace/")).unwrap_or_default().to_owned();
-        let Some(note) = self.find_file(run.about.volume, &path) else { return };
-        if let Err(CommandError(why)) = self.count_replay_proof(turn, note, good) {
-            self.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
-        }
-    }
-
-    /// What a run did becomes a trace, or is compared with the one that there is.
-    pub(super) fn learn_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let wanted = self.agents.setup().is_some_and(|setup| setup.config.memory.learn);
-        let Some(run) = self.agents.runs.get(&id).filter(|_| wanted) else { return };
-        let RunMemory { recall, memory, stopped, .. } = run.run_memory.clone();
-        let before = || {
-            replayed_trace(&run.steps).filter(|_| run.steps.iter().any(is_replay_stop)).map(|(_, path)| path.to_owned())
-        };
-        let stopped = stopped.or_else(before);
-        let begins = self.agents.sessions.get(&run.about.session).is_some_and(|conversation| {
-            conversation.tree().get(run.about.asked).is_some_and(|message| message.parents.is_empty())
-        });
-        let replayed = recall.mode == ReplayMode::Follower && stopped.is_none() && run.about.iteration == 0;
-        if !begins || replayed {
-            return;
-        }
-        let Ok(learned) = self.trace_of_run(id) else { return };
-        let (volume, prompt, note) = (run.about.volume, run.about.prompt.clone(), self.note_of(run));
-        let known = memory.traces.iter().find(|filed| {
-            filed.trace.goal_signature() == learned.goal_signature()
-                && filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).is_ok()
-        });
-        let Some(filed) = known else {
-            let path =
-                format!("{}/{}/{}", memory::memory_folder(note.as_deref()), trace::TRACES_FOLDER, learned.file_name());
-            self.create_own_note(turn, volume, &path, &learned.to_note());
-            return self.notify(turn, Notice::Remembered { volume, path });
-        };
-        let calls = memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes);
-        let results: Vec<String> = calls.iter().map(|call| call.result.clone()).collect();
-        let values = filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).unwrap_or_default();
-        let told = filed.trace.predicted_calls(&values, &results);
-        let same = told.len() == calls.len()
-            && told.iter().zip(&calls).all(|(told, call)| {
-                told.as_ref().is_ok_and(|(tool, arguments)| *tool == call.tool && *arguments == call.arguments)
-            });
-        if same && stopped.is_none() {
-            // A model did what the trace would have done: that is one more proof.
-            return self.count_replay(turn, volume, &filed.path, &filed.trace, true, None);
-        }
-        if stopped.as_ref() == Some(&filed.path) || filed.trace.known.verified_count == 0 {
-            // What stopped, or never was right, makes room for what has just been done.
-            let new = RunTrace {
-                known: trace::TraceMetadata { usage_count: 0, verified_count: 0, ..learned.known.clone() },
-                ..learned
-            };
-            if let Some(file) = self.find_file(volume, &filed.path) {
-                let text = self.open_text(file).unwrap_or_else(|| filed.text.clone());
-                if let Err(CommandError(why)) = self.replace_note_text(turn, file, 0, text, new.to_note()) {
-                    self.problems.push(format!("a trace could not be renewed ({why}): {}", filed.path));
-                }
-            }
-            return;
-        }
-        self.count_replay(turn, volume, &filed.path, &filed.trace, false, None);
-    }
-
-    /// The trace that a run becomes.
-    ///
-    /// # Errors
-    /// Why it cannot be done again by rule: a sentence.
-    pub fn trace_of_run(&self, id: DocId) -> Result<RunTrace, String> {
-        let run = self.agents.runs.get(&id).ok_or("the run is not open")?;
-        let mut there = BTreeSet::new();
-        for call in memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes) {
-            // The watcher reports other files later; only certain facts become conditions.
-            if let Some(path) = call.arguments.get("path").and_then(Value::as_str)
-                && (FileKind::from_path(path).is_text() || !call.created)
-                && self.is_there(run.about.volume, path)
-            {
-                there.insert(path.to_owned());
-            }
-        }
-        let note = self.note_of(run);
-        memory::trace_extraction::learn_trace(&CompletedRun {
-            about: &run.about,
-            steps: &run.steps,
-            approvals: &run.approvals,
-            changes: &run.changes,
-            tools: &self.tool_facts(&self.definition_of(run)),
-            note: note.as_deref(),
-            there: &there,
-            run: &id.to_string(),
-        })
     }
 
     /// A note of the program's own: made, saved, and not shown.
     pub(in crate::session) fn create_own_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
         volume: DocId,
         path: &str,
         text: &str,
     ) {
-        if let Err(CommandError(why)) = self.new_note(turn, volume, path, text) {
-            self.problems.push(why);
+        if let Err(CommandError(why)) = self.new_note(turn, sync, volume, path, text) {
+            turn.journal.problems.push(why);
             return;
         }
-        let Some(id) = self.find_file(volume, path) else { return };
-        if let Some(note) = self.notes.get_mut(&id) {
+        let Some(id) = self.volumes.find_file(volume, path) else { return };
+        if let Some(note) = self.notes.open.get_mut(&id) {
             note.shown = false; // it is not looked at; it closes once it is saved
             note.by_agent = true;
         }
-        self.end_burst(turn, id);
+        self.notes.end_burst(turn, id);
     }
 }

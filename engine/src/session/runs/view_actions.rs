@@ -4,14 +4,16 @@
 use crate::generated_view::{self, AgentView, ButtonAction};
 use crate::note::NotePhase;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::{CallPhase, PendingCall, new_step};
-use crate::session::state::runs::{RunRecord, RunRequest};
+use crate::session::state::notes::NotesState;
+use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::policy::CallFacts;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, tool_call_parser, tool_catalog};
 use serde_json::{Map, Value, json};
-use store::disk::RowWrite;
 use store::{BlobHash, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall};
 
 /// The tool that a button's command is, for the policy.
@@ -38,7 +40,7 @@ fn note_command_tool() -> Option<ToolSpec> {
     })
 }
 
-impl Session {
+impl RunsState {
     /// Returns all tools that can be called, also by buttons.
     pub(super) fn all_tools(&self) -> Vec<ToolSpec> {
         let mut tools = self.available_tools();
@@ -47,60 +49,17 @@ impl Session {
         tools
     }
 
-    /// The user's word on the view of this name: whether it is drawn. It is kept with the note.
-    pub(in crate::session) fn set_view_shown(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        name: BlobHash,
-        shown: bool,
-    ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
-            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
-        };
-        if let Some(why) = note.read_only() {
-            return Err(CommandError(format!("the note can only be read: {why}")));
-        }
-        if shown {
-            let text = note.text();
-            let source = generated_view::find_view(&text, name)
-                .ok_or_else(|| CommandError("the view no longer exists".to_owned()))?;
-            AgentView::parse(source).map_err(|why| CommandError(format!("the view can't be shown: {why}")))?;
-        }
-        note.views.insert(name, shown);
-        self.create_note_document(turn, id);
-        self.save_view_decisions(turn, id);
-        Ok(())
-    }
-
-    /// Stores decisions about views once the note's document of outputs is loaded.
-    pub(in crate::session) fn save_view_decisions(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(note) = self.notes.get_mut(&id).filter(|note| !note.views.is_empty()) else { return };
-        let Some(doc) = &mut note.outputs else { return };
-        let time = turn.now.as_seconds();
-        let mut writes = Vec::new();
-        for (name, shown) in std::mem::take(&mut note.views) {
-            match doc.set_view_shown(name, shown, time) {
-                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id.outputs_id(), bytes }),
-                Err(error) => note.problems.push(error.to_string()),
-            }
-        }
-        if std::mem::take(&mut note.outputs_new) {
-            writes = vec![RowWrite::Chunk { doc: id.outputs_id(), bytes: doc.save() }];
-        }
-        self.append_writes(turn, writes, None);
-    }
-
     /// A button of a view that is drawn was pressed: what it asks for is looked up in the note, and becomes a run.
     pub(in crate::session) fn press_button(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &FilesState,
+        workspace: &WorkspaceState,
         run: DocId,
         id: DocId,
-        name: BlobHash,
-        button: usize,
+        (name, button): (BlobHash, usize),
     ) -> Result<(), CommandError> {
-        let Some(note) = self.notes.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
+        let Some(note) = files.notes.open.get(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if !note.shows_view(name) {
@@ -116,7 +75,7 @@ impl Session {
         let Some((label, action)) = buttons.get(button) else {
             return Err(CommandError("the view has no such button".to_owned()));
         };
-        let Some((volume, path)) = self.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else {
+        let Some((volume, path)) = files.volumes.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else {
             return Err(CommandError("the note no longer exists".to_owned()));
         };
         let (tool, arguments) = match (*action).clone() {
@@ -145,13 +104,21 @@ impl Session {
             plan: None,
             project: None,
         };
-        self.request_run(turn, question)
+        self.request_run(turn, &files.volumes, workspace, question)
     }
 
     /// What a button asks for is judged as what a model asks for.
-    pub(super) fn begin_button_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId, call: ToolCall) {
+    pub(super) fn begin_button_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        call: ToolCall,
+    ) {
         let tools = self.all_tools();
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let Some(call) = tool_call_parser::assign_call_ids(vec![call], &mut run.used_call_ids).pop() else { return };
         let said = SessionMessage {
             parents: vec![run.about.head],
@@ -172,16 +139,23 @@ impl Session {
             changes: true,
             facts: CallFacts::default(),
         });
-        self.record_run(turn, id, RunRecord { steps: vec![made], messages: vec![said], ..RunRecord::default() });
+        self.record_run(turn, sync, id, RunRecord { steps: vec![made], messages: vec![said], ..RunRecord::default() });
         let mut record = RunRecord::default();
-        self.check_new_calls(turn, id, &tools, &mut record);
-        let batch = self.record_run(turn, id, record);
+        self.check_new_calls(turn, files, sync, workspace, id, (&tools, &mut record));
+        let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
     }
 
     /// The end of a press: what the tool said is the answer.
-    pub(super) fn finish_button_run(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
-        let Some(run) = self.agents.runs.get(&id) else { return };
+    pub(super) fn finish_button_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
         let said = run.steps.iter().rev().find_map(|step| match &step.kind {
             StepKind::ToolResult { success: true, result, .. } => {
                 Some(Ok(result.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()))
@@ -198,6 +172,41 @@ impl Session {
             }
         };
         let made = new_step(turn, run.last_step(), kind);
-        self.end_run(turn, id, ending, RunRecord { steps: vec![made], ..RunRecord::default() });
+        self.end_run(
+            turn,
+            files,
+            sync,
+            workspace,
+            id,
+            (ending, RunRecord { steps: vec![made], ..RunRecord::default() }),
+        );
+    }
+}
+
+impl NotesState {
+    /// The user's word on the view of this name: whether it is drawn. It is kept with the note.
+    pub(in crate::session) fn set_view_shown(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        name: BlobHash,
+        shown: bool,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.open.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
+            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
+        };
+        if let Some(why) = note.read_only() {
+            return Err(CommandError(format!("the note can only be read: {why}")));
+        }
+        if shown {
+            let text = note.text();
+            let source = generated_view::find_view(&text, name)
+                .ok_or_else(|| CommandError("the view no longer exists".to_owned()))?;
+            AgentView::parse(source).map_err(|why| CommandError(format!("the view can't be shown: {why}")))?;
+        }
+        note.views.insert(name, shown);
+        self.create_note_document(turn, id);
+        self.save_view_decisions(turn, id);
+        Ok(())
     }
 }

@@ -17,8 +17,11 @@ use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS;
-use crate::session::state::Session;
+use crate::session::state::FilesState;
 use crate::session::state::agent_run::CallPhase;
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::model_call::{ModelError, ModelErrorKind};
 use agent::tool_job::ToolOutcome;
 use store::{DocId, ToolCall};
@@ -33,14 +36,14 @@ const WATCHDOG_GRACE_MS: i64 = 120_000;
 /// How long a tool of a server may take.
 const MCP_TOOL_TIMEOUT_MS: i64 = 600_000;
 
-impl Session {
+impl RunsState {
     /// For how many milliseconds a call may run; `None`: as long as it takes.
     fn call_timeout_ms(&self, call: &ToolCall) -> Option<i64> {
         let asked =
             call.arguments.get("seconds").and_then(serde_json::Value::as_u64).unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS);
         let asked = i64::try_from(asked).unwrap_or(0).saturating_mul(1_000).saturating_add(WATCHDOG_GRACE_MS);
         let served = || {
-            let setup = self.agents.setup();
+            let setup = self.setup();
             setup.is_some_and(|setup| setup.servers.iter().any(|(_, _, tool)| tool.name == call.name))
         };
         match call.name.as_str() {
@@ -53,18 +56,24 @@ impl Session {
     }
 
     /// Has the watchdog look at a call once it has had its time.
-    pub(super) fn watch_call(&mut self, turn: &mut ApplyContext<'_>, call: &ToolCall) {
+    pub(super) fn watch_call(&self, turn: &mut ApplyContext<'_>, call: &ToolCall) {
         if let Some(patience) = self.call_timeout_ms(call) {
-            self.wake_at(turn, turn.now.plus_ms(patience));
+            turn.wake_at(turn.now.plus_ms(patience));
         }
     }
 
     /// Ends what hangs, and has itself called when the next thing would.
-    pub(in crate::session) fn watch_runs(&mut self, turn: &mut ApplyContext<'_>) {
+    pub(in crate::session) fn watch_runs(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+    ) {
         let mut next: Option<UnixMillis> = None;
         let mut models: Vec<(DocId, String)> = Vec::new();
         let mut tools: Vec<(DocId, String, String)> = Vec::new();
-        for run in self.agents.runs.values().filter(|run| run.about.ending.is_none()) {
+        for run in self.runs.values().filter(|run| run.about.ending.is_none()) {
             if let Some(live) = &run.live {
                 let until =
                     live.heard.plus_ms(MODEL_SILENCE_TIMEOUT_MS).min(live.since.plus_ms(MODEL_ANSWER_TIMEOUT_MS));
@@ -88,22 +97,29 @@ impl Session {
             }
         }
         for (id, what) in models {
-            let Some(live) = self.agents.runs.get_mut(&id).and_then(|run| run.live.take()) else { continue };
+            let Some(live) = self.runs.get_mut(&id).and_then(|run| run.live.take()) else { continue };
             turn.effects.push(Effect::CancelModel { call: live.call });
             let why = format!("The watchdog ended the call: {what}.");
-            self.notify(turn, Notice::Stopped { run: id, what: why.clone() });
+            turn.notify(Notice::Stopped { run: id, what: why.clone() });
             // Another provider may answer.
             let failure = ModelError { kind: ModelErrorKind::Unreachable, why, partial: live.text.clone() };
-            self.on_model_failed(turn, id, &failure, live);
+            self.on_model_failed(turn, files, sync, workspace, id, (&failure, live));
         }
         for (id, call, what) in tools {
             let text = format!("The watchdog stopped the tool: {what}. Changes it already made may remain.");
-            self.notify(turn, Notice::Stopped { run: id, what: text.clone() });
-            self.stop_tool_call(turn, id, &call);
-            self.on_tool_done(turn, id, &call, ToolOutcome { text, ..ToolOutcome::default() });
+            turn.notify(Notice::Stopped { run: id, what: text.clone() });
+            self.stop_tool_call(turn, files, sync, id, &call);
+            self.on_tool_done(
+                turn,
+                files,
+                sync,
+                workspace,
+                (id, &call),
+                ToolOutcome { text, ..ToolOutcome::default() },
+            );
         }
         if let Some(next) = next {
-            self.wake_at(turn, next);
+            turn.wake_at(next);
         }
     }
 }

@@ -1,10 +1,236 @@
-//! Edits that wait for their note.
+//! The state of open notes, and edits that wait for their note.
 
+use crate::effect::Effect;
+use crate::note::{DocPhase, KernelPhase, Note, NotePhase};
+use crate::records::kernels::StdinRequest;
+use crate::records::moves::{FileLocation, FileMove};
+use crate::session::apply_context::{ApplyContext, CommandError};
 use agent::memory::experience::Experience;
 use agent::task_block::TaskStatus;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use store::DocId;
+use store::Execution;
+use store::ExecutionId;
+use store::disk::RowWrite;
 use text::task::CalendarDay;
+
+/// Open notes.
+#[derive(Debug, Default)]
+pub(in crate::session) struct NotesState {
+    pub(in crate::session) open: BTreeMap<DocId, Note>,
+    /// Notes whose files were behind when the last process ended.
+    pub(in crate::session) unfinished: Vec<DocId>,
+    /// Edits that wait until their note can be read.
+    pub(in crate::session) jobs: Vec<NoteJob>,
+}
+
+impl NotesState {
+    /// Returns the note if it's open.
+    pub(in crate::session) fn note(&self, id: DocId) -> Option<&Note> {
+        self.open.get(&id)
+    }
+
+    /// Returns all open notes.
+    pub(in crate::session) fn notes(&self) -> impl Iterator<Item = &Note> {
+        self.open.values()
+    }
+
+    pub(in crate::session) fn on_kernel_ready(&mut self, id: DocId) {
+        if let Some(note) = self.open.get_mut(&id)
+            && note.kernel == KernelPhase::Off
+        {
+            note.kernel = KernelPhase::Idle;
+        }
+    }
+
+    /// The execution that the kernel works on, if it is this one: output of a superseded execution is dropped.
+    pub(in crate::session) fn current_execution(
+        &mut self,
+        id: DocId,
+        execution: ExecutionId,
+    ) -> Option<&mut Execution> {
+        let note = self.open.get_mut(&id)?;
+        if note.kernel != KernelPhase::Busy(execution) {
+            return None;
+        }
+        note.executions.values_mut().find(|known| known.id == execution)
+    }
+
+    /// Ends a kernel that isn't the one the note names. Returns whether it does; then waiting cells run once it has
+    /// ended.
+    pub(in crate::session) fn change_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
+        let Some(note) = self.open.get_mut(&id) else { return false };
+        let other = note.kernel == KernelPhase::Idle && note.kernel_is.as_deref() != note.kernel_name();
+        if other && !note.stopping {
+            note.stopping = true;
+            turn.effects.push(Effect::KillKernel { note: id });
+        }
+        other
+    }
+
+    pub(in crate::session) fn on_stdin_request(
+        &mut self,
+        id: DocId,
+        execution: ExecutionId,
+        prompt: String,
+        password: bool,
+    ) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        if note.kernel == KernelPhase::Busy(execution) {
+            let limit = note.limit.take().map(|(_, _, seconds)| seconds);
+            note.question = Some(StdinRequest { execution, prompt, password, limit });
+        }
+    }
+
+    /// The user answers what the running cell asked.
+    pub(in crate::session) fn answer_stdin(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        text: String,
+    ) -> Result<(), CommandError> {
+        let Some(note) = self.open.get_mut(&id) else { return Err(CommandError("the note is not open".to_owned())) };
+        let Some(question) = note.question.take() else {
+            return Err(CommandError("no cell of this note asks for anything".to_owned()));
+        };
+        turn.effects.push(Effect::Answer { note: id, text });
+        if let Some(seconds) = question.limit {
+            let at = turn.now.plus_ms(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
+            note.limit = Some((at, question.execution, seconds));
+            turn.wake_at(at);
+        }
+        Ok(())
+    }
+
+    /// Clears the outputs of a running cell.
+    pub(in crate::session) fn clear_outputs(&mut self, id: DocId, execution: ExecutionId) {
+        if let Some(current) = self.current_execution(id, execution) {
+            current.outputs.clear();
+            let cell = current.cell;
+            self.output_changed(id, cell);
+        }
+    }
+
+    pub(in crate::session) fn output_changed(&mut self, id: DocId, cell: store::BlockId) {
+        if let Some(note) = self.open.get_mut(&id) {
+            note.unsaved_outputs.insert(cell);
+            note.outputs_changed += 1;
+        }
+    }
+
+    /// Why a file will not be still: it is to be deleted once all of it is written, and it cannot be written.
+    pub(in crate::session) fn blocked_reason(&self, file: &FileMove) -> Option<String> {
+        let note =
+            self.open.get(&file.row.id).filter(|note| file.to == FileLocation::Trash && note.is_ahead_of_file())?;
+        let why = note.file.trouble.as_ref().filter(|_| note.read_only().is_none() && !note.file.gone)?;
+        Some(format!("its last edits cannot be saved, so it was not deleted: {why}"))
+    }
+
+    /// Whether nothing happens to a file that is to be moved.
+    pub(in crate::session) fn is_idle(&self, file: &FileMove) -> bool {
+        let Some(note) = self.open.get(&file.row.id) else { return true };
+        let busy = note.phase == NotePhase::Reading || note.file.reading || note.file.writing.is_some();
+        let unsaved = note.is_ahead_of_file()
+            || note.is_document_loading()
+            || note.file.unmerged.is_some()
+            || !note.remote.is_empty();
+        let coming = note.is_document_loading() || !note.remote.is_empty();
+        let unmade = note.file.stamp.is_none() && !note.file.gone && (coming || note.file.is_new_file());
+        let unmade = unmade && note.file.trouble.is_none() && note.read_only().is_none();
+        !busy && !unmade && (file.to != FileLocation::Trash || note.file.gone || !unsaved || note.read_only().is_some())
+    }
+
+    /// How many edits wait for their notes to be read.
+    pub(in crate::session) fn pending_note_jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Has the note's documents loaded (or made) by a worker.
+    pub(in crate::session) fn load_doc(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        if matches!(note.doc, DocPhase::None) {
+            note.doc = DocPhase::Loading;
+            turn.effects.push(Effect::LoadNote { note: id });
+        }
+    }
+
+    pub(in crate::session) fn ready_note(&self, id: DocId) -> Result<&Note, CommandError> {
+        let Some(note) = self.open.get(&id) else {
+            return Err(CommandError("the note is not open".to_owned()));
+        };
+        match &note.phase {
+            NotePhase::Ready => Ok(note),
+            NotePhase::Reading => Err(CommandError("the note is still being read; try again in a moment".to_owned())),
+            NotePhase::Failed(why) => Err(CommandError(format!("the note cannot be read: {why}"))),
+        }
+    }
+
+    /// Cells that were not queued after all are the user's own again.
+    pub(in crate::session) fn unbind_cells(&mut self, note: DocId) {
+        let Some(note) = self.open.get_mut(&note) else { return };
+        // A clean run queues them once the old kernel is gone.
+        if !note.is_restarting() {
+            note.bound.retain(|cell, _| note.queue.contains(cell));
+        }
+    }
+
+    /// Whether a note that a call waits for is loaded, or can't be read.
+    pub(in crate::session) fn is_note_read_settled(&self, note: DocId) -> bool {
+        self.open.get(&note).is_none_or(|note| note.is_settled() || matches!(note.phase, NotePhase::Failed(_)))
+    }
+
+    pub(in crate::session) fn open_text(&self, note: DocId) -> Option<String> {
+        self.open.get(&note).filter(|note| note.phase == NotePhase::Ready).map(Note::text)
+    }
+
+    /// Stores decisions about views once the note's document of outputs is loaded.
+    pub(in crate::session) fn save_view_decisions(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(note) = self.open.get_mut(&id).filter(|note| !note.views.is_empty()) else { return };
+        let Some(doc) = &mut note.outputs else { return };
+        let time = turn.now.as_seconds();
+        let mut writes = Vec::new();
+        for (name, shown) in std::mem::take(&mut note.views) {
+            match doc.set_view_shown(name, shown, time) {
+                Ok(bytes) => writes.push(RowWrite::Chunk { doc: id.outputs_id(), bytes }),
+                Err(error) => note.problems.push(error.to_string()),
+            }
+        }
+        if std::mem::take(&mut note.outputs_new) {
+            writes = vec![RowWrite::Chunk { doc: id.outputs_id(), bytes: doc.save() }];
+        }
+        turn.append_writes(writes, None);
+    }
+
+    pub(in crate::session) fn outputs_received(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        bytes: Vec<u8>,
+    ) -> Result<(), String> {
+        if let Some(note) = self.open.get_mut(&id)
+            && let Some(outputs) = &mut note.outputs
+        {
+            outputs.merge(id.outputs_id(), &bytes).map_err(|error| error.to_string())?;
+            note.outputs_new = false;
+            for execution in outputs.latest_executions() {
+                let known = note.executions.get(&execution.cell);
+                // What runs here, and what is on its way to the disk, is newer.
+                let ours = note.unsaved_outputs.contains(&execution.cell)
+                    || note.is_running_here(execution.cell)
+                    || known.is_some_and(|known| known.started > execution.started);
+                if !ours {
+                    note.executions.insert(execution.cell, execution);
+                }
+            }
+            note.runs += 1;
+            note.outputs_changed += 1;
+            note.cells_revision += 1;
+        }
+        turn.append_writes(vec![RowWrite::Chunk { doc: id.outputs_id(), bytes }], None);
+        Ok(())
+    }
+}
 
 /// An edit that waits until its note can be read.
 #[derive(Clone, Debug, PartialEq)]

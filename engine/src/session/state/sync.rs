@@ -1,9 +1,18 @@
 //! The state of sync: shares, hubs, presence, attachments, and changes that wait.
 
+use crate::effect::Effect;
 use crate::records::files::FileStamp;
-use crate::records::sync::{AgreedBytes, HubConnection, HubOutbox, HubState, MergeRecord, SeenDevice, SyncShares};
+use crate::records::sync::{
+    AGREED_BYTES_KEY_PREFIX, AgreedBytes, HubConnection, HubOutbox, HubState, MergeRecord, SeenDevice, SharedHub,
+    SyncShares,
+};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::volume_paths::normalize_volume_path;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use store::FileKind;
 use store::disk::FileRow;
+use store::disk::RowWrite;
+use store::is_hidden;
 use store::sync::presence::{CaretMark, PresentPerson};
 use store::{BlobHash, BlockId, ChangeParcel, DocId, FileBytes, FileEntry};
 use text::time::UnixMillis;
@@ -69,6 +78,127 @@ pub struct SyncState {
     /// What could not be done is tried again then, and so often it was tried.
     pub(in crate::session) retry_at: Option<UnixMillis>,
     pub(in crate::session) retry_counts: BTreeMap<DocId, u32>,
+}
+
+impl SyncState {
+    pub(in crate::session) fn refuse_received(&mut self, turn: &mut ApplyContext<'_>, ticket: u64, why: String) {
+        self.log_line(turn.now, format!("changes from another device were refused: {why}"));
+        turn.effects.push(Effect::RefuseReceived { ticket, why });
+    }
+
+    pub(in crate::session) fn retry_sync(&self, turn: &mut ApplyContext<'_>) {
+        turn.effects.push(Effect::RetrySync);
+    }
+
+    pub(in crate::session) fn hub_mut(&mut self, url: &str) -> &mut SharedHub {
+        let hubs = &mut self.shares.hubs;
+        let at = hubs.iter().position(|hub| hub.url == url).unwrap_or_else(|| {
+            hubs.push(SharedHub { url: url.to_owned(), volumes: BTreeSet::new(), coming: BTreeSet::new() });
+            hubs.len() - 1
+        });
+        &mut hubs[at]
+    }
+
+    /// A volume was closed: forget other devices' files in it.
+    pub(in crate::session) fn attachments_closed(&mut self, volume: DocId) {
+        for file in self.attachments.remote_files.remove(&volume).unwrap_or_default().into_keys() {
+            self.attachments.reading.remove(&file);
+        }
+        self.attachments.paths.retain(|(of, _), _| *of != volume);
+        self.attachments.incoming.remove(&volume);
+        self.mark_stale();
+    }
+
+    /// A file was removed from its volume or from the trash.
+    pub(in crate::session) fn attachment_gone(&mut self, file: DocId) {
+        if self.attachments.agreed_bytes.contains_key(&file) {
+            self.mark_stale();
+        }
+    }
+
+    /// Whether an attachment of another device may have this name here.
+    pub(in crate::session) fn is_valid_attachment_path(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        file: DocId,
+        path: &str,
+    ) -> bool {
+        let sound =
+            normalize_volume_path(path).is_ok_and(|sound| sound == path) && !FileKind::from_path(path).is_text();
+        if sound && is_hidden(path) {
+            return false; // what is hidden is a program's own, and stays where it is
+        }
+        if !sound && self.attachments.refused_names.insert(file) {
+            let path: String = path.chars().take(200).collect();
+            self.log_line(turn.now, format!("a file name from another device is refused: {path:?}"));
+        }
+        sound
+    }
+
+    /// The file has these bytes, here and for others.
+    pub(in crate::session) fn record_agreement(&mut self, turn: &mut ApplyContext<'_>, file: DocId, stamp: FileStamp) {
+        let agreed = AgreedBytes { hash: stamp.hash, size: stamp.size, mtime: stamp.mtime };
+        if self.attachments.agreed_bytes.insert(file, agreed) != Some(agreed) {
+            let value = serde_json::to_vec(&agreed).ok();
+            turn.append_writes(vec![RowWrite::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value }], None);
+        }
+        self.attachments.read.remove(&file);
+    }
+
+    /// Whether changes of a note may still arrive, including those that the deleting device knew.
+    pub(in crate::session) fn may_receive_more(&self, volume: DocId, file: DocId) -> bool {
+        let hubs = self.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume));
+        let states: Vec<_> = hubs.filter_map(|hub| self.states.get(&hub.url)).collect();
+        let online = |reach: &HubConnection| *reach == HubConnection::Online;
+        !states.iter().any(|state| online(&state.reach))
+            || states.iter().any(|state| online(&state.reach) && state.behind.contains(&file))
+    }
+
+    pub(in crate::session) fn save_outbox(&mut self, turn: &mut ApplyContext<'_>) {
+        self.outbox_due = None;
+        let write = self.outbox_write();
+        turn.append_writes(vec![write], None);
+    }
+
+    /// Who else is at a note.
+    pub fn peers_at(&self, note: DocId) -> &[RemotePeer] {
+        self.presence.peers.get(&note).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who runs a cell on another device.
+    pub fn remote_runner(&self, note: DocId, cell: BlockId) -> Option<&str> {
+        let runs = |one: &&RemotePeer| one.running.contains(&cell);
+        self.peers_at(note).iter().find(runs).map(|one| one.name.as_str())
+    }
+
+    /// Devices that were seen, each with whether it is here now; those first, then the one that was seen last.
+    pub fn devices(&self) -> Vec<(&SeenDevice, bool)> {
+        let here = |key: &String| self.presence.devices.values().any(|devices| devices.contains(key));
+        let mut all: Vec<(&SeenDevice, bool)> =
+            self.presence.seen.iter().map(|(key, seen)| (seen, here(key))).collect();
+        all.sort_by_key(|(seen, here)| (!here, std::cmp::Reverse(seen.at), seen.name.clone()));
+        all
+    }
+
+    pub(in crate::session) fn seen(&self) -> &BTreeMap<String, SeenDevice> {
+        &self.presence.seen
+    }
+
+    pub(in crate::session) fn set_seen(&mut self, seen: BTreeMap<String, SeenDevice>) {
+        self.presence.seen = seen;
+    }
+
+    /// Why a cell cannot be run here: another device does.
+    pub(in crate::session) fn ensure_not_running_remotely(
+        &self,
+        note: DocId,
+        cells: &[BlockId],
+    ) -> Result<(), CommandError> {
+        match cells.iter().find_map(|cell| self.remote_runner(note, *cell)) {
+            Some(name) => Err(CommandError(format!("{name} runs this cell; what it prints is seen here, too"))),
+            None => Ok(()),
+        }
+    }
 }
 
 impl SyncState {

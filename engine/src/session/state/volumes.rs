@@ -1,11 +1,205 @@
-//! Volumes: the state of each folder of files.
+//! The state of volumes: each folder of files, and where each file lies.
 
-use crate::event::SkippedFile;
+use crate::effect::Effect;
+use crate::event::{KnownLinks, SkippedFile};
+use crate::records::moves::{FileLocation, FileMove};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::agent_run::AgentRun;
+use std::collections::HashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use store::disk::FileRow;
+use store::disk::RowWrite;
 use store::{DocId, FileEntry, FileKind, VolumeDoc};
+use text::links;
+use text::links::LinkRewrite;
 use text::links::VolumeLinks;
+
+/// The volumes of the workspace.
+#[derive(Debug, Default)]
+pub(in crate::session) struct VolumesState {
+    pub(in crate::session) by_id: BTreeMap<DocId, Volume>,
+    /// Their folders on this device.
+    pub(in crate::session) mounts: BTreeMap<DocId, PathBuf>,
+    /// The volume and the path of each file.
+    pub(in crate::session) locations: HashMap<DocId, (DocId, String)>,
+}
+
+impl VolumesState {
+    /// The volumes, by id.
+    pub(in crate::session) fn volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.by_id.values()
+    }
+
+    /// Returns the volume with this id.
+    pub(in crate::session) fn volume(&self, id: DocId) -> Option<&Volume> {
+        self.by_id.get(&id)
+    }
+
+    /// Returns a file's volume and its path in the volume.
+    pub(in crate::session) fn locate_file(&self, file: DocId) -> Option<(DocId, &str)> {
+        self.locations.get(&file).map(|(volume, path)| (*volume, path.as_str()))
+    }
+
+    pub(in crate::session) fn find_kernels(&self, turn: &mut ApplyContext<'_>, id: DocId) -> Result<(), CommandError> {
+        let folder = self.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned));
+        let Some(folder) = folder else { return Err(CommandError("the note is not open".to_owned())) };
+        turn.effects.push(Effect::FindKernels { folder });
+        Ok(())
+    }
+
+    /// A move did not come about: the links are as they were.
+    pub(in crate::session) fn cancel_move(&mut self, files: &[FileMove], relinks: &BTreeMap<DocId, Vec<LinkRewrite>>) {
+        let Some(volume) = files.first().and_then(|file| self.by_id.get_mut(&file.row.volume)) else { return };
+        for file in files {
+            match &file.from {
+                FileLocation::Path(path) => volume.links.set_path(file.row.id, path),
+                FileLocation::Trash => {}
+            }
+        }
+        let volume = volume.id;
+        self.cancel_relinks(volume, relinks);
+    }
+
+    /// Cancels link updates in a volume; its notes stay unchanged.
+    pub(in crate::session) fn cancel_relinks(&mut self, volume: DocId, relinks: &BTreeMap<DocId, Vec<LinkRewrite>>) {
+        let Some(volume) = self.by_id.get_mut(&volume) else { return };
+        for (note, relinks) in relinks {
+            let Some(outline) = volume.links.outline(*note) else { continue };
+            let back: Vec<LinkRewrite> = relinks
+                .iter()
+                .map(|one| LinkRewrite { kind: one.kind, old: one.new.clone(), new: one.old.clone() })
+                .collect();
+            let outline = links::apply_rewrites(outline, &back);
+            volume.links.set_outline(*note, outline.into());
+        }
+    }
+
+    pub(in crate::session) fn note_file_path(&self, id: DocId) -> Option<PathBuf> {
+        let (volume, path) = self.locate_file(id)?;
+        Some(self.by_id.get(&volume)?.root.as_ref()?.join(path))
+    }
+
+    /// Whether this is a note at all.
+    pub(in crate::session) fn note_row(&self, id: DocId) -> Result<(), CommandError> {
+        let Some((volume, path)) = self.locate_file(id) else {
+            return Err(CommandError(format!("there is no note {id}")));
+        };
+        let Some(volume) = self.by_id.get(&volume) else { return Ok(()) };
+        if volume.files.get(path).is_some_and(|row| !row.kind.is_text()) {
+            let why = volume.demoted.iter().find(|other| other.path == path).map(|other| other.why.as_str());
+            let why = why.unwrap_or("it is an attachment, not a note");
+            return Err(CommandError(format!("{why}: {path}")));
+        }
+        if volume.root.is_none() {
+            return Err(CommandError(format!("its volume has no folder on this device: {}", volume.name)));
+        }
+        Ok(())
+    }
+
+    /// The note of this path.
+    pub(in crate::session) fn find_note(&self, volume: DocId, path: &str) -> Option<DocId> {
+        self.find_file(volume, path).filter(|note| self.is_note(*note))
+    }
+
+    /// Returns the file with this path; a note's extension may be omitted.
+    pub(in crate::session) fn find_file(&self, volume: DocId, path: &str) -> Option<DocId> {
+        let files = &self.by_id.get(&volume)?.files;
+        files.get(path).or_else(|| files.get(&format!("{path}.md"))).map(|row| row.id)
+    }
+
+    pub(in crate::session) fn resolve_path(&self, volume: DocId, path: &str) -> String {
+        let file = self.find_file(volume, path).and_then(|file| self.locate_file(file));
+        file.map_or_else(|| path.to_owned(), |(_, path)| path.to_owned())
+    }
+
+    pub(in crate::session) fn is_note(&self, file: DocId) -> bool {
+        self.locate_file(file).is_some_and(|(volume, path)| {
+            let row = self.by_id.get(&volume).and_then(|volume| volume.files.get(path));
+            row.is_some_and(|row| row.kind.is_text())
+        })
+    }
+
+    /// Returns the path of the note that was open when the user asked.
+    pub(in crate::session) fn note_of(&self, run: &AgentRun) -> Option<String> {
+        run.about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned())
+    }
+
+    pub(in crate::session) fn is_there(&self, volume: DocId, path: &str) -> bool {
+        self.find_file(volume, path.trim_start_matches("./")).is_some()
+    }
+
+    /// What the volume's document says of a file now, and where it is here.
+    pub(in crate::session) fn remote_entry(&self, file: DocId) -> Option<(DocId, String, Option<FileEntry>)> {
+        let (volume, path) = self.locate_file(file)?;
+        let known = self.by_id.get(&volume)?;
+        // What is still to be said here is newer.
+        let ours = known.doc_pending.iter().any(|(pending, _)| *pending == file);
+        let entry = known.doc.as_ref().filter(|_| !ours)?.file_entry(file);
+        Some((volume, path.to_owned(), entry))
+    }
+
+    pub(in crate::session) fn mounts_write(&self) -> RowWrite {
+        let value = serde_json::to_vec(&self.mounts).unwrap_or_default();
+        RowWrite::Meta { key: "mounts".to_owned(), value: Some(value) }
+    }
+
+    pub(in crate::session) fn volume_markers(&self) -> Vec<(DocId, String, PathBuf)> {
+        let mounted = |volume: &Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
+        self.by_id.values().filter_map(mounted).collect()
+    }
+
+    pub(in crate::session) fn free_name(&self, name: &str) -> String {
+        let taken = |name: &str| self.by_id.values().any(|volume| volume.name == name);
+        let numbered = (2_u32..).map(|number| format!("{name} {number}"));
+        std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+    }
+
+    pub(in crate::session) fn random_bytes(&self, turn: &mut ApplyContext<'_>) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        turn.rng.fill_bytes(&mut bytes);
+        bytes
+    }
+
+    pub(in crate::session) fn scan(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
+        let Some(volume) = self.by_id.get_mut(&id) else { return };
+        let Some(root) = volume.root.clone().filter(|_| volume.is_read()) else { return };
+        match &mut volume.scanning {
+            ScanState::Running { again, .. } => *again = true,
+            ScanState::Idle => {
+                volume.scanning = ScanState::Running { seen: 0, again: false };
+                volume.moved.clear();
+                let unindexed = volume.unindexed.clone();
+                turn.effects.push(Effect::Scan { volume: id, root, unindexed });
+            }
+        }
+    }
+
+    pub(in crate::session) fn volume_linked(&mut self, turn: &mut ApplyContext<'_>, id: DocId, known: KnownLinks) {
+        let Some(volume) = self.by_id.get_mut(&id) else { return };
+        let early = std::mem::replace(&mut volume.links, known.links);
+        let unindexed = std::mem::replace(&mut volume.unindexed, known.unindexed);
+        volume.unindexed.extend(unindexed);
+        // What happened between the two readings is newer.
+        for (file, path, outline) in early.files() {
+            volume.links.set_path(file, path);
+            if let Some(outline) = outline {
+                volume.links.set_outline(file, outline.clone());
+                volume.unindexed.remove(&file);
+            }
+        }
+        for file in volume.linking.take().into_iter().flatten() {
+            if !self.locations.contains_key(&file) {
+                volume.links.remove_file(file);
+                volume.unindexed.remove(&file);
+            }
+        }
+        volume.revision += 1;
+        if let Some(root) = volume.root.clone() {
+            turn.effects.push(Effect::Watch { volume: id, root });
+        }
+    }
+}
 
 /// How a scan goes.
 #[derive(Clone, Debug, PartialEq, Eq)]

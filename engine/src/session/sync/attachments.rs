@@ -3,12 +3,15 @@
 
 use crate::effect::Effect;
 use crate::records::files::FileStamp;
-use crate::records::sync::AGREED_BYTES_KEY_PREFIX;
-use crate::records::sync::{AgreedBytes, AttachmentAction, VolumeAttachments};
+use crate::records::sync::{AGREED_BYTES_KEY_PREFIX, AgreedBytes, AttachmentAction, VolumeAttachments};
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
-use crate::session::state::sync::RemoteFile;
-use crate::session::volume_paths::{name_with_mark, normalize_volume_path, sibling_name};
+use crate::session::state::FilesState;
+use crate::session::state::notes::NotesState;
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::{RemoteFile, SyncState};
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
+use crate::session::volume_paths::{name_with_mark, sibling_name};
 use std::collections::{BTreeMap, BTreeSet};
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind, is_hidden};
@@ -53,15 +56,16 @@ impl crate::session::state::sync::SyncState {
     }
 }
 
-impl Session {
+impl SyncState {
     /// The volume's document says these files to be so.
     pub(in crate::session) fn on_remote_attachments<'a>(
         &mut self,
+        volumes: &VolumesState,
         volume: DocId,
         files: impl Iterator<Item = (&'a DocId, Option<&'a FileEntry>)>,
     ) {
-        let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
-        let known = self.sync.attachments.remote_files.get(&volume);
+        let Some(doc) = volumes.by_id.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
+        let known = self.attachments.remote_files.get(&volume);
         let mut told = Vec::new();
         for (file, entry) in files {
             let theirs = entry.filter(|entry| entry.kind == FileKind::Attachment);
@@ -73,97 +77,92 @@ impl Session {
                 told.push((*file, theirs));
             }
         }
-        self.sync.attachments.remote_files.entry(volume).or_default();
+        self.attachments.remote_files.entry(volume).or_default();
         for (file, theirs) in told {
-            self.sync.attachments.set_remote_file(volume, file, theirs);
-            self.sync.mark_attachments_stale();
+            self.attachments.set_remote_file(volume, file, theirs);
+            self.mark_attachments_stale();
         }
     }
 
     /// Determines the next actions and sends them to the host, at a rate limited by the number of files.
-    pub(super) fn step_attachments(&mut self, turn: &mut ApplyContext<'_>) {
-        if !self.sync.attachments.is_stale {
+    pub(super) fn step_attachments(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        runs: &RunsState,
+        workspace: &WorkspaceState,
+    ) {
+        if !self.attachments.is_stale {
             return;
         }
-        let due = self.sync.attachments.last_reported;
+        let due = self.attachments.last_reported;
         let due = due.map(|(at, count)| at.plus_ms((50 + count / MAX_REPORTED_FILES_PER_MS).min(1_000) as i64));
         if let Some(due) = due.filter(|due| turn.now < *due) {
-            return self.wake_at(turn, due);
+            return turn.wake_at(due);
         }
-        self.sync.attachments.is_stale = false;
-        self.forget_agreed(turn);
-        let shared: BTreeSet<DocId> =
-            self.sync.shares.hubs.iter().flat_map(|hub| hub.volumes.iter().copied()).collect();
+        self.attachments.is_stale = false;
+        self.forget_agreed(turn, files, workspace);
+        let shared: BTreeSet<DocId> = self.shares.hubs.iter().flat_map(|hub| hub.volumes.iter().copied()).collect();
         let mut all = BTreeMap::new();
         for volume in shared {
-            if let Some(belongings) = self.volume_attachments(turn, volume) {
+            if let Some(belongings) = self.volume_attachments(turn, files, runs, volume) {
                 all.insert(volume, belongings);
             }
         }
-        if all.is_empty() && self.sync.attachments.last_reported.is_none() {
+        if all.is_empty() && self.attachments.last_reported.is_none() {
             return;
         }
         let count =
             all.values().map(|one: &VolumeAttachments| one.files.len() + one.outputs.len() + one.runs.len()).sum();
-        self.sync.attachments.last_reported = Some((turn.now, count));
-        self.sync.revision += 1;
+        self.attachments.last_reported = Some((turn.now, count));
+        self.revision += 1;
         turn.effects.push(Effect::SyncFiles(Box::new(all)));
     }
 
-    /// A volume was closed: forget other devices' files in it.
-    pub(in crate::session) fn attachments_closed(&mut self, volume: DocId) {
-        for file in self.sync.attachments.remote_files.remove(&volume).unwrap_or_default().into_keys() {
-            self.sync.attachments.reading.remove(&file);
-        }
-        self.sync.attachments.paths.retain(|(of, _), _| *of != volume);
-        self.sync.attachments.incoming.remove(&volume);
-        self.sync.mark_stale();
-    }
-
-    /// A file was removed from its volume or from the trash.
-    pub(in crate::session) fn attachment_gone(&mut self, file: DocId) {
-        if self.sync.attachments.agreed_bytes.contains_key(&file) {
-            self.sync.mark_stale();
-        }
-    }
-
     /// What was agreed on of files that are in no volume and not in the trash goes.
-    fn forget_agreed(&mut self, turn: &mut ApplyContext<'_>) {
+    fn forget_agreed(&mut self, turn: &mut ApplyContext<'_>, files: &FilesState, workspace: &WorkspaceState) {
         // Volumes that are still being read may have them.
-        if self.workspace_doc.is_none() || self.volumes.values().any(|volume| !volume.known) {
+        if workspace.doc.is_none() || files.volumes.by_id.values().any(|volume| !volume.known) {
             return;
         }
-        let attachments = &self.sync.attachments;
-        let is_gone = |file: &&DocId| !self.file_locations.contains_key(file) && !self.trash.contains_key(file);
+        let attachments = &self.attachments;
+        let is_gone =
+            |file: &&DocId| !files.volumes.locations.contains_key(file) && !files.moves.trash.contains_key(file);
         let gone: Vec<DocId> = attachments.agreed_bytes.keys().filter(is_gone).copied().collect();
         if gone.is_empty() {
             return;
         }
         let writes =
             gone.iter().map(|file| RowWrite::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value: None });
-        self.append_writes(turn, writes.collect(), None);
+        turn.append_writes(writes.collect(), None);
         for file in gone {
-            self.sync.attachments.agreed_bytes.remove(&file);
-            self.sync.attachments.read.remove(&file);
-            self.sync.attachments.unreadable.remove(&file);
+            self.attachments.agreed_bytes.remove(&file);
+            self.attachments.read.remove(&file);
+            self.attachments.unreadable.remove(&file);
         }
     }
 
-    fn volume_attachments(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> Option<VolumeAttachments> {
-        let volume = self.volumes.get(&id).filter(|volume| volume.known && !self.sync.is_coming(id))?;
+    fn volume_attachments(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        all_files: &mut FilesState,
+        runs: &RunsState,
+        id: DocId,
+    ) -> Option<VolumeAttachments> {
+        let volume = all_files.volumes.by_id.get(&id).filter(|volume| volume.known && !self.is_coming(id))?;
         let (root, doc) = (volume.root.clone()?, volume.doc.as_ref()?);
-        if !self.sync.attachments.remote_files.contains_key(&id) {
+        if !self.attachments.remote_files.contains_key(&id) {
             let files = doc.files();
-            self.on_remote_attachments(id, files.iter().map(|(file, entry)| (file, Some(entry))));
-            self.sync.attachments.is_stale = false;
+            self.on_remote_attachments(&all_files.volumes, id, files.iter().map(|(file, entry)| (file, Some(entry))));
+            self.attachments.is_stale = false;
         }
         let mut belongings = VolumeAttachments { root, ..VolumeAttachments::default() };
-        let theirs = self.sync.attachments.remote_files.get(&id).cloned().unwrap_or_default();
-        let shown = self.shown_names(id);
+        let theirs = self.attachments.remote_files.get(&id).cloned().unwrap_or_default();
+        let shown = all_files.shown_names(id);
         let urgent = |path: &str| shown.contains(&path.rsplit('/').next().unwrap_or(path).to_lowercase());
         let (mut says, mut coming, mut aside) = (Vec::new(), Vec::new(), None);
         for (file, RemoteFile { path, bytes, rivals }) in theirs {
-            let here = self.locate_file(file).map(|(of, path)| (of, path.to_owned()));
+            let here = all_files.volumes.locate_file(file).map(|(of, path)| (of, path.to_owned()));
             let fetch =
                 |bytes, over, kept, path: &str| AttachmentAction::Fetch { bytes, over, kept, urgent: urgent(path) };
             match here {
@@ -171,15 +170,17 @@ impl Session {
                 // Keys and settings of programs: neither they nor their hashes are sent to anyone.
                 Some((_, at)) if is_hidden(&at) => {}
                 Some((_, at)) => {
-                    let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(&at)) else { continue };
-                    let Some(local) = self.sync.attachments.local_stamp(row) else {
-                        if self.sync.attachments.unreadable.get(&file) != Some(&(row.size, row.mtime)) {
-                            self.sync.attachments.reading.insert(file);
+                    let Some(row) = all_files.volumes.by_id.get(&id).and_then(|volume| volume.files.get(&at)) else {
+                        continue;
+                    };
+                    let Some(local) = self.attachments.local_stamp(row) else {
+                        if self.attachments.unreadable.get(&file) != Some(&(row.size, row.mtime)) {
+                            self.attachments.reading.insert(file);
                             belongings.files.insert(file, (at, AttachmentAction::Read));
                         }
                         continue;
                     };
-                    let base = self.sync.attachments.agreed_bytes.get(&file).map(|agreed| agreed.hash);
+                    let base = self.attachments.agreed_bytes.get(&file).map(|agreed| agreed.hash);
                     let attached = match bytes {
                         Some(theirs) if theirs.hash == local.hash => {
                             self.record_agreement(turn, file, local);
@@ -202,14 +203,14 @@ impl Session {
                     belongings.files.insert(file, (at, attached));
                 }
                 None => {
-                    let Some(bytes) = bytes.filter(|_| !self.trash.contains_key(&file)) else { continue };
+                    let Some(bytes) = bytes.filter(|_| !all_files.moves.trash.contains_key(&file)) else { continue };
                     if !self.is_valid_attachment_path(turn, file, &path) {
                         continue;
                     }
-                    let other = self.volumes.get(&id).and_then(|volume| volume.files.get(&path)).cloned();
+                    let other = all_files.volumes.by_id.get(&id).and_then(|volume| volume.files.get(&path)).cloned();
                     let at = match other {
                         None => path,
-                        Some(other) => match self.sync.attachments.local_stamp(&other) {
+                        Some(other) => match self.attachments.local_stamp(&other) {
                             Some(same) if same.hash == bytes.hash => continue,
                             // Compute its hash first.
                             None if other.kind == FileKind::Attachment => continue,
@@ -221,7 +222,7 @@ impl Session {
                             }
                         },
                     };
-                    if self.volumes.get(&id).is_some_and(|volume| volume.files.contains_key(&at)) {
+                    if all_files.volumes.by_id.get(&id).is_some_and(|volume| volume.files.contains_key(&at)) {
                         continue; // it is here under another name
                     }
                     coming.push((at.clone(), bytes.size));
@@ -229,120 +230,94 @@ impl Session {
                 }
             }
         }
-        if self.sync.attachments.incoming.get(&id).is_none_or(|known| *known != coming) {
-            self.sync.attachments.incoming.insert(id, coming);
-            self.sync.attachments.arrival_count += 1;
+        if self.attachments.incoming.get(&id).is_none_or(|known| *known != coming) {
+            self.attachments.incoming.insert(id, coming);
+            self.attachments.arrival_count += 1;
         }
-        if let Some((other, to)) = aside.filter(|_| self.ensure_no_pending_move().is_ok()) {
-            self.sync.log_line(turn.now, format!("two devices made a file of one name; ours is {to} now"));
-            let _ = self.move_files(turn, &[(other, to)]);
-            self.sync.mark_attachments_stale();
+        if let Some((other, to)) = aside.filter(|_| all_files.moves.ensure_no_pending_move().is_ok()) {
+            self.log_line(turn.now, format!("two devices made a file of one name; ours is {to} now"));
+            let _ = all_files.move_files(turn, self, &[(other, to)]);
+            self.mark_attachments_stale();
         }
-        self.report_bytes(turn, id, &says);
-        if let Some(volume) = self.volumes.get(&id) {
+        self.report_bytes(turn, &mut all_files.volumes, id, &says);
+        if let Some(volume) = all_files.volumes.by_id.get(&id) {
             let cells = volume.files.values().filter(|row| row.kind.is_text() && row.cells > 0);
             let outputs = cells.map(|row| {
-                let outputs = self.sync.outputs.get(&row.id).copied().unwrap_or_else(|| row.id.outputs_id());
-                (outputs, self.notes.contains_key(&row.id))
+                let outputs = self.outputs.get(&row.id).copied().unwrap_or_else(|| row.id.outputs_id());
+                (outputs, all_files.notes.open.contains_key(&row.id))
             });
             belongings.outputs = outputs.collect();
         }
-        belongings.runs = self.agents.runs_of(id).collect();
+        belongings.runs = runs.runs_of(id).collect();
         Some(belongings)
     }
 
-    /// The last parts of all names that open notes of a volume link to.
-    fn shown_names(&self, volume: DocId) -> BTreeSet<String> {
-        let Some(known) = self.volumes.get(&volume) else { return BTreeSet::new() };
-        let open = self.notes.values().filter(|note| note.volume == volume);
-        let outlines = open.filter_map(|note| known.links.outline(note.id));
-        let links = outlines.flat_map(|outline| outline.links.iter());
-        links
-            .map(|link| link.target.rsplit('/').next().unwrap_or_default().replace("%20", " ").to_lowercase())
-            .collect()
-    }
-
-    /// Whether an attachment of another device may have this name here.
-    fn is_valid_attachment_path(&mut self, turn: &mut ApplyContext<'_>, file: DocId, path: &str) -> bool {
-        let sound =
-            normalize_volume_path(path).is_ok_and(|sound| sound == path) && !FileKind::from_path(path).is_text();
-        if sound && is_hidden(path) {
-            return false; // what is hidden is a program's own, and stays where it is
-        }
-        if !sound && self.sync.attachments.refused_names.insert(file) {
-            let path: String = path.chars().take(200).collect();
-            self.sync.log_line(turn.now, format!("a file name from another device is refused: {path:?}"));
-        }
-        sound
-    }
-
     /// Announces the bytes of these files to other devices.
-    fn report_bytes(&mut self, turn: &mut ApplyContext<'_>, id: DocId, says: &[(DocId, FileBytes)]) {
+    fn report_bytes(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &mut VolumesState,
+        id: DocId,
+        says: &[(DocId, FileBytes)],
+    ) {
         if says.is_empty() {
             return;
         }
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(volume) = volumes.by_id.get_mut(&id) else { return };
         let Some(doc) = volume.doc.as_mut().filter(|_| !volume.doc_new) else { return };
         match doc.set_attachment_bytes(says, turn.now.as_seconds()) {
             Ok(bytes) => {
-                self.append_writes(turn, vec![RowWrite::Chunk { doc: id, bytes }], None);
+                turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes }], None);
                 for (file, bytes) in says {
-                    let theirs = self.sync.attachments.remote_files.get_mut(&id).and_then(|all| all.get_mut(file));
+                    let theirs = self.attachments.remote_files.get_mut(&id).and_then(|all| all.get_mut(file));
                     if let Some(theirs) = theirs {
                         (theirs.bytes, theirs.rivals) = (Some(*bytes), Vec::new());
                     }
                 }
-                self.sync.mark_attachments_stale();
+                self.mark_attachments_stale();
             }
             Err(error) => volume.trouble = Some(error.to_string()),
         }
     }
 
-    /// The file has these bytes, here and for others.
-    fn record_agreement(&mut self, turn: &mut ApplyContext<'_>, file: DocId, stamp: FileStamp) {
-        let agreed = AgreedBytes { hash: stamp.hash, size: stamp.size, mtime: stamp.mtime };
-        if self.sync.attachments.agreed_bytes.insert(file, agreed) != Some(agreed) {
-            let value = serde_json::to_vec(&agreed).ok();
-            self.append_writes(
-                turn,
-                vec![RowWrite::Meta { key: format!("{AGREED_BYTES_KEY_PREFIX}{file}"), value }],
-                None,
-            );
-        }
-        self.sync.attachments.read.remove(&file);
-    }
-
     /// An attachment was read; `None`: it cannot be.
-    pub(in crate::session) fn attachment_read(&mut self, file: DocId, stamp: Option<FileStamp>) {
-        self.sync.attachments.reading.remove(&file);
+    pub(in crate::session) fn attachment_read(
+        &mut self,
+        volumes: &VolumesState,
+        file: DocId,
+        stamp: Option<FileStamp>,
+    ) {
+        self.attachments.reading.remove(&file);
         match stamp {
             Some(stamp) => {
-                self.sync.attachments.unreadable.remove(&file);
-                self.sync.attachments.read.insert(file, stamp);
+                self.attachments.unreadable.remove(&file);
+                self.attachments.read.insert(file, stamp);
             }
             None => {
-                let row = self.locate_file(file).and_then(|(volume, path)| self.volumes.get(&volume)?.files.get(path));
+                let row =
+                    volumes.locate_file(file).and_then(|(volume, path)| volumes.by_id.get(&volume)?.files.get(path));
                 let was = row.map(|row| (row.size, row.mtime));
-                self.sync.attachments.unreadable.extend(was.map(|was| (file, was)));
+                self.attachments.unreadable.extend(was.map(|was| (file, was)));
             }
         }
         // Where it has changed since, the next scan says so.
-        self.sync.mark_attachments_stale();
+        self.mark_attachments_stale();
     }
 
     /// Another device's bytes were written to an attachment's file.
     pub(in crate::session) fn attachment_placed(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        volumes: &mut VolumesState,
         volume_id: DocId,
         file: DocId,
         path: String,
         stamp: FileStamp,
     ) {
-        self.sync.attachments.arrival_count += 1;
-        self.sync.mark_attachments_stale();
-        let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
-        let elsewhere = self.file_locations.get(&file).is_some_and(|place| *place != (volume_id, path.clone()));
+        self.attachments.arrival_count += 1;
+        self.mark_attachments_stale();
+        let Some(volume) = volumes.by_id.get_mut(&volume_id) else { return };
+        let elsewhere = volumes.locations.get(&file).is_some_and(|place| *place != (volume_id, path.clone()));
         if elsewhere || volume.files.get(&path).is_some_and(|row| row.id != file) {
             return; // it was moved meanwhile: the next scan tells what is there
         }
@@ -361,23 +336,36 @@ impl Session {
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;
         volume.links.set_path(file, &path);
-        let renamed = self.sync.attachment_at(volume_id, &path) != Some(file);
+        let renamed = self.attachment_at(volume_id, &path) != Some(file);
         if renamed {
             let entry = FileEntry { path: path.clone(), kind: FileKind::Attachment };
             volume.doc_pending.push_back((file, Some(entry)));
         }
-        self.file_locations.insert(file, (volume_id, path));
-        self.append_writes(turn, vec![RowWrite::File(row)], None);
+        volumes.locations.insert(file, (volume_id, path));
+        turn.append_writes(vec![RowWrite::File(row)], None);
         self.record_agreement(turn, file, stamp);
-        self.write_volume_doc(turn, volume_id);
+        volumes.write_volume_doc(turn, self, volume_id);
     }
 
     /// Blobs of outputs have come: what shows them looks again.
-    pub(in crate::session) fn on_blobs_received(&mut self, count: u64) {
-        self.sync.attachments.arrival_count += count;
-        self.sync.revision += 1;
-        for note in self.notes.values_mut() {
+    pub(in crate::session) fn on_blobs_received(&mut self, notes: &mut NotesState, count: u64) {
+        self.attachments.arrival_count += count;
+        self.revision += 1;
+        for note in notes.open.values_mut() {
             note.outputs_changed += 1;
         }
+    }
+}
+
+impl FilesState {
+    /// The last parts of all names that open notes of a volume link to.
+    fn shown_names(&self, volume: DocId) -> BTreeSet<String> {
+        let Some(known) = self.volumes.by_id.get(&volume) else { return BTreeSet::new() };
+        let open = self.notes.open.values().filter(|note| note.volume == volume);
+        let outlines = open.filter_map(|note| known.links.outline(note.id));
+        let links = outlines.flat_map(|outline| outline.links.iter());
+        links
+            .map(|link| link.target.rsplit('/').next().unwrap_or_default().replace("%20", " ").to_lowercase())
+            .collect()
     }
 }

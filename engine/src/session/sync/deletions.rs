@@ -3,9 +3,11 @@
 //! deleting device knew.
 
 use crate::note::{DocPhase, NotePhase};
-use crate::records::sync::{HubConnection, MergeKind};
+use crate::records::sync::MergeKind;
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
 use crate::session::sync::heads::{format_heads, parse_heads};
 use store::{DocId, FileEntry};
 
@@ -21,60 +23,60 @@ enum DeletionDecision {
     Cancelled,
 }
 
-impl Session {
-    pub(super) fn on_remote_deletion(&mut self, file: DocId) {
-        self.sync.renames.remove(&file);
-        self.sync.restored.remove(&file);
-        if self.sync.expected_notes.remove(&file).is_some() {
-            self.sync.mark_stale();
+impl SyncState {
+    pub(super) fn on_remote_deletion(&mut self, volumes: &VolumesState, file: DocId) {
+        self.renames.remove(&file);
+        self.restored.remove(&file);
+        if self.expected_notes.remove(&file).is_some() {
+            self.mark_stale();
         }
-        if self.file_locations.contains_key(&file) {
-            self.sync.remote_deletions.entry(file).or_default();
+        if volumes.locations.contains_key(&file) {
+            self.remote_deletions.entry(file).or_default();
         }
     }
 
     /// A file exists on other devices after all.
-    pub(super) fn cancel_remote_deletion(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
-        self.sync.deleted.remove(&file);
-        self.finish_deletion_check(turn, file);
+    pub(super) fn cancel_remote_deletion(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState, file: DocId) {
+        self.deleted.remove(&file);
+        self.finish_deletion_check(turn, files, file);
     }
 
-    fn finish_deletion_check(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
-        if self.sync.remote_deletions.remove(&file) == Some(true) {
-            let _ = self.hold_note(turn, file, false); // it was held for this
+    fn finish_deletion_check(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState, file: DocId) {
+        if self.remote_deletions.remove(&file) == Some(true) {
+            let _ = files.hold_note(turn, self, file, false); // it was held for this
         }
     }
 
     /// Finds out which of the notes that others deleted were edited here.
-    pub(super) fn decide_deletions(&mut self, turn: &mut ApplyContext<'_>) {
-        let doubted: Vec<DocId> = self.sync.remote_deletions.keys().copied().collect();
+    pub(super) fn decide_deletions(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState) {
+        let doubted: Vec<DocId> = self.remote_deletions.keys().copied().collect();
         for file in doubted {
-            match self.decide_deletion(file) {
+            match self.decide_deletion(files, file) {
                 DeletionDecision::Delete => {
-                    self.finish_deletion_check(turn, file);
-                    self.sync.deleted.insert(file);
+                    self.finish_deletion_check(turn, files, file);
+                    self.deleted.insert(file);
                 }
                 DeletionDecision::Keep => {
-                    self.finish_deletion_check(turn, file);
-                    self.keep_edited_note(turn, file);
+                    self.finish_deletion_check(turn, files, file);
+                    self.keep_edited_note(turn, &mut files.volumes, file);
                 }
-                DeletionDecision::Cancelled => self.finish_deletion_check(turn, file),
+                DeletionDecision::Cancelled => self.finish_deletion_check(turn, files, file),
                 DeletionDecision::Undecided => {
-                    let held = self.sync.remote_deletions.get(&file).copied().unwrap_or_default();
-                    if !held && self.hold_note(turn, file, true).is_ok() {
-                        self.sync.remote_deletions.insert(file, true);
+                    let held = self.remote_deletions.get(&file).copied().unwrap_or_default();
+                    if !held && files.hold_note(turn, self, file, true).is_ok() {
+                        self.remote_deletions.insert(file, true);
                     }
-                    if self.notes.get(&file).is_some_and(|note| note.phase == NotePhase::Ready && note.adopted) {
-                        self.load_doc(turn, file);
+                    if files.notes.open.get(&file).is_some_and(|note| note.phase == NotePhase::Ready && note.adopted) {
+                        files.notes.load_doc(turn, file);
                     }
                 }
             }
         }
     }
 
-    fn decide_deletion(&self, file: DocId) -> DeletionDecision {
-        let place = self.locate_file(file).and_then(|(id, path)| {
-            let volume = self.volumes.get(&id)?;
+    fn decide_deletion(&self, files: &FilesState, file: DocId) -> DeletionDecision {
+        let place = files.volumes.locate_file(file).and_then(|(id, path)| {
+            let volume = files.volumes.by_id.get(&id)?;
             Some((id, volume.doc.as_ref()?, volume.files.get(path)?))
         });
         let Some((volume, doc, row)) = place else { return DeletionDecision::Cancelled };
@@ -85,7 +87,7 @@ impl Session {
         let is_last = |heads: &[[u8; 32]]| last.as_ref().is_none_or(|last| *last == format_heads(heads));
         // Its text has never come.
         let bare = row.size == 0 && row.heads.is_empty();
-        let Some(note) = self.notes.get(&file) else {
+        let Some(note) = files.notes.open.get(&file) else {
             // Or it is as it was there.
             return if bare || !row.kind.is_text() || is_last(&row.heads) {
                 DeletionDecision::Delete
@@ -129,25 +131,16 @@ impl Session {
         }
     }
 
-    /// Whether changes of a note may still arrive, including those that the deleting device knew.
-    fn may_receive_more(&self, volume: DocId, file: DocId) -> bool {
-        let hubs = self.sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume));
-        let states: Vec<_> = hubs.filter_map(|hub| self.sync.states.get(&hub.url)).collect();
-        let online = |reach: &HubConnection| *reach == HubConnection::Online;
-        !states.iter().any(|state| online(&state.reach))
-            || states.iter().any(|state| online(&state.reach) && state.behind.contains(&file))
-    }
-
     /// Edited since the other device saw it: it stays, and comes back there.
-    fn keep_edited_note(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
-        let Some((volume, path)) = self.locate_file(file).map(|(volume, path)| (volume, path.to_owned())) else {
+    fn keep_edited_note(&mut self, turn: &mut ApplyContext<'_>, volumes: &mut VolumesState, file: DocId) {
+        let Some((volume, path)) = volumes.locate_file(file).map(|(volume, path)| (volume, path.to_owned())) else {
             return;
         };
-        let Some(known) = self.volumes.get_mut(&volume) else { return };
+        let Some(known) = volumes.by_id.get_mut(&volume) else { return };
         let Some(kind) = known.files.get(&path).map(|row| row.kind) else { return };
         known.doc_pending.push_back((file, Some(FileEntry { path: path.clone(), kind })));
-        self.sync.log_line(turn.now, format!("{path} was deleted on another device and edited on this one: it stays"));
+        self.log_line(turn.now, format!("{path} was deleted on another device and edited on this one: it stays"));
         self.add_file_merge(turn, file, &path, MergeKind::Kept);
-        self.write_volume_doc(turn, volume);
+        volumes.write_volume_doc(turn, self, volume);
     }
 }

@@ -5,7 +5,11 @@ use crate::effect::Effect;
 use crate::note::{DocPhase, Note, NotePhase};
 use crate::records::sync::MergeKind;
 use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use crate::session::volume_paths::{name_with_mark, normalize_volume_path};
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
@@ -15,106 +19,91 @@ use store::{BlobHash, ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, Outputs
 const FILE_RETRY_INTERVAL_MS: i64 = 2_000;
 const MAX_FILE_ATTEMPTS: u32 = 5;
 
-impl Session {
+impl SyncState {
     /// The volume's document says this of a file now, since another device did.
     pub(in crate::session) fn on_remote_file(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        runs: &RunsState,
+        workspace: &WorkspaceState,
         volume: DocId,
-        file: DocId,
-        entry: Option<FileEntry>,
+        (file, entry): (DocId, Option<FileEntry>),
     ) {
-        let Some(entry) = entry else { return self.on_remote_deletion(file) };
-        let elsewhere = self.locate_file(file).is_some_and(|(of, _)| of != volume);
-        if elsewhere || (!self.file_locations.contains_key(&file) && self.is_non_file_id(file)) {
-            self.sync
-                .log_line(turn.now, format!("a file from another device is refused: {} is something else here", file));
+        let Some(entry) = entry else { return self.on_remote_deletion(&files.volumes, file) };
+        let elsewhere = files.volumes.locate_file(file).is_some_and(|(of, _)| of != volume);
+        if elsewhere
+            || (!files.volumes.locations.contains_key(&file) && runs.is_non_file_id(&files.volumes, workspace, file))
+        {
+            self.log_line(turn.now, format!("a file from another device is refused: {} is something else here", file));
             return;
         }
-        let known = self.locate_file(file).map(|(_, path)| path.to_owned());
+        let known = files.volumes.locate_file(file).map(|(_, path)| path.to_owned());
         if known.as_ref() == Some(&entry.path) {
-            self.sync.renames.remove(&file);
-            self.cancel_remote_deletion(turn, file);
+            self.renames.remove(&file);
+            self.cancel_remote_deletion(turn, files, file);
             return;
         }
         let sound = normalize_volume_path(&entry.path).is_ok_and(|path| path == entry.path)
             && FileKind::from_path(&entry.path) == entry.kind;
         if !sound {
             let path: String = entry.path.chars().take(200).collect();
-            self.sync.log_line(turn.now, format!("a file name from another device is refused: {path:?}"));
+            self.log_line(turn.now, format!("a file name from another device is refused: {path:?}"));
             return;
         }
-        self.cancel_remote_deletion(turn, file);
+        self.cancel_remote_deletion(turn, files, file);
         if known.is_some() {
-            self.sync.renames.insert(file);
-        } else if self.trash.contains_key(&file) {
-            self.sync.restored.insert(file);
+            self.renames.insert(file);
+        } else if files.moves.trash.contains_key(&file) {
+            self.restored.insert(file);
         } else if entry.kind.is_text() {
-            self.sync.expected_notes.insert(file, (volume, entry));
+            self.expected_notes.insert(file, (volume, entry));
         }
-        self.sync.mark_stale();
-    }
-
-    /// Whether an id belongs to something that isn't a file; no volume may use it for one.
-    fn is_non_file_id(&self, id: DocId) -> bool {
-        id == self.workspace
-            || id == self.workspace.registry_id()
-            || self.volumes.contains_key(&id)
-            || self.is_agent_doc(id)
-    }
-
-    /// What the volume's document says of a file now, and where it is here.
-    fn remote_entry(&self, file: DocId) -> Option<(DocId, String, Option<FileEntry>)> {
-        let (volume, path) = self.locate_file(file)?;
-        let known = self.volumes.get(&volume)?;
-        // What is still to be said here is newer.
-        let ours = known.doc_pending.iter().any(|(pending, _)| *pending == file);
-        let entry = known.doc.as_ref().filter(|_| !ours)?.file_entry(file);
-        Some((volume, path.to_owned(), entry))
+        self.mark_stale();
     }
 
     /// Does to the files here what others did to theirs, one move at a time.
-    pub(super) fn apply_remote_file_changes(&mut self, turn: &mut ApplyContext<'_>) {
-        let idle = self.sync.restored.is_empty() && self.sync.deleted.is_empty() && self.sync.renames.is_empty();
-        if idle || self.ensure_no_pending_move().is_err() {
+    pub(super) fn apply_remote_file_changes(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState) {
+        let idle = self.restored.is_empty() && self.deleted.is_empty() && self.renames.is_empty();
+        if idle || files.moves.ensure_no_pending_move().is_err() {
             return;
         }
-        if let Some(later) = self.sync.retry_at.filter(|later| turn.now < *later) {
-            return self.wake_at(turn, later);
+        if let Some(later) = self.retry_at.filter(|later| turn.now < *later) {
+            return turn.wake_at(later);
         }
-        self.sync.retry_at = None;
-        if let Some(file) = self.sync.restored.pop_first() {
-            self.apply_remote_restore(turn, file);
-        } else if let Some(file) = self.sync.deleted.pop_first() {
-            let Some((_, path, None)) = self.remote_entry(file) else { return };
-            match self.delete_for_remote(turn, file) {
+        self.retry_at = None;
+        if let Some(file) = self.restored.pop_first() {
+            self.apply_remote_restore(turn, files, file);
+        } else if let Some(file) = self.deleted.pop_first() {
+            let Some((_, path, None)) = files.volumes.remote_entry(file) else { return };
+            match files.delete_for_remote(turn, self, file) {
                 Ok(()) => {
-                    self.sync.log_line(turn.now, format!("{path} was deleted on another device: it is in the trash"));
+                    self.log_line(turn.now, format!("{path} was deleted on another device: it is in the trash"));
                     self.add_file_merge(turn, file, &path, MergeKind::Deleted);
                 }
                 Err(CommandError(why)) => {
-                    self.sync.log_line(turn.now, format!("{path} was deleted on another device: {why}"));
+                    self.log_line(turn.now, format!("{path} was deleted on another device: {why}"));
                     if self.schedule_retry(turn, file) {
-                        self.sync.deleted.insert(file);
+                        self.deleted.insert(file);
                     }
                 }
             }
-        } else if let Some(file) = self.sync.renames.pop_first() {
-            self.apply_remote_rename(turn, file);
+        } else if let Some(file) = self.renames.pop_first() {
+            self.apply_remote_rename(turn, files, file);
         }
     }
 
     /// What could not be done is done a little later; whether it is worth it.
     fn schedule_retry(&mut self, turn: &mut ApplyContext<'_>, file: DocId) -> bool {
-        let tries = self.sync.retry_counts.entry(file).or_default();
+        let tries = self.retry_counts.entry(file).or_default();
         *tries += 1;
         let goes_on = *tries < MAX_FILE_ATTEMPTS;
         if !goes_on {
-            self.sync.retry_counts.remove(&file);
+            self.retry_counts.remove(&file);
         }
         let later = turn.now.plus_ms(FILE_RETRY_INTERVAL_MS);
-        self.sync.retry_at = Some(later);
-        self.wake_at(turn, later);
+        self.retry_at = Some(later);
+        turn.wake_at(later);
         goes_on
     }
 
@@ -122,92 +111,94 @@ impl Session {
     pub(in crate::session) fn retry_remote_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        runs: &RunsState,
+        workspace: &WorkspaceState,
         volume: Option<DocId>,
         why: &str,
     ) {
-        self.sync.log_line(turn.now, format!("what another device did to files could not be done here: {why}"));
+        self.log_line(turn.now, format!("what another device did to files could not be done here: {why}"));
         let later = turn.now.plus_ms(FILE_RETRY_INTERVAL_MS);
-        self.sync.retry_at = Some(later);
-        self.wake_at(turn, later);
+        self.retry_at = Some(later);
+        turn.wake_at(later);
         if let Some(volume) = volume {
-            self.reconcile_files(turn, volume);
-            let known = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref());
+            files.reconcile_files(turn, runs, self, workspace, volume);
+            let known = files.volumes.by_id.get(&volume).and_then(|volume| volume.doc.as_ref());
             let back = |file: &&DocId| known.is_some_and(|doc| doc.file_entry(**file).is_some());
-            let back: Vec<DocId> = self.trash.keys().filter(back).copied().collect();
-            self.sync.restored.extend(back);
+            let back: Vec<DocId> = files.moves.trash.keys().filter(back).copied().collect();
+            self.restored.extend(back);
         }
     }
 
     /// What others did was done here: meanwhile they may have done something else.
-    pub(in crate::session) fn recheck_remote_state(&mut self, volume: DocId, file: DocId) {
-        let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
-        let here = self.locate_file(file).map(|(_, path)| path.to_owned());
+    pub(in crate::session) fn recheck_remote_state(&mut self, files: &FilesState, volume: DocId, file: DocId) {
+        let Some(doc) = files.volumes.by_id.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
+        let here = files.volumes.locate_file(file).map(|(_, path)| path.to_owned());
         match (doc.file_entry(file), here) {
-            (Some(_), None) if self.trash.contains_key(&file) => _ = self.sync.restored.insert(file),
-            (Some(entry), None) if entry.kind.is_text() => _ = self.sync.expected_notes.insert(file, (volume, entry)),
-            (Some(entry), Some(path)) if entry.path != path => _ = self.sync.renames.insert(file),
-            (None, Some(_)) => self.on_remote_deletion(file),
+            (Some(_), None) if files.moves.trash.contains_key(&file) => _ = self.restored.insert(file),
+            (Some(entry), None) if entry.kind.is_text() => _ = self.expected_notes.insert(file, (volume, entry)),
+            (Some(entry), Some(path)) if entry.path != path => _ = self.renames.insert(file),
+            (None, Some(_)) => self.on_remote_deletion(&files.volumes, file),
             (Some(_) | None, _) => {}
         }
     }
 
-    fn apply_remote_restore(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
-        let to = self.trash.get(&file).and_then(|trashed| {
-            let volume = self.volumes.get(&trashed.row.volume)?;
+    fn apply_remote_restore(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState, file: DocId) {
+        let to = files.moves.trash.get(&file).and_then(|trashed| {
+            let volume = files.volumes.by_id.get(&trashed.row.volume)?;
             volume.doc.as_ref()?.file_entry(file).map(|entry| entry.path)
         });
         let Some(to) = to else { return };
-        match self.restore_for_remote(turn, file, &to) {
+        match files.restore_for_remote(turn, self, file, &to) {
             Ok(()) => {
-                self.sync.log_line(turn.now, format!("{to} was brought back: it was edited on another device"));
+                self.log_line(turn.now, format!("{to} was brought back: it was edited on another device"));
                 self.add_file_merge(turn, file, &to, MergeKind::Back);
             }
             Err(CommandError(why)) => {
-                self.sync
-                    .log_line(turn.now, format!("a note that another device brought back stays in the trash: {why}"));
+                self.log_line(turn.now, format!("a note that another device brought back stays in the trash: {why}"));
                 if self.schedule_retry(turn, file) {
-                    self.sync.restored.insert(file);
+                    self.restored.insert(file);
                 }
             }
         }
     }
 
-    fn apply_remote_rename(&mut self, turn: &mut ApplyContext<'_>, file: DocId) {
-        let Some((volume, from, Some(FileEntry { path: to, .. }))) = self.remote_entry(file) else { return };
+    fn apply_remote_rename(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState, file: DocId) {
+        let Some((volume, from, Some(FileEntry { path: to, .. }))) = files.volumes.remote_entry(file) else { return };
         if from == to {
             return;
         }
-        let taken = self.volumes.get(&volume).and_then(|volume| volume.files.get(&to)).map(|row| row.id);
+        let taken = files.volumes.by_id.get(&volume).and_then(|volume| volume.files.get(&to)).map(|row| row.id);
         let (moved, to, echo) = match taken {
-            Some(other) if other != file && other < file => (file, self.free_sibling_name(volume, &to, file), false),
+            Some(other) if other != file && other < file => (file, files.free_sibling_name(volume, &to, file), false),
             Some(other) if other != file => {
                 // The other one makes room first.
-                self.sync.renames.insert(file);
-                (other, self.free_sibling_name(volume, &to, other), false)
+                self.renames.insert(file);
+                (other, files.free_sibling_name(volume, &to, other), false)
             }
             _ => (file, to, true),
         };
         if moved == file && to == from {
             // It has its own name next to the other file already, which only this device knows.
-            if let Some(known) = self.volumes.get_mut(&volume) {
+            if let Some(known) = files.volumes.by_id.get_mut(&volume) {
                 known.doc_pending.push_back((file, Some(FileEntry { kind: FileKind::from_path(&to), path: to })));
             }
-            return self.write_volume_doc(turn, volume);
+            return files.volumes.write_volume_doc(turn, self, volume);
         }
-        match self.move_for_remote(turn, moved, &to, echo) {
+        match files.move_for_remote(turn, self, moved, &to, echo) {
             Ok(()) => {
                 if echo {
                     self.add_file_merge(turn, moved, &to, MergeKind::Renamed { from: from.clone() });
                 }
                 let was = if echo { from } else { "a file".to_owned() };
-                self.sync.log_line(turn.now, format!("{was} is called {to} now, as on another device"));
+                self.log_line(turn.now, format!("{was} is called {to} now, as on another device"));
             }
             Err(CommandError(why)) => {
-                self.sync.log_line(turn.now, format!("{from} could not be renamed to {to}: {why}"));
+                self.log_line(turn.now, format!("{from} could not be renamed to {to}: {why}"));
                 if self.schedule_retry(turn, file) {
-                    self.sync.renames.insert(file);
+                    self.renames.insert(file);
                 } else {
-                    self.sync.renames.remove(&file);
+                    self.renames.remove(&file);
                 }
             }
         }
@@ -215,90 +206,90 @@ impl Session {
 
     /// Of a note of another device there may be only the name, until its text has come. A file that another program has
     /// made there meanwhile is another note: the two are like notes that two devices made.
-    pub(in crate::session) fn make_room_for_file(&mut self, row: &FileRow) -> bool {
+    pub(in crate::session) fn make_room_for_file(&mut self, files: &mut FilesState, row: &FileRow) -> bool {
         let bare = row.kind.is_text() && row.heads.is_empty() && row.size == 0 && row.mtime == 0;
-        if !bare || self.notes.contains_key(&row.id) || !self.sync.is_shared(row.volume) {
+        if !bare || files.notes.open.contains_key(&row.id) || !self.is_shared(row.volume) {
             return false;
         }
-        self.file_locations.remove(&row.id);
-        self.sync.renames.remove(&row.id);
-        let Some(volume) = self.volumes.get_mut(&row.volume) else { return true };
+        files.volumes.locations.remove(&row.id);
+        self.renames.remove(&row.id);
+        let Some(volume) = files.volumes.by_id.get_mut(&row.volume) else { return true };
         volume.remove_file(row.id);
         if let Some(entry) = volume.doc.as_ref().and_then(|doc| doc.file_entry(row.id)) {
-            self.sync.expected_notes.insert(row.id, (row.volume, entry));
+            self.expected_notes.insert(row.id, (row.volume, entry));
         }
-        self.sync.mark_stale();
+        self.mark_stale();
         true
     }
 
-    /// Returns a free name for a file next to another one with the same name.
-    fn free_sibling_name(&self, volume: DocId, path: &str, file: DocId) -> String {
-        let taken = |path: &String| {
-            let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
-            row.is_some_and(|row| row.id != file) || self.is_in_motion(volume, path)
-        };
-        let id = file.to_string();
-        let names = [4, 8, 16].map(|length| name_with_mark(path, &id[..length]));
-        names.into_iter().find(|name| !taken(name)).unwrap_or_else(|| name_with_mark(path, &id))
-    }
-
     /// Notes whose text has come are made, where their place is free or can be made so.
-    pub(super) fn place_arrived_notes(&mut self, turn: &mut ApplyContext<'_>) {
-        if self.sync.arrived_notes.is_empty() {
+    pub(super) fn place_arrived_notes(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        workspace: &WorkspaceState,
+    ) {
+        if self.arrived_notes.is_empty() {
             return;
         }
         let mut waits = Vec::new();
-        for (file, ticket, parcel) in std::mem::take(&mut self.sync.arrived_notes) {
-            if self.file_locations.contains_key(&file) {
-                self.apply_remote_changes(turn, file, parcel);
+        for (file, ticket, parcel) in std::mem::take(&mut self.arrived_notes) {
+            if files.volumes.locations.contains_key(&file) {
+                files.apply_remote_changes(turn, self, file, parcel);
                 continue;
             }
-            let place = self.sync.expected_notes.get(&file).cloned();
+            let place = self.expected_notes.get(&file).cloned();
             let Some((volume, entry, known)) =
-                place.and_then(|(volume, entry)| Some((volume, entry, self.volumes.get(&volume)?)))
+                place.and_then(|(volume, entry)| Some((volume, entry, files.volumes.by_id.get(&volume)?)))
             else {
                 // Deleted while it waited.
                 let why = "it no longer exists".to_owned();
                 turn.effects.push(Effect::RefuseReceived { ticket, why });
                 continue;
             };
-            if self.is_in_motion(volume, &entry.path) {
+            if files.moves.is_in_motion(volume, &entry.path) {
                 waits.push((file, ticket, parcel));
                 continue;
             }
             match known.files.get(&entry.path).map(|row| row.id) {
                 None => {
-                    self.enter_arrived_note(turn, volume, file, entry, false, &parcel);
-                    self.apply_remote_changes(turn, file, parcel);
+                    self.enter_arrived_note(turn, files, workspace, volume, (file, entry, false), &parcel);
+                    files.apply_remote_changes(turn, self, file, parcel);
                 }
                 // Both are kept: the lower name keeps its path, on all devices alike.
                 Some(other) if other < file => {
-                    let path = self.free_sibling_name(volume, &entry.path, file);
-                    self.sync.log_line(turn.now, format!("{}: two devices made it; the other is {path}", entry.path));
+                    let path = files.free_sibling_name(volume, &entry.path, file);
+                    self.log_line(turn.now, format!("{}: two devices made it; the other is {path}", entry.path));
                     self.add_file_merge(
                         turn,
                         other,
                         &entry.path,
                         MergeKind::Twins { other: file, called: path.clone() },
                     );
-                    self.enter_arrived_note(turn, volume, file, FileEntry { path, kind: entry.kind }, true, &parcel);
-                    self.apply_remote_changes(turn, file, parcel);
+                    self.enter_arrived_note(
+                        turn,
+                        files,
+                        workspace,
+                        volume,
+                        (file, FileEntry { path, kind: entry.kind }, true),
+                        &parcel,
+                    );
+                    files.apply_remote_changes(turn, self, file, parcel);
                 }
                 Some(other) => {
-                    if self.ensure_no_pending_move().is_ok() {
-                        let path = self.free_sibling_name(volume, &entry.path, other);
-                        self.sync
-                            .log_line(turn.now, format!("{}: two devices made it; ours is {path} now", entry.path));
+                    if files.moves.ensure_no_pending_move().is_ok() {
+                        let path = files.free_sibling_name(volume, &entry.path, other);
+                        self.log_line(turn.now, format!("{}: two devices made it; ours is {path} now", entry.path));
                         self.add_file_merge(turn, file, &entry.path, MergeKind::Twins { other, called: path.clone() });
-                        let _ = self.move_for_remote(turn, other, &path, false);
+                        let _ = files.move_for_remote(turn, self, other, &path, false);
                     }
                     waits.push((file, ticket, parcel));
                 }
             }
         }
         if !waits.is_empty() {
-            self.sync.arrived_notes = waits;
-            self.wake_at(turn, turn.now.plus_ms(50));
+            self.arrived_notes = waits;
+            turn.wake_at(turn.now.plus_ms(50));
         }
     }
 
@@ -307,13 +298,13 @@ impl Session {
     fn enter_arrived_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        workspace: &WorkspaceState,
         volume_id: DocId,
-        file: DocId,
-        entry: FileEntry,
-        renamed: bool,
+        (file, entry, renamed): (DocId, FileEntry, bool),
         parcel: &ChangeParcel,
     ) {
-        let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
+        let Some(volume) = files.volumes.by_id.get_mut(&volume_id) else { return };
         let FileEntry { path, kind } = entry;
         let row = FileRow {
             volume: volume_id,
@@ -333,13 +324,36 @@ impl Session {
         if renamed {
             volume.doc_pending.push_back((file, Some(FileEntry { path: path.clone(), kind })));
         }
-        self.file_locations.insert(file, (volume_id, path));
-        self.sync.expected_notes.remove(&file);
-        let mut writes = self.volume_doc_writes(turn, volume_id);
+        files.volumes.locations.insert(file, (volume_id, path));
+        self.expected_notes.remove(&file);
+        let mut writes = files.volumes.volume_doc_writes(turn, self, volume_id);
         writes.push(RowWrite::File(row));
-        self.append_writes(turn, writes, None);
-        self.begin_arrived(turn, file, volume_id, Some(parcel));
-        self.sync.mark_stale();
+        turn.append_writes(writes, None);
+        files.begin_arrived(turn, workspace, file, volume_id, Some(parcel));
+        self.mark_stale();
+    }
+}
+
+impl RunsState {
+    /// Whether an id belongs to something that isn't a file; no volume may use it for one.
+    fn is_non_file_id(&self, volumes: &VolumesState, workspace: &WorkspaceState, id: DocId) -> bool {
+        id == workspace.id
+            || id == workspace.id.registry_id()
+            || volumes.by_id.contains_key(&id)
+            || self.is_agent_doc(id)
+    }
+}
+
+impl FilesState {
+    /// Returns a free name for a file next to another one with the same name.
+    fn free_sibling_name(&self, volume: DocId, path: &str, file: DocId) -> String {
+        let taken = |path: &String| {
+            let row = self.volumes.by_id.get(&volume).and_then(|volume| volume.files.get(path));
+            row.is_some_and(|row| row.id != file) || self.moves.is_in_motion(volume, path)
+        };
+        let id = file.to_string();
+        let names = [4, 8, 16].map(|length| name_with_mark(path, &id[..length]));
+        names.into_iter().find(|name| !taken(name)).unwrap_or_else(|| name_with_mark(path, &id))
     }
 
     /// Creates an empty note that another device's text is merged into. `whole`: what is merged first, if nothing of
@@ -347,24 +361,25 @@ impl Session {
     pub(super) fn begin_arrived(
         &mut self,
         turn: &mut ApplyContext<'_>,
+        workspace: &WorkspaceState,
         file: DocId,
         volume: DocId,
         whole: Option<&ChangeParcel>,
     ) {
-        let kind = self.locate_file(file).map_or(FileKind::Note, |(_, path)| FileKind::from_path(path));
+        let kind = self.volumes.locate_file(file).map_or(FileKind::Note, |(_, path)| FileKind::from_path(path));
         let mut note = Note::new(file, volume, kind);
         note.phase = NotePhase::Ready;
         note.file.base = Some(Arc::from(""));
         // Its file is made with its text: that it is ahead is not said before, or a crash would leave an empty file.
         note.adopted = true;
-        let begun = whole.and_then(|parcel| NoteDoc::empty_before_merge(file, parcel, self.actor.clone()).ok()?);
-        let outputs = || OutputsDoc::load(file.outputs_id(), &[], self.actor.clone()).ok();
+        let begun = whole.and_then(|parcel| NoteDoc::empty_before_merge(file, parcel, workspace.actor.clone()).ok()?);
+        let outputs = || OutputsDoc::load(file.outputs_id(), &[], workspace.actor.clone()).ok();
         if let Some((doc, outputs)) = begun.and_then(|doc| Some((doc, outputs()?.doc))) {
             note.doc = DocPhase::Loaded(Box::new(doc));
             (note.outputs, note.outputs_new) = (Some(Box::new(outputs)), true);
             note.runs += 1;
         }
-        self.notes.insert(file, note);
-        self.load_doc(turn, file);
+        self.notes.open.insert(file, note);
+        self.notes.load_doc(turn, file);
     }
 }

@@ -3,7 +3,6 @@
 
 use crate::records::sync::{MergeKind, MergeRecord};
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
 use crate::session::state::sync::SyncState;
 use crate::session::sync::heads::heads_to_text;
 use store::{ChangeHash, DocId};
@@ -52,7 +51,7 @@ impl SyncState {
     }
 }
 
-impl Session {
+impl SyncState {
     /// The same for what happened to a file.
     pub(in crate::session) fn add_file_merge(
         &mut self,
@@ -61,7 +60,7 @@ impl Session {
         path: &str,
         what: MergeKind,
     ) {
-        self.sync.add_merge_record(turn.now, note, path.to_owned(), what);
+        self.add_merge_record(turn.now, note, path.to_owned(), what);
     }
 }
 

@@ -1,9 +1,12 @@
 //! Changes that wait for an unreachable hub. A connected hub reports what differs; once everything was the same, later
 //! changes are recorded here and on disk, so that they're known however long the hub is away.
 
+use crate::effect::Effect;
 use crate::records::sync::{HubConnection, HubOutbox, HubState, OUTBOX_KEY, SharedHub};
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
 use std::collections::BTreeSet;
 use store::DocId;
 use store::disk::RowWrite;
@@ -24,11 +27,31 @@ fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
     })
 }
 
-impl Session {
+impl SyncState {
+    /// Records which of the writes since the last call wait for hubs.
+    pub(in crate::session) fn track_outbox(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        runs: &RunsState,
+    ) {
+        for at in std::mem::replace(&mut turn.tracked_effects, turn.effects.len())..turn.effects.len() {
+            let Effect::Append { writes, .. } = &mut turn.effects[at] else { continue };
+            let kept = self.track_outbox_writes(volumes, runs, turn.now, writes);
+            writes.extend(kept);
+        }
+    }
+
     /// Records that these writes wait for the hubs until those have them. Returns the record to store in the same
     /// commit.
-    pub(in crate::session) fn track_outbox_writes(&mut self, now: UnixMillis, writes: &[RowWrite]) -> Option<RowWrite> {
-        if self.sync.shares.hubs.is_empty() {
+    fn track_outbox_writes(
+        &mut self,
+        volumes: &VolumesState,
+        runs: &RunsState,
+        now: UnixMillis,
+        writes: &[RowWrite],
+    ) -> Option<RowWrite> {
+        if self.shares.hubs.is_empty() {
             return None;
         }
         let docs: BTreeSet<DocId> = writes
@@ -40,65 +63,71 @@ impl Session {
             .collect();
         let mut new = false;
         for doc in docs {
-            let known =
-                |hub: &SharedHub| self.sync.outboxes.get(&hub.url).is_some_and(|outbox| outbox.waits.contains(&doc));
-            if self.sync.shares.hubs.iter().all(known) {
-                self.sync.changed = Some(now);
+            let known = |hub: &SharedHub| self.outboxes.get(&hub.url).is_some_and(|outbox| outbox.waits.contains(&doc));
+            if self.shares.hubs.iter().all(known) {
+                self.changed = Some(now);
                 continue;
             }
-            let Some(volume) = self.volume_of_document(doc) else { continue };
-            for hub in self.sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume)) {
-                self.sync.changed = Some(now);
-                new |= self.sync.outboxes.get_mut(&hub.url).is_some_and(|outbox| outbox.waits.insert(doc));
+            let Some(volume) = self.volume_of_document(volumes, runs, doc) else { continue };
+            for hub in self.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume)) {
+                self.changed = Some(now);
+                new |= self.outboxes.get_mut(&hub.url).is_some_and(|outbox| outbox.waits.insert(doc));
             }
         }
-        let count: usize = self.sync.outboxes.values().map(|outbox| outbox.waits.len()).sum();
+        let count: usize = self.outboxes.values().map(|outbox| outbox.waits.len()).sum();
         if new && count > MAX_IMMEDIATE_OUTBOX_WRITES {
-            self.sync.outbox_due.get_or_insert(now.plus_ms(OUTBOX_SAVE_INTERVAL_MS));
+            self.outbox_due.get_or_insert(now.plus_ms(OUTBOX_SAVE_INTERVAL_MS));
             return None;
         }
-        new.then(|| self.sync.outbox_write())
+        new.then(|| self.outbox_write())
     }
 
     /// The volume to which a document belongs.
-    fn volume_of_document(&self, doc: DocId) -> Option<DocId> {
-        let note = self.sync.notes.get(&doc).copied().unwrap_or(doc);
-        if let Some((volume, _)) = self.locate_file(note) {
+    fn volume_of_document(&self, all_volumes: &VolumesState, runs: &RunsState, doc: DocId) -> Option<DocId> {
+        let note = self.notes.get(&doc).copied().unwrap_or(doc);
+        if let Some((volume, _)) = all_volumes.locate_file(note) {
             return Some(volume);
         }
-        let mut volumes = self.volumes.keys().copied();
-        volumes.find(|volume| *volume == doc || self.sync.is_shared(*volume) && self.agent_docs(*volume).contains(&doc))
+        let mut volumes = all_volumes.by_id.keys().copied();
+        volumes.find(|volume| *volume == doc || self.is_shared(*volume) && runs.agent_docs(*volume).contains(&doc))
     }
 
     /// Counts how many of these documents belong to a volume, or may: while it's being read, not all are known.
-    pub(super) fn count_waiting<'a>(&self, volume: DocId, waits: impl Iterator<Item = &'a DocId>) -> usize {
-        waits.filter(|doc| self.volume_of_document(**doc).is_none_or(|of| of == volume)).count()
+    pub(super) fn count_waiting<'a>(
+        &self,
+        volumes: &VolumesState,
+        runs: &RunsState,
+        volume: DocId,
+        waits: impl Iterator<Item = &'a DocId>,
+    ) -> usize {
+        waits.filter(|doc| self.volume_of_document(volumes, runs, **doc).is_none_or(|of| of == volume)).count()
     }
 
     /// Where all has been the same for a while, nothing waits.
-    pub(super) fn step_outbox(&mut self, turn: &mut ApplyContext<'_>) {
-        if let Some(due) = self.sync.outbox_due {
+    pub(super) fn step_outbox(&mut self, turn: &mut ApplyContext<'_>, all_volumes: &VolumesState, runs: &RunsState) {
+        self.track_outbox(turn, all_volumes, runs);
+        if let Some(due) = self.outbox_due {
             if turn.now >= due {
                 self.save_outbox(turn);
             } else {
-                self.wake_at(turn, due);
+                turn.wake_at(due);
             }
         }
-        let due = self.sync.changed.map_or(turn.now, |at| at.plus_ms(OUTBOX_QUIET_MS));
+        let due = self.changed.map_or(turn.now, |at| at.plus_ms(OUTBOX_QUIET_MS));
         let mut new = false;
-        for hub in &self.sync.shares.hubs {
+        for hub in &self.shares.hubs {
             let volumes: BTreeSet<DocId> = hub.volumes.difference(&hub.coming).copied().collect();
             let known = |outbox: &HubOutbox| outbox.waits.is_empty() && outbox.volumes == volumes;
-            if !is_in_sync(self.sync.states.get(&hub.url), self.sync.requested_counts.get(&hub.url))
-                || self.sync.outboxes.get(&hub.url).is_some_and(known)
+            if !is_in_sync(self.states.get(&hub.url), self.requested_counts.get(&hub.url))
+                || self.outboxes.get(&hub.url).is_some_and(known)
             {
                 continue;
             }
             if turn.now < due {
-                return self.wake_at(turn, due);
+                return turn.wake_at(due);
             }
             let outbox = HubOutbox { at: turn.now, volumes, waits: BTreeSet::new() };
-            self.sync.outboxes.insert(hub.url.clone(), outbox);
+            self.outboxes.insert(hub.url.clone(), outbox);
             new = true;
         }
         if new {
@@ -106,18 +135,18 @@ impl Session {
         }
     }
 
-    fn save_outbox(&mut self, turn: &mut ApplyContext<'_>) {
-        self.sync.outbox_due = None;
-        let write = self.sync.outbox_write();
-        self.append_writes(turn, vec![write], None);
-    }
-
     /// A hub that was there may be so no longer, as it has gone (`url`) or the program ends: this was the last time.
-    pub(in crate::session) fn on_hub_left(&mut self, turn: &mut ApplyContext<'_>, url: Option<&str>) {
-        self.step_outbox(turn);
-        let mut new = self.sync.outbox_due.is_some();
-        for (at, outbox) in &mut self.sync.outboxes {
-            let online = self.sync.states.get(at).is_some_and(|state| state.reach == HubConnection::Online);
+    pub(in crate::session) fn on_hub_left(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        runs: &RunsState,
+        url: Option<&str>,
+    ) {
+        self.step_outbox(turn, volumes, runs);
+        let mut new = self.outbox_due.is_some();
+        for (at, outbox) in &mut self.outboxes {
+            let online = self.states.get(at).is_some_and(|state| state.reach == HubConnection::Online);
             if online && url.is_none_or(|url| url == at) {
                 outbox.at = turn.now;
                 new = true;
@@ -130,7 +159,7 @@ impl Session {
 }
 
 impl crate::session::state::sync::SyncState {
-    pub(super) fn outbox_write(&self) -> RowWrite {
+    pub(in crate::session) fn outbox_write(&self) -> RowWrite {
         RowWrite::Meta { key: OUTBOX_KEY.to_owned(), value: serde_json::to_vec(&self.outboxes).ok() }
     }
 

@@ -4,8 +4,9 @@
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note};
 use crate::records::sync::SeenDevice;
-use crate::session::apply_context::{ApplyContext, CommandError};
-use crate::session::state::Session;
+use crate::session::apply_context::ApplyContext;
+use crate::session::state::FilesState;
+use crate::session::state::notes::NotesState;
 use crate::session::state::sync::{RemotePeer, SyncState};
 use std::collections::{BTreeMap, BTreeSet};
 use store::sync::presence::{CaretMark, PresentPerson};
@@ -17,57 +18,33 @@ const MAX_SEEN_DEVICES: usize = 100;
 const MAX_SHARED_CARETS: usize = 32;
 
 impl SyncState {
-    /// Who else is at a note.
-    pub fn peers_at(&self, note: DocId) -> &[RemotePeer] {
-        self.presence.peers.get(&note).map_or(&[], Vec::as_slice)
-    }
-
-    /// Who runs a cell on another device.
-    pub fn remote_runner(&self, note: DocId, cell: BlockId) -> Option<&str> {
-        let runs = |one: &&RemotePeer| one.running.contains(&cell);
-        self.peers_at(note).iter().find(runs).map(|one| one.name.as_str())
-    }
-
-    /// Devices that were seen, each with whether it is here now; those first, then the one that was seen last.
-    pub fn devices(&self) -> Vec<(&SeenDevice, bool)> {
-        let here = |key: &String| self.presence.devices.values().any(|devices| devices.contains(key));
-        let mut all: Vec<(&SeenDevice, bool)> =
-            self.presence.seen.iter().map(|(key, seen)| (seen, here(key))).collect();
-        all.sort_by_key(|(seen, here)| (!here, std::cmp::Reverse(seen.at), seen.name.clone()));
-        all
-    }
-
-    pub(super) fn seen(&self) -> &BTreeMap<String, SeenDevice> {
-        &self.presence.seen
-    }
-
-    pub(super) fn set_seen(&mut self, seen: BTreeMap<String, SeenDevice>) {
-        self.presence.seen = seen;
-    }
-}
-
-impl Session {
     /// Sets the user's carets: bytes of the note, each with the other end of its selection.
-    pub(in crate::session) fn set_carets(&mut self, note: Option<DocId>, carets: &[(usize, usize)]) {
+    pub(in crate::session) fn set_carets(
+        &mut self,
+        files: &FilesState,
+        note: Option<DocId>,
+        carets: &[(usize, usize)],
+    ) {
         let own = note.and_then(|id| {
-            let (volume, _) = self.locate_file(id)?;
-            let note = self.notes.get(&id).filter(|_| self.sync.is_shared(volume))?;
+            let (volume, _) = files.volumes.locate_file(id)?;
+            let note = files.notes.open.get(&id).filter(|_| self.is_shared(volume))?;
             let mark = |(at, anchor): &(usize, usize)| {
                 Some(CaretMark { at: block_position(note, *at)?, anchor: block_position(note, *anchor)? })
             };
             Some((id, carets.iter().take(MAX_SHARED_CARETS).filter_map(mark).collect()))
         });
-        self.sync.presence.own_carets = own;
+        self.presence.own_carets = own;
     }
 
     /// Others are at a document, or no longer. `here`: what names their program, and what they say.
     pub(in crate::session) fn on_presence(
         &mut self,
         turn: &ApplyContext<'_>,
+        notes: &NotesState,
         doc: DocId,
         here: Vec<(String, PresentPerson)>,
     ) {
-        let presence = &mut self.sync.presence;
+        let presence = &mut self.presence;
         let before = presence.peers.remove(&doc).unwrap_or_default();
         let mut devices = BTreeSet::new();
         let mut people = Vec::new();
@@ -96,7 +73,7 @@ impl Session {
             one.marks.truncate(MAX_SHARED_CARETS);
             match known.filter(|known| known.moves == moves) {
                 Some(known) => (one.carets, one.revision) = (known.carets.clone(), known.revision),
-                None => self.notes.get(&doc).into_iter().for_each(|note| one.place_carets(note)),
+                None => notes.open.get(&doc).into_iter().for_each(|note| one.place_carets(note)),
             }
             people.push(one);
         }
@@ -116,57 +93,45 @@ impl Session {
         if !people.is_empty() {
             presence.peers.insert(doc, people);
         }
-        self.sync.log_due.get_or_insert(turn.now.plus_ms(crate::session::state::sync::SYNC_LOG_SAVE_INTERVAL_MS));
-        self.sync.revision += 1;
+        self.log_due.get_or_insert(turn.now.plus_ms(crate::session::state::sync::SYNC_LOG_SAVE_INTERVAL_MS));
+        self.revision += 1;
     }
 
     /// A note can be read now: carets of others have a place in it.
-    pub(in crate::session) fn place_remote_carets(&mut self, note: DocId) {
-        let Some(read) = self.notes.get(&note) else { return };
-        for one in self.sync.presence.peers.get_mut(&note).into_iter().flatten() {
+    pub(in crate::session) fn place_remote_carets(&mut self, notes: &NotesState, note: DocId) {
+        let Some(read) = notes.open.get(&note) else { return };
+        for one in self.presence.peers.get_mut(&note).into_iter().flatten() {
             one.place_carets(read);
         }
     }
 
-    /// Why a cell cannot be run here: another device does.
-    pub(in crate::session) fn ensure_not_running_remotely(
-        &self,
-        note: DocId,
-        cells: &[BlockId],
-    ) -> Result<(), CommandError> {
-        match cells.iter().find_map(|cell| self.sync.remote_runner(note, *cell)) {
-            Some(name) => Err(CommandError(format!("{name} runs this cell; what it prints is seen here, too"))),
-            None => Ok(()),
-        }
-    }
-
     /// Sends changed presence to the host.
-    pub(super) fn step_presence(&mut self, turn: &mut ApplyContext<'_>) {
+    pub(super) fn step_presence(&mut self, turn: &mut ApplyContext<'_>, files: &FilesState) {
         let mut wanted: BTreeMap<DocId, PresentPerson> = BTreeMap::new();
-        if !self.sync.shares.paused {
-            let volumes = self.sync.shares.hubs.iter().flat_map(|hub| &hub.volumes);
+        if !self.shares.paused {
+            let volumes = self.shares.hubs.iter().flat_map(|hub| &hub.volumes);
             wanted.extend(volumes.map(|volume| (*volume, PresentPerson::default())));
             let busy = |note: &Note| matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty();
-            for (id, note) in self.notes.iter().filter(|(_, note)| busy(note)) {
+            for (id, note) in files.notes.open.iter().filter(|(_, note)| busy(note)) {
                 let running = running_cells(note);
-                let shared = || self.locate_file(*id).is_some_and(|(volume, _)| self.sync.is_shared(volume));
+                let shared = || files.volumes.locate_file(*id).is_some_and(|(volume, _)| self.is_shared(volume));
                 if !running.is_empty() && shared() {
                     wanted.entry(*id).or_default().running = running;
                 }
             }
             if let Some((note, carets)) =
-                self.sync.presence.own_carets.clone().filter(|(note, _)| self.notes.contains_key(note))
+                self.presence.own_carets.clone().filter(|(note, _)| files.notes.open.contains_key(note))
             {
                 wanted.entry(note).or_default().carets = carets;
             }
         }
-        let said = &mut self.sync.presence.last_sent;
+        let said = &mut self.presence.last_sent;
         if *said == wanted {
             return;
         }
         for (doc, state) in &wanted {
             if said.get(doc) != Some(state) {
-                let volume = self.volumes.contains_key(doc);
+                let volume = files.volumes.by_id.contains_key(doc);
                 turn.effects.push(Effect::Present { doc: *doc, state: Some(Box::new(state.clone())), volume });
             }
         }

@@ -1,7 +1,10 @@
 //! Progress of sync as shown to the user: overall, of a volume, of a note.
 
 use crate::records::sync::{DeliveryState, HubConnection, HubState};
-use crate::session::state::Session;
+use crate::session::state::FilesState;
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
 use std::collections::BTreeSet;
 use store::DocId;
 use text::time::UnixMillis;
@@ -99,17 +102,17 @@ impl SyncProgress {
     }
 }
 
-impl Session {
+impl SyncState {
     /// Returns the status of sync.
-    pub fn sync_status(&self) -> SyncStatus {
-        let shares = &self.sync.shares;
+    pub(in crate::session) fn sync_status(&self) -> SyncStatus {
+        let shares = &self.shares;
         if shares.hubs.is_empty() {
             return SyncStatus::NotShared;
         }
         if shares.paused {
             return SyncStatus::Paused;
         }
-        let states: Vec<Option<&HubState>> = shares.hubs.iter().map(|hub| self.sync.states.get(&hub.url)).collect();
+        let states: Vec<Option<&HubState>> = shares.hubs.iter().map(|hub| self.states.get(&hub.url)).collect();
         let online = || states.iter().flatten().filter(|state| state.reach == HubConnection::Online);
         if online().count() == 0 {
             let offline = |state: &Option<&HubState>| {
@@ -118,8 +121,8 @@ impl Session {
             return if states.iter().all(offline) { SyncStatus::Offline } else { SyncStatus::Connecting };
         }
         let mut waiting: BTreeSet<DocId> = online().flat_map(|state| state.behind.iter().copied()).collect();
-        waiting.extend(self.sync.expected_notes.keys());
-        waiting.extend(&self.sync.undocumented_notes);
+        waiting.extend(self.expected_notes.keys());
+        waiting.extend(&self.undocumented_notes);
         match waiting.len() {
             0 => SyncStatus::Synced { away: states.len() - online().count() },
             some => SyncStatus::Syncing(some),
@@ -127,10 +130,10 @@ impl Session {
     }
 
     /// How far a volume, or a note of it, has got.
-    pub fn sync_progress(&self, doc: DocId) -> SyncProgress {
-        let volume = self.locate_file(doc).map_or(doc, |(volume, _)| volume);
+    pub(in crate::session) fn sync_progress(&self, files: &FilesState, runs: &RunsState, doc: DocId) -> SyncProgress {
+        let volume = files.volumes.locate_file(doc).map_or(doc, |(volume, _)| volume);
         let whole = volume == doc;
-        let (received, same) = (self.sync.last_received.get(&doc).copied(), self.sync.last_synced.get(&doc).copied());
+        let (received, same) = (self.last_received.get(&doc).copied(), self.last_synced.get(&doc).copied());
         let sent = DeliveryState::NotShared;
         let mut spread = SyncProgress {
             delivery: sent,
@@ -142,7 +145,7 @@ impl Session {
             hub_last_seen: None,
             lan: false,
         };
-        if !self.sync.is_shared(volume) {
+        if !self.is_shared(volume) {
             return spread;
         }
         // Whether it's known what each hub lacks: it's connected, or it had everything until it left.
@@ -153,10 +156,10 @@ impl Session {
             true => docs.clone(),
             false => docs.get(&doc).copied().into_iter().collect(),
         };
-        for hub in self.sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume)) {
-            let state = self.sync.states.get(&hub.url);
+        for hub in self.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume)) {
+            let state = self.states.get(&hub.url);
             let online = state.is_some_and(|state| state.reach == HubConnection::Online);
-            let outbox = self.sync.outboxes.get(&hub.url).filter(|outbox| outbox.volumes.contains(&volume));
+            let outbox = self.outboxes.get(&hub.url).filter(|outbox| outbox.volumes.contains(&volume));
             if let Some(outbox) = outbox.filter(|_| !online) {
                 waits.extend(among(&outbox.waits));
                 seen = seen.max(Some((outbox.at, hub.url == crate::records::sync::LAN_HUB_ADDRESS)));
@@ -166,28 +169,28 @@ impl Session {
             behind.extend(state.into_iter().flat_map(|state| among(&state.behind)));
         }
         if whole {
-            let rows = || self.volumes.get(&volume).into_iter().flat_map(|volume| volume.files.values());
+            let rows = || files.volumes.by_id.get(&volume).into_iter().flat_map(|volume| volume.files.values());
             let texts = || rows().filter(|row| row.kind.is_text());
             spread.documents = 1 + texts().map(|row| 1 + usize::from(row.cells > 0)).sum::<usize>();
-            behind.extend(&self.sync.undocumented_notes);
-            spread.coming = self.sync.expected_notes.values().filter(|(of, _)| *of == volume).count();
+            behind.extend(&self.undocumented_notes);
+            spread.coming = self.expected_notes.values().filter(|(of, _)| *of == volume).count();
             let (placed, others): (Vec<DocId>, Vec<DocId>) =
-                behind.iter().copied().partition(|one| *one == volume || self.locate_file(*one).is_some());
-            let of = |one: &&DocId| **one == volume || self.locate_file(**one).is_some_and(|(of, _)| of == volume);
+                behind.iter().copied().partition(|one| *one == volume || files.volumes.locate_file(*one).is_some());
+            let of =
+                |one: &&DocId| **one == volume || files.volumes.locate_file(**one).is_some_and(|(of, _)| of == volume);
             spread.behind = placed.iter().filter(of).count();
             if !others.is_empty() {
                 // The id of outputs doesn't tell their note; the note's id gives the id of its outputs.
                 let outputs = texts().filter(|row| row.cells > 0).map(|row| row.id.outputs_id());
                 spread.behind += outputs.filter(|outputs| others.binary_search(outputs).is_ok()).count();
             }
-            spread.behind += self.count_waiting(volume, waits.difference(&behind));
+            spread.behind += self.count_waiting(&files.volumes, runs, volume, waits.difference(&behind));
         } else {
             spread.documents = 1;
-            spread.behind = usize::from(
-                behind.contains(&doc) || waits.contains(&doc) || self.sync.undocumented_notes.contains(&doc),
-            );
+            spread.behind =
+                usize::from(behind.contains(&doc) || waits.contains(&doc) || self.undocumented_notes.contains(&doc));
         }
-        let ahead = self.notes.get(&doc).is_some_and(|note| !note.pending.is_empty());
+        let ahead = files.notes.open.get(&doc).is_some_and(|note| !note.pending.is_empty());
         let done = known && !ahead && spread.behind == 0 && spread.coming == 0;
         spread.hub_last_seen = seen.filter(|_| done).map(|(at, _)| at);
         spread.lan = seen.is_some_and(|(_, lan)| lan);
@@ -200,12 +203,19 @@ impl Session {
     }
 
     /// Records when documents became the same everywhere.
-    pub(super) fn record_synced_times(&mut self, now: UnixMillis, before: &HubState, after: &HubState) {
+    pub(super) fn record_synced_times(
+        &mut self,
+        all_volumes: &VolumesState,
+        now: UnixMillis,
+        before: &HubState,
+        after: &HubState,
+    ) {
         if after.reach == HubConnection::Online {
             let done: Vec<DocId> = before.behind.difference(&after.behind).copied().collect();
-            self.sync.last_synced.extend(done.iter().map(|doc| (*doc, now)));
-            let volumes: BTreeSet<DocId> = done.iter().filter_map(|doc| Some(self.locate_file(*doc)?.0)).collect();
-            self.sync.last_synced.extend(volumes.into_iter().map(|volume| (volume, now)));
+            self.last_synced.extend(done.iter().map(|doc| (*doc, now)));
+            let volumes: BTreeSet<DocId> =
+                done.iter().filter_map(|doc| Some(all_volumes.locate_file(*doc)?.0)).collect();
+            self.last_synced.extend(volumes.into_iter().map(|volume| (volume, now)));
         }
     }
 }

@@ -1,0 +1,162 @@
+//! What the steps of an orchestrating run tell: its phases, its plan, its tasks and its project.
+
+use crate::session::runs::delegation::ASK_AGENT_TOOL;
+use crate::session::state::agent_run::AgentRun;
+use agent::memory::PROJECTS_FOLDER;
+use agent::planner;
+use agent::planner::{PLAN_TOOL, TaskPlan};
+use agent::task_block::{TaskBlock, TaskStatus};
+use serde_json::{Map, Value};
+use store::{StepKind, TodoStatus};
+
+/// The agent that leads larger work in eight phases.
+pub(in crate::session) const SYSTEM_AGENT: &str = "system";
+
+/// The agent that carries out a plan.
+pub(in crate::session) const LEAD_AGENT: &str = "lead";
+
+/// The agent that makes a plan and keeps it as a note.
+pub(in crate::session) const PLANNER_AGENT: &str = "planner";
+
+/// The phases, from 1.
+pub const PHASE_NAMES: [&str; 8] = [
+    "Analyse and plan",
+    "Create the project",
+    "Create agents",
+    "Execute the plan",
+    "Log",
+    "Produce the output",
+    "Summarise",
+    "Update memory",
+];
+
+/// The phase in which tasks are done.
+pub(in crate::session) const WORK_PHASE: u8 = 4;
+
+/// The phases that an agent walks; none: it does not lead.
+pub(in crate::session) fn agent_phases(agent: &str) -> &'static [u8] {
+    match agent {
+        SYSTEM_AGENT => &[1, 2, 3, 4, 5, 6, 7, 8],
+        LEAD_AGENT => &[1, 4, 7],
+        PLANNER_AGENT => &[1, 2, 7],
+        _ => &[],
+    }
+}
+
+/// Whether a run leads.
+pub(in crate::session) fn is_orchestrated(run: &AgentRun) -> bool {
+    is_orchestrator(&run.about.agent)
+}
+
+/// Whether an agent leads.
+pub(in crate::session) fn is_orchestrator(agent: &str) -> bool {
+    !agent_phases(agent).is_empty()
+}
+
+/// What a phase is called where this agent walks it.
+pub(in crate::session) fn phase_name(agent: &str, phase: u8) -> &'static str {
+    match (agent, phase) {
+        (PLANNER_AGENT, 2) => "Keep the plan",
+        _ => PHASE_NAMES.get(usize::from(phase).saturating_sub(1)).copied().unwrap_or("Work"),
+    }
+}
+
+/// What a phase of a run is called, and the words of the step that says that it begins.
+pub(in crate::session) fn phase_title(run: &AgentRun, phase: u8) -> (&'static str, String) {
+    let own = agent_phases(&run.about.agent);
+    let name = phase_name(&run.about.agent, phase);
+    let place = own.iter().position(|known| *known == phase).map_or(0, |at| at + 1);
+    (name, format!("Phase {place} of {}: {name}.", own.len()))
+}
+
+/// The goal without the name by which the agent was called.
+pub(in crate::session) fn goal_without_mention(run: &AgentRun) -> String {
+    let called = format!("@{}", run.about.agent);
+    run.about.prompt.replacen(&called, "", 1).trim().to_owned()
+}
+
+/// Returns the calls of a tool in a run with their results, oldest first; `None` for a pending one.
+pub(in crate::session) fn calls_of_tool<'a>(
+    run: &'a AgentRun,
+    tool: &'a str,
+) -> impl Iterator<Item = (&'a Map<String, Value>, Option<(bool, &'a str)>)> {
+    run.steps.iter().filter_map(move |step| {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { return None };
+        if tool_name != tool {
+            return None;
+        }
+        let result = run.steps.iter().find_map(|step| match &step.kind {
+            StepKind::ToolResult { tool_call_id: id, success, result, error, .. } if id == tool_call_id => {
+                let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or_default();
+                Some((*success, text))
+            }
+            StepKind::ToolResult { .. }
+            | StepKind::ToolCall { .. }
+            | StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. }
+            | StepKind::Error { .. } => None,
+        });
+        Some((params, result))
+    })
+}
+
+pub(in crate::session) fn argument_text<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
+    arguments.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The plan that a run carries out.
+pub(in crate::session) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
+    let (arguments, _) =
+        calls_of_tool(run, PLAN_TOOL).filter(|(_, result)| result.is_some_and(|(good, _)| good)).last()?;
+    let mut plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone())).ok()?;
+    if plan.project.is_empty() {
+        plan.project = planner::slug(&goal_without_mention(run));
+    }
+    Some(plan)
+}
+
+/// Whether the plan that a run carries out came by rules, or from the user: no model thought before it was called.
+pub(in crate::session) fn is_planned_by_rules(run: &AgentRun) -> bool {
+    let called = |step: &&store::ExecutionStep| {
+        matches!(&step.kind, StepKind::ToolCall { tool_name,
+        .. } if tool_name == PLAN_TOOL)
+    };
+    run.steps.iter().rev().find(called).is_some_and(|step| step.route.is_some())
+}
+
+/// Returns the status of a task, from its results and the user's changes.
+pub(in crate::session) fn task_status(run: &AgentRun, task: &TaskBlock) -> TaskStatus {
+    let last =
+        calls_of_tool(run, ASK_AGENT_TOOL).filter(|(arguments, _)| argument_text(arguments, "task") == task.id).last();
+    let said = run.todos.iter().find(|todo| todo.id == task.id).map(|todo| todo.status);
+    match (said, last) {
+        (Some(TodoStatus::Cancelled), _) => TaskStatus::Cancelled,
+        (Some(TodoStatus::Completed), _) | (_, Some((_, Some((true, _))))) => TaskStatus::Done,
+        (_, Some((_, Some((false, _))))) => TaskStatus::Failed,
+        (_, Some((_, None))) => TaskStatus::Running,
+        (_, None) => TaskStatus::Open,
+    }
+}
+
+/// The project that a run leads.
+pub(in crate::session) fn orchestrated_project(run: &AgentRun) -> Option<String> {
+    if run.about.agent == SYSTEM_AGENT { current_plan(run).map(|plan| plan.project) } else { None }
+}
+
+pub(in crate::session) fn into_object(value: Value) -> Map<String, Value> {
+    if let Value::Object(map) = value { map } else { Map::new() }
+}
+
+impl AgentRun {
+    /// Returns the plan that the run carries out with the status of each task; empty if none.
+    pub fn tasks(&self) -> Vec<TaskBlock> {
+        let plan = current_plan(self).unwrap_or_default();
+        plan.tasks.into_iter().map(|task| TaskBlock { standing: task_status(self, &task), ..task }).collect()
+    }
+
+    /// The folder of the project that it works on, where its agent has made one.
+    pub(in crate::session) fn project_folder(&self) -> Option<String> {
+        orchestrated_project(self).map(|project| format!("{PROJECTS_FOLDER}/{project}"))
+    }
+}

@@ -1,0 +1,74 @@
+//! The state of moves: the one that is under way, those that can be undone, the trash, renames by other programs.
+
+use crate::records::moves::{
+    CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PendingMove, TrashedFile,
+};
+use crate::session::apply_context::CommandError;
+use std::collections::{BTreeMap, BTreeSet};
+use store::DocId;
+use store::disk::RowWrite;
+
+/// Moves of files.
+#[derive(Debug, Default)]
+pub(in crate::session) struct MovesState {
+    pub(in crate::session) pending: Option<PendingMove>,
+    pub(in crate::session) undoable: Vec<CompletedMove>,
+    pub(in crate::session) trash: BTreeMap<DocId, TrashedFile>,
+    /// Files of the trash that are being deleted for good.
+    pub(in crate::session) deleting: BTreeSet<DocId>,
+    pub(in crate::session) external_renames: Vec<ExternalRename>,
+    pub(in crate::session) outdated_link_notes: usize,
+}
+
+impl MovesState {
+    pub(in crate::session) fn external_renames_write(&self) -> RowWrite {
+        let value =
+            (!self.external_renames.is_empty()).then(|| serde_json::to_vec(&self.external_renames).unwrap_or_default());
+        RowWrite::Meta { key: EXTERNAL_RENAMES_KEY.to_owned(), value }
+    }
+
+    /// How many notes link to files by names that other programs took from them.
+    pub(in crate::session) fn count_outdated_link_notes(&self) -> usize {
+        self.outdated_link_notes
+    }
+
+    pub(in crate::session) fn ensure_no_pending_move(&self) -> Result<(), CommandError> {
+        match &self.pending {
+            Some(_) => Err(CommandError("other files are being moved; try again in a moment".to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a file is being moved at this moment, so that it must be left alone.
+    pub(in crate::session) fn is_moving(&self, file: DocId) -> bool {
+        let moving = self.pending.as_ref().filter(|moving| moving.has_started());
+        moving.is_some_and(|moving| moving.files.iter().any(|one| one.row.id == file))
+    }
+
+    /// Whether what a scan says of this path is old, or will be: a file is on its way from or to it.
+    pub(in crate::session) fn is_in_motion(&self, volume: DocId, path: &str) -> bool {
+        let here = |spot: &FileLocation| matches!(spot, FileLocation::Path(at) if at == path);
+        let meant = |one: &FileMove| one.row.volume == volume && (here(&one.from) || here(&one.to));
+        self.pending.as_ref().is_some_and(|moving| moving.files.iter().any(meant))
+    }
+
+    /// Returns the pending move: files first, then links.
+    pub(in crate::session) fn pending_move(&self) -> Option<&PendingMove> {
+        self.pending.as_ref()
+    }
+
+    /// Returns the files in the trash.
+    pub(in crate::session) fn trash(&self) -> impl Iterator<Item = (DocId, &TrashedFile)> {
+        self.trash.iter().map(|(file, trashed)| (*file, trashed))
+    }
+
+    /// Whether a move can be taken back.
+    pub(in crate::session) fn can_undo_move(&self) -> bool {
+        self.pending.is_none() && !self.undoable.is_empty()
+    }
+
+    /// Whether files are being deleted for good.
+    pub(in crate::session) fn is_deleting_trash(&self) -> bool {
+        !self.deleting.is_empty()
+    }
+}
