@@ -74,6 +74,14 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
     AgentSetup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
 }
 
+/// The keys of this installation, for text that leaves the machine without an agent. A configuration that can't be read
+/// names none; the kept ones count all the same.
+pub(crate) fn installation_keys(workspace: &Path) -> InstallationKeys {
+    let secrets = configuration::user_config_folder().map(|folder| UserSecrets::new(&folder));
+    let config = configuration::load_config(workspace).unwrap_or_default();
+    read_installation_keys(&config, secrets.as_ref())
+}
+
 /// The values of all keys of this installation that can be read: those that are kept, and those that the configuration
 /// names. No model and no log may hold them.
 fn read_installation_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -> InstallationKeys {

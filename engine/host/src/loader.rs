@@ -96,12 +96,13 @@ pub fn load_workspace_start(
     })
 }
 
-/// Returns the rules made by the user's decisions. Unreadable ones are ignored and reported; the others apply.
+/// Returns the rules made by the user's decisions. Unreadable ones are reported and don't apply; the others do.
 fn policy_rules(reader: &dyn DiskReader, problems: &mut Vec<String>) -> Result<Vec<PolicyRule>, OpenError> {
     let Some(kept) = reader.meta(POLICY_RULES_KEY)? else { return Ok(Vec::new()) };
     let Ok(rules) = serde_json::from_slice::<Vec<PolicyRule>>(&kept) else {
         problems.push("the rules that your answers made can't be read, so none of them counts".to_owned());
-        return Ok(Vec::new());
+        // Kept as one rule that no version can read, so that the next decision doesn't overwrite it.
+        return Ok(vec![PolicyRule::from(serde_json::Value::String(String::from_utf8_lossy(&kept).into_owned()))]);
     };
     for (at, _) in rules.iter().enumerate().filter(|(_, rule)| !rule.is_readable()) {
         let number = at + 1;

@@ -109,6 +109,8 @@ struct SearchQuestion {
 
 /// What both threads have in common.
 struct SharedIndex {
+    /// The workspace's folder.
+    folder: PathBuf,
     index: RwLock<Option<Arc<FullTextIndex>>>,
     freshness: Arc<Mutex<IndexFreshness>>,
     models: embedding_models::EmbeddingModels,
@@ -121,8 +123,9 @@ struct SharedIndex {
 }
 
 impl SharedIndex {
-    fn new(spend_guard: spend_guard::SpendGuard) -> SharedIndex {
+    fn new(folder: PathBuf, spend_guard: spend_guard::SpendGuard) -> SharedIndex {
         SharedIndex {
+            folder,
             index: RwLock::default(),
             freshness: Arc::default(),
             models: embedding_models::EmbeddingModels::default(),
@@ -163,7 +166,7 @@ impl SearchService {
         settings: &engine::Settings,
         inbox: Mailbox,
     ) -> SearchService {
-        let common = Arc::new(SharedIndex::new(spend_guard::SpendGuard::new(folder.clone(), inbox)));
+        let common = Arc::new(SharedIndex::new(folder.clone(), spend_guard::SpendGuard::new(folder.clone(), inbox)));
         let (tasks, queue) = channel();
         let (questions, asked) = channel();
         let search = SearchService { tasks, questions, common: common.clone() };

@@ -1,7 +1,7 @@
 //! Sentence models other than the embedded one, by the program: an endpoint, and `fastembed` with a real ONNX Runtime
 //! and a hub that gives the embedded model's own file.
 
-use crate::program::{Done, House, strict};
+use crate::program::{Done, House, finish, strict};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -141,7 +141,7 @@ fn an_endpoint_is_sent_no_secrets() {
     // A key is longer than what is embedded at once: parts of it know neither its first line nor its last.
     let note = format!(
         "# Deploy {token}\n\nThe ship leaves with {key} in its hold.\n\n## Key\n\nSome words before it.\n\n{pem}\n\n\
-         The turnip comes behind it.\n"
+         The turnip comes behind it.\n\nThe horse stands by correcthorsebatterystaple.\n"
     );
     let sent: Arc<Mutex<String>> = Arc::default();
     let heard = Arc::clone(&sent);
@@ -153,6 +153,10 @@ fn an_endpoint_is_sent_no_secrets() {
         (if turn == 0 { "The bread is baked.".to_owned() } else { String::new() }, Vec::new())
     };
     let house = super::agents::house(&super::agents::model(script), &[("Deploy.md", &note)]);
+    // A key of this installation that has no form of its own.
+    let mut keep = house.command(&["secrets", "set", "PLAIN_KEY"]);
+    keep.env("TRACEBOOK_KEYRING", "off");
+    finish(keep, b"correcthorsebatterystaple\n").good();
     house.run(&["index", "use", &format!("{url}/v1#toy")]).good();
     assert_eq!(first(&house, "a carrot"), "Deploy.md", "what comes behind the key is found by its meaning");
     // The index, a search, a search for what bears on a message, and what memory keeps and looks for.
@@ -164,7 +168,8 @@ fn an_endpoint_is_sent_no_secrets() {
     for what in ["ship leaves", "turnip comes", "vessel that holds", "Deploy"] {
         assert!(sent.contains(what), "{what} was embedded: {sent}");
     }
-    for secret in [token, key].into_iter().map(String::as_str).chain(body.lines()) {
+    assert!(sent.contains("horse stands"), "{sent}");
+    for secret in [token, key, "correcthorsebatterystaple"].into_iter().chain(body.lines()) {
         // Even a part of it.
         let part = &secret[secret.len() / 2 - 10..secret.len() / 2 + 10];
         let at = sent.find(part).map(|at| &sent[at.saturating_sub(200)..at + 100]);

@@ -337,9 +337,13 @@ fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
     let done = ask("echo three", b"");
     assert!(done.text().contains("three") && !done.err.contains("can't be read"), "{done:?}");
     // All of it damaged.
-    kept(&|_| json!({"rules": []}));
+    kept(&|_| json!({"rules": ["precious"]}));
     let done = ask("echo one", b"n\n");
     assert!(done.err.contains("none of them counts") && done.err.contains("Allow?"), "{done:?}");
+    // What was there is kept beside the next decision.
+    assert!(ask("echo four", b"a\n").text().contains("four"));
+    let rules = house.run(&["approvals", "--rules"]).code(0).text();
+    assert!(rules.contains("1  skip") && rules.contains("precious") && rules.contains("2  allow"), "{rules}");
 }
 
 #[test]

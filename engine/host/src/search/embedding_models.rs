@@ -3,7 +3,7 @@
 
 use super::SharedIndex;
 use crate::workers;
-use agent::secrets;
+use agent::secrets::InstallationKeys;
 use index::SentenceEmbedder;
 use models::{EmbedderChoice, ModelLoadOptions, Reranker};
 use std::collections::HashMap;
@@ -145,7 +145,8 @@ impl SharedIndex {
         let loaded = models::load_embedder(&choice, &self.load_options(download));
         let loaded = match choice {
             EmbedderChoice::Endpoint { .. } => {
-                loaded.map(|model| Arc::new(WithoutSecrets(model)) as Arc<dyn SentenceEmbedder>)
+                let keys = crate::agents::installation_keys(&self.folder);
+                loaded.map(|model| Arc::new(WithoutSecrets { model, keys }) as Arc<dyn SentenceEmbedder>)
             }
             _ => loaded,
         };
@@ -206,36 +207,40 @@ impl SharedIndex {
 }
 
 /// A model on another machine: the secrets in what it reads are masked.
-struct WithoutSecrets(Arc<dyn SentenceEmbedder>);
+struct WithoutSecrets {
+    model: Arc<dyn SentenceEmbedder>,
+    /// Masked wherever they stand, whatever they look like.
+    keys: InstallationKeys,
+}
 
 impl SentenceEmbedder for WithoutSecrets {
     fn name(&self) -> &str {
-        self.0.name()
+        self.model.name()
     }
 
     fn dimensions(&self) -> usize {
-        self.0.dimensions()
+        self.model.dimensions()
     }
 
     fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        self.0.embed(&secrets::mask_known_secrets(text))
+        self.model.embed(&self.keys.mask_text(text))
     }
 
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
-        self.0.embed_question(&secrets::mask_known_secrets(text))
+        self.model.embed_question(&self.keys.mask_text(text))
     }
 
     fn unrelated_cosine(&self) -> f32 {
-        self.0.unrelated_cosine()
+        self.model.unrelated_cosine()
     }
 
     fn batch_size(&self) -> usize {
-        self.0.batch_size()
+        self.model.batch_size()
     }
 
     fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
-        let masked: Vec<_> = texts.iter().map(|text| secrets::mask_known_secrets(text)).collect();
-        self.0.embed_all(&masked.iter().map(AsRef::as_ref).collect::<Vec<&str>>())
+        let masked: Vec<_> = texts.iter().map(|text| self.keys.mask_text(text)).collect();
+        self.model.embed_all(&masked.iter().map(AsRef::as_ref).collect::<Vec<&str>>())
     }
 }
 
