@@ -225,7 +225,8 @@ mod tests {
         let read = parse_value(text);
         let marked = parse_marked(text).map(drop);
         let typed = parse_typed::<Value>(text).map(drop).map_err(|error| error.to_string());
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: {:.60}", begun.elapsed(), text);
+        // What it guards against takes minutes or for ever; a loaded machine takes seconds.
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}: {:.60}", begun.elapsed(), text);
         if let Err(why) = check_limits(text) {
             assert_eq!((read.clone().map(drop), marked), (Err(why.clone()), Err(why.clone())));
             assert!(typed.is_err_and(|error| error.contains(&why)), "{text:.60}");
