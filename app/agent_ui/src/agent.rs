@@ -52,8 +52,6 @@ pub enum AgentCommand {
 
 #[derive(Default)]
 pub struct AgentPanel {
-    /// Whether this is seen, and not the outline, the links or the variables.
-    pub shown: bool,
     /// The visible session.
     pub session: Option<DocId>,
     /// Whether the next message begins a session.

@@ -42,15 +42,13 @@ impl eframe::App for AppWindow {
         self.history_step(&ctx);
         self.sync_step();
         self.show_kernels();
-        self.active_pane.editor.shape = self.caret_shape();
+        self.panes.active.editor.shape = self.caret_shape();
         let actions = self.show_layout(ui);
         self.open_embedded_collections();
         self.feed_views();
-        if let Some(driver) = &self.driver {
-            editor::assets::fetch_assets(&ctx, driver.session());
-            figure::fetch_figures(&ctx, driver);
-            collection::query_worker::sync_files(&ctx, driver.session());
-        }
+        editor::assets::fetch_assets(&ctx, self.host.session());
+        figure::fetch_figures(&ctx, &self.host.driver);
+        collection::query_worker::sync_files(&ctx, self.host.session());
         self.perform_actions(&ctx, actions);
         self.show_link_completion(&ctx);
         self.code_help(&ctx);
@@ -63,14 +61,37 @@ impl eframe::App for AppWindow {
         // At the end, so that nothing of this frame is laid out with the glyphs of the next.
         self.prefs.apply(&ctx);
         self.update_title(&ctx);
+    }
+}
+
+/// A window in eframe's loop, from before its first frame until it is closed.
+struct RunningWindow<F> {
+    window: Option<AppWindow>,
+    /// Is called after the first frame.
+    first_frame: Option<F>,
+    /// What could not be saved at the end.
+    left_behind: Arc<Mutex<Option<String>>>,
+}
+
+impl<F: FnOnce()> eframe::App for RunningWindow<F> {
+    fn logic(&mut self, ctx: &egui::Context, frame: &mut eframe::Frame) {
+        if let Some(window) = &mut self.window {
+            window.logic(ctx, frame);
+        }
+    }
+
+    fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
+        if let Some(window) = &mut self.window {
+            window.ui(ui, frame);
+        }
         if let Some(told) = self.first_frame.take() {
             told();
         }
     }
 
     fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
-        if let Some(driver) = self.driver.take()
-            && let Err(why) = driver.close()
+        if let Some(window) = self.window.take()
+            && let Err(why) = window.close()
             && let Ok(mut left) = self.left_behind.lock()
         {
             *left = Some(why);
@@ -108,9 +129,7 @@ pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), S
         Box::new(move |creation| {
             let mut window = AppWindow::new(&creation.egui_ctx, driver);
             window.read_clipboard(clipboard::system_clipboard);
-            window.first_frame = Some(Box::new(first_frame));
-            window.left_behind = left;
-            Ok(Box::new(window))
+            Ok(Box::new(RunningWindow { window: Some(window), first_frame: Some(first_frame), left_behind: left }))
         }),
     );
     made.map_err(|error| {

@@ -49,7 +49,6 @@ pub(crate) struct HeadlessWindow {
     repaints: Receiver<Duration>,
     /// When the window wants to be drawn again.
     due: Option<Instant>,
-    none: Session,
     /// Pixels a point.
     scale: f32,
     /// What a picture needs; measurements do without.
@@ -79,7 +78,6 @@ impl HeadlessWindow {
             begun: Instant::now(),
             repaints,
             due: None,
-            none: Session::new(),
             scale: 1.0,
             canvas: None,
             triangles: Vec::new(),
@@ -89,7 +87,7 @@ impl HeadlessWindow {
 
     /// The state behind the window.
     pub(crate) fn session(&self) -> &Session {
-        self.window.session().unwrap_or(&self.none)
+        self.window.session()
     }
 
     /// Sends a command as a view does.
@@ -118,7 +116,7 @@ impl HeadlessWindow {
             window.logic(ui.ctx(), frame);
             drawn.pump += begun.elapsed();
             drawn.pump_cpu += measure::thread_cpu().saturating_sub(cpu);
-            drawn.durable = window.session().map(|session| (session.saving().durable, Instant::now()));
+            drawn.durable = Some((window.session().saving().durable, Instant::now()));
             window.ui(ui, frame);
         });
         let triangles = context.tessellate(output.shapes, output.pixels_per_point);
@@ -313,8 +311,9 @@ impl HeadlessWindow {
     }
 
     /// Ends the window and saves.
-    pub(crate) fn close(mut self) {
-        self.window.on_exit(None);
+    pub(crate) fn close(self) {
+        // What could not be saved is thrown away with the workspace.
+        let _ = self.window.close();
     }
 }
 

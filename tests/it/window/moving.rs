@@ -180,7 +180,7 @@ fn a_block_is_dragged_into_another_tab_and_into_a_pane_beside() {
 
 /// The text of an open note by its path.
 fn note_text(window: &Driven, wanted: &str) -> String {
-    let session = window.state().session().expect("a session");
+    let session = window.state().session();
     let files = session.volumes().flat_map(|volume| volume.files.values());
     let id = files.filter(|row| row.path == wanted).map(|row| row.id).next().expect("the file");
     session.note(id).expect("open").text()

@@ -18,23 +18,23 @@ impl AppWindow {
     pub(crate) fn code_help(&mut self, ctx: &egui::Context) {
         self.receive_help();
         let place = self.place_in_code();
-        if place != self.code_completion.seen {
-            let before = std::mem::replace(&mut self.code_completion.seen, place);
+        if place != self.input.code_completion.seen {
+            let before = std::mem::replace(&mut self.input.code_completion.seen, place);
             let typed = before
                 .zip(place)
                 .is_some_and(|((note, revision, at), now)| note == now.0 && revision != now.1 && now.2 > at);
             self.moved_in_code(typed);
         }
         self.rest_on_code();
-        if !matches!(self.overlay, WindowOverlay::None) || self.view.is_some() {
-            (self.code_completion.list, self.code_completion.card) = (None, None);
+        if !matches!(self.overlay, WindowOverlay::None) || self.panes.view.is_some() {
+            (self.input.code_completion.list, self.input.code_completion.card) = (None, None);
         }
-        let caret = self.active_pane.editor.stands;
-        if let (Some(list), Some(caret)) = (&self.code_completion.list, caret) {
+        let caret = self.panes.active.editor.stands;
+        if let (Some(list), Some(caret)) = (&self.input.code_completion.list, caret) {
             if let Some(chosen) = list.show(ctx, caret.left_bottom()) {
                 self.take_code(chosen);
             }
-        } else if let Some(card) = &self.code_completion.card
+        } else if let Some(card) = &self.input.code_completion.card
             && let Some(text) = &card.text
             && let Some(at) = card.point.or(caret.map(|caret| caret.left_bottom()))
         {
@@ -44,9 +44,9 @@ impl AppWindow {
 
     /// The place of the one caret, if nothing is selected.
     fn place_in_code(&self) -> Option<CodePosition> {
-        let editor = &self.active_pane.editor;
+        let editor = &self.panes.active.editor;
         let caret = editor.caret.filter(|caret| caret.is_empty() && editor.more.is_empty() && !editor.behind)?;
-        let note = self.session()?.note(self.active_pane.note?)?;
+        let note = self.panes.open_note(&self.host)?;
         Some((note.id, note.revision(), caret.at))
     }
 
@@ -57,7 +57,7 @@ impl AppWindow {
 
     /// Returns the code around a byte of the open note, if it's in a cell.
     fn code_context(&self, at: usize) -> Option<CodeContext> {
-        let note = self.session()?.note(self.active_pane.note?)?;
+        let note = self.panes.open_note(&self.host)?;
         let mut start = 0;
         for block in note.blocks() {
             let end = start + block.text.len();
@@ -81,54 +81,52 @@ impl AppWindow {
 
     /// The caret has moved, because something was `typed` or not.
     fn moved_in_code(&mut self, typed: bool) {
-        self.code_completion.card = None;
-        let around = self.code_completion.seen.and_then(|(_, _, at)| self.code_context(at));
+        self.input.code_completion.card = None;
+        let around = self.input.code_completion.seen.and_then(|(_, _, at)| self.code_context(at));
         let Some(around) = around.filter(|_| typed && !self.commands_by_letter()) else {
-            (self.code_completion.list, self.code_completion.left) = (None, None);
+            (self.input.code_completion.list, self.input.code_completion.left) = (None, None);
             return;
         };
         let word = around.start + around.word;
-        if self.code_completion.left.is_some_and(|left| left != word) {
-            self.code_completion.left = None;
+        if self.input.code_completion.left.is_some_and(|left| left != word) {
+            self.input.code_completion.left = None;
         }
         let begun = around.begins_name();
         let enough = around.typed().chars().count() >= MIN_COMPLETION_CHARS && begun
             || (around.dotted() && !begins_number(&around));
-        let steered = match &mut self.code_completion.list {
+        let steered = match &mut self.input.code_completion.list {
             Some(list) if list.range.start == word => {
                 list.narrow(around.typed(), word);
                 list.steered
             }
             _ => {
-                self.code_completion.list = None;
+                self.input.code_completion.list = None;
                 false
             }
         };
-        if (enough && self.code_completion.left.is_none()) || self.code_completion.list.is_some() {
+        if (enough && self.input.code_completion.left.is_none()) || self.input.code_completion.list.is_some() {
             self.ask_names(around, steered);
         }
     }
 
     /// Requests completions.
     fn ask_names(&mut self, around: CodeContext, steered: bool) {
-        let kernel = self.session().and_then(|session| session.note(around.place.0)).map(|note| note.kernel);
-        if kernel == Some(KernelPhase::Idle)
-            && let Some(driver) = &mut self.driver
-        {
+        let kernel = self.host.session().note(around.place.0).map(|note| note.kernel);
+        if kernel == Some(KernelPhase::Idle) {
             let inquiry = KernelInquiry::Complete { code: around.code.clone(), at: around.at };
-            if let Some(answer) = driver.ask_kernel(around.place.0, inquiry) {
-                self.code_completion.waits = Some((around, answer, steered));
+            if let Some(answer) = self.host.driver.ask_kernel(around.place.0, inquiry) {
+                self.input.code_completion.waits = Some((around, answer, steered));
                 return;
             }
         }
-        let note = self.session().and_then(|session| session.note(around.place.0));
+        let note = self.host.session().note(around.place.0);
         let choices = note.map(|note| known_names(note, &around)).unwrap_or_default();
         self.offer(&around, around.start + around.word..around.start + around.at, choices, steered);
     }
 
     /// Takes in what the kernel has answered.
     fn receive_help(&mut self) {
-        if let Some(card) = &mut self.code_completion.card
+        if let Some(card) = &mut self.input.code_completion.card
             && let Some(waits) = &card.waits
         {
             match waits.try_recv() {
@@ -140,13 +138,13 @@ impl AppWindow {
                 Err(TryRecvError::Empty) => {}
             }
         }
-        let Some((_, waits, _)) = &self.code_completion.waits else { return };
+        let Some((_, waits, _)) = &self.input.code_completion.waits else { return };
         let answer = match waits.try_recv() {
             Err(TryRecvError::Empty) => return,
             Ok(answer) => Some(answer),
             Err(TryRecvError::Disconnected) => None,
         };
-        let Some((around, _, steered)) = self.code_completion.waits.take() else { return };
+        let Some((around, _, steered)) = self.input.code_completion.waits.take() else { return };
         // Drop answers for an earlier caret position.
         if self.place_in_code() != Some(around.place) {
             return;
@@ -155,9 +153,7 @@ impl AppWindow {
             let range = around.start + from..around.start + to;
             if range.end == around.place.2 && !around.dotted() && from == around.word {
                 // Names that no run has bound yet.
-                let session = self.session();
-                let more =
-                    session.and_then(|session| session.note(around.place.0)).map(|note| known_names(note, &around));
+                let more = self.host.session().note(around.place.0).map(|note| known_names(note, &around));
                 for choice in more.into_iter().flatten() {
                     if !choices.iter().any(|known| known.text == choice.text) {
                         choices.push(choice);
@@ -172,18 +168,18 @@ impl AppWindow {
         // A word that is whole already needs no list.
         let whole = matches!(choices.as_slice(), [only] if only.text == around.typed());
         let fits = range.end == around.place.2 && !choices.is_empty() && !whole;
-        self.code_completion.list = fits.then_some(CompletionList { range, choices, chosen: 0, steered });
+        self.input.code_completion.list = fits.then_some(CompletionList { range, choices, chosen: 0, steered });
     }
 
     /// A key while code is written. Whether it meant help.
     pub(crate) fn code_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if self.code_completion.card.take().is_some_and(|card| card.point.is_none()) && key == Key::Escape {
+        if self.input.code_completion.card.take().is_some_and(|card| card.point.is_none()) && key == Key::Escape {
             return true;
         }
         // What was typed in this very frame is not in the list yet.
-        let caret = self.active_pane.editor.caret.map(|caret| caret.at);
-        self.code_completion.list.take_if(|list| Some(list.range.end) != caret);
-        if let Some(list) = &mut self.code_completion.list {
+        let caret = self.panes.active.editor.caret.map(|caret| caret.at);
+        self.input.code_completion.list.take_if(|list| Some(list.range.end) != caret);
+        if let Some(list) = &mut self.input.code_completion.list {
             let (count, chosen, steered) = (list.choices.len(), list.chosen, list.steered);
             match key {
                 Key::ArrowDown if modifiers.is_none() => list.step((list.chosen + 1) % count),
@@ -191,11 +187,11 @@ impl AppWindow {
                 Key::Tab if modifiers.is_none() => self.take_code(chosen),
                 Key::Enter if modifiers.is_none() && steered => self.take_code(chosen),
                 Key::Escape if modifiers.is_none() => {
-                    self.code_completion.left = Some(list.range.start);
-                    self.code_completion.list = None;
+                    self.input.code_completion.left = Some(list.range.start);
+                    self.input.code_completion.list = None;
                 }
                 Key::Enter => {
-                    self.code_completion.list = None;
+                    self.input.code_completion.list = None;
                     return false;
                 }
                 _ => return false,
@@ -203,7 +199,7 @@ impl AppWindow {
             return true;
         }
         let tab = key == Key::Tab && (modifiers.is_none() || modifiers.shift_only());
-        if !tab || self.view.is_some() || self.commands_by_letter() {
+        if !tab || self.panes.view.is_some() || self.commands_by_letter() {
             return false;
         }
         let Some(around) = self.place_in_code().and_then(|(_, _, at)| self.code_context(at)) else { return false };
@@ -212,13 +208,13 @@ impl AppWindow {
         let known = if modifiers.is_none() {
             in_word && {
                 self.ask_names(around, true);
-                self.code_completion.waits.is_some() || self.code_completion.list.is_some()
+                self.input.code_completion.waits.is_some() || self.input.code_completion.list.is_some()
             }
         } else {
             !around.line().trim().is_empty() && {
                 let at = around.place.2;
                 self.describe(&around, at, None);
-                self.code_completion.card.is_some()
+                self.input.code_completion.card.is_some()
             }
         };
         if !known {
@@ -229,29 +225,29 @@ impl AppWindow {
     }
 
     pub(crate) fn describe(&mut self, around: &CodeContext, at: usize, point: Option<Pos2>) {
-        let idle = self.session().and_then(|session| session.note(around.place.0));
+        let idle = self.host.session().note(around.place.0);
         if idle.is_none_or(|note| note.kernel != KernelPhase::Idle) {
             return;
         }
-        let Some(driver) = &mut self.driver else { return };
         let inquiry = KernelInquiry::Describe { code: around.code.clone(), at: around.at };
-        let waits = driver.ask_kernel(around.place.0, inquiry);
-        self.code_completion.card = waits.map(|waits| HoverCard { at, point, waits: Some(waits), text: None });
+        let waits = self.host.driver.ask_kernel(around.place.0, inquiry);
+        self.input.code_completion.card = waits.map(|waits| HoverCard { at, point, waits: Some(waits), text: None });
     }
 
     /// The pointer rests on a name, or has left it.
     fn rest_on_code(&mut self) {
-        let resting = self.active_pane.page.resting;
-        let by_pointer = self.code_completion.card.as_ref().filter(|card| card.point.is_some()).map(|card| card.at);
+        let resting = self.panes.active.page.resting;
+        let by_pointer =
+            self.input.code_completion.card.as_ref().filter(|card| card.point.is_some()).map(|card| card.at);
         let Some((at, point)) = resting else {
             if by_pointer.is_some() {
-                self.code_completion.card = None;
+                self.input.code_completion.card = None;
             }
             return;
         };
         if by_pointer == Some(at)
-            || self.code_completion.list.is_some()
-            || (self.code_completion.card.is_some() && by_pointer.is_none())
+            || self.input.code_completion.list.is_some()
+            || (self.input.code_completion.card.is_some() && by_pointer.is_none())
         {
             return;
         }
@@ -263,17 +259,17 @@ impl AppWindow {
         if let Some(around) = self.code_context(at).filter(on_name) {
             self.describe(&around, at, Some(point));
         } else {
-            self.code_completion.card = None;
+            self.input.code_completion.card = None;
         }
     }
 
     /// Writes what was chosen.
     fn take_code(&mut self, chosen: usize) {
-        let Some(list) = self.code_completion.list.take() else { return };
+        let Some(list) = self.input.code_completion.list.take() else { return };
         let Some(choice) = list.choices.get(chosen) else { return };
         let caret = list.range.start + choice.text.len();
         let (at, delete) = (list.range.start, list.range.len());
         self.apply_edits(vec![NoteEdit { at, delete, insert: choice.text.clone(), caret, anchor: caret }]);
-        self.code_completion.seen = self.place_in_code();
+        self.input.code_completion.seen = self.place_in_code();
     }
 }

@@ -13,37 +13,37 @@ use store::DocId;
 impl AppWindow {
     /// Whether the pane with the caret shows a collection, and not its text.
     pub(crate) fn shows_collection(&self) -> bool {
-        let place = self.active_pane.note.and_then(|note| self.session()?.locate_file(note));
-        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.active_pane.collection.as_text
+        let place = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
+        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.panes.active.collection.as_text
     }
 
     /// Whether a collection has the keyboard focus or would get it, so that undo applies to it.
     pub(crate) fn in_collection(&self) -> bool {
-        self.shows_collection() || self.active_pane.page.insets.focused()
+        self.shows_collection() || self.panes.active.page.insets.focused()
     }
 
     /// The collection that a command means: the page's, or of those in a note the one with the keyboard, the one at the
     /// caret, or the first in sight.
     fn meant(&mut self) -> Option<&mut CollectionPage> {
         if self.shows_collection() {
-            Some(&mut self.active_pane.collection)
+            Some(&mut self.panes.active.collection)
         } else {
-            self.active_pane.page.insets.command_target()
+            self.panes.active.page.insets.command_target()
         }
     }
 
     /// Whether there is a collection that a command could mean.
     pub(crate) fn has_collection(&mut self) -> bool {
-        self.view.is_none() && self.meant().is_some()
+        self.panes.view.is_none() && self.meant().is_some()
     }
 
     /// Shows another view of the collection.
     pub(crate) fn turn_view(&mut self, back: bool) {
-        let free = self.view.is_none();
+        let free = self.panes.view.is_none();
         match self.meant().filter(|_| free).map(|collection| collection.turn_view(back)) {
-            None => self.toasts.show_message("No collection is shown here."),
-            Some(None) => self.toasts.show_message("This collection cannot be read."),
-            Some(Some(0 | 1)) => self.toasts.show_message("This collection has one view."),
+            None => self.notices.toasts.show_message("No collection is shown here."),
+            Some(None) => self.notices.toasts.show_message("This collection cannot be read."),
+            Some(Some(0 | 1)) => self.notices.toasts.show_message("This collection has one view."),
             Some(Some(_)) => {}
         }
     }
@@ -51,7 +51,7 @@ impl AppWindow {
     /// Returns the number of rows of the visible collection, once its table is ready.
     pub fn rows(&self) -> Option<usize> {
         self.shows_collection()
-            .then(|| self.active_pane.collection.lined.as_ref().map(|table| table.rows.len()))
+            .then(|| self.panes.active.collection.lined.as_ref().map(|table| table.rows.len()))
             .flatten()
     }
 
@@ -64,47 +64,47 @@ impl AppWindow {
                 }
             }
             CollectionEdit::Set { file, key, value } => {
-                let held = self.collection_undo.held.contains(&file);
+                let held = self.panes.collection_undo.held.contains(&file);
                 if !held && !self.send(Command::HoldNote { note: file }) {
                     return;
                 }
                 if !held {
-                    self.collection_undo.held.push(file);
+                    self.panes.collection_undo.held.push(file);
                 }
                 if self.send(Command::SetProperty { note: file, key: key.clone(), value: value.clone() }) {
                     self.did(collection, file);
-                    let session = self.driver.as_ref().map(host::Driver::session);
-                    let volume = session.and_then(|session| session.volume(session.locate_file(file)?.0));
+                    let session = self.host.session();
+                    let volume = session.locate_file(file).and_then(|(volume, _)| session.volume(volume));
                     if let Some(volume) = volume {
                         query_worker::apply_optimistically(ctx, volume, file, &key, value.as_ref());
                     }
                 }
             }
             CollectionEdit::New { volume, folder, properties } => self.new_in_collection(volume, folder, &properties),
-            CollectionEdit::Text => self.active_pane.collection.as_text = !self.active_pane.collection.as_text,
+            CollectionEdit::Text => self.panes.active.collection.as_text = !self.panes.active.collection.as_text,
         }
     }
 
     fn did(&mut self, collection: DocId, note: DocId) {
-        self.collection_undo.undone.clear();
-        self.collection_undo.done.push((collection, note));
-        if self.collection_undo.done.len() > MAX_COLLECTION_UNDO_STEPS {
-            self.collection_undo.done.remove(0);
+        self.panes.collection_undo.undone.clear();
+        self.panes.collection_undo.done.push((collection, note));
+        if self.panes.collection_undo.done.len() > MAX_COLLECTION_UNDO_STEPS {
+            self.panes.collection_undo.done.remove(0);
         }
-        let needed: HashSet<DocId> = self.collection_undo.done.iter().map(|(_, note)| *note).collect();
-        let (keep, free) = self.collection_undo.held.iter().copied().partition(|note| needed.contains(note));
-        self.collection_undo.held = keep;
+        let needed: HashSet<DocId> = self.panes.collection_undo.done.iter().map(|(_, note)| *note).collect();
+        let (keep, free) = self.panes.collection_undo.held.iter().copied().partition(|note| needed.contains(note));
+        self.panes.collection_undo.held = keep;
         free.into_iter().for_each(|note: DocId| _ = self.send(Command::ReleaseNote { note }));
     }
 
     /// Undoes or redoes the last edit in the visible collection.
     pub(crate) fn undo_collection_edit(&mut self, ctx: &egui::Context, redo: bool) {
         let (from, to) = match redo {
-            false => (&mut self.collection_undo.done, &mut self.collection_undo.undone),
-            true => (&mut self.collection_undo.undone, &mut self.collection_undo.done),
+            false => (&mut self.panes.collection_undo.done, &mut self.panes.collection_undo.undone),
+            true => (&mut self.panes.collection_undo.undone, &mut self.panes.collection_undo.done),
         };
-        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.active_pane.note) else {
-            self.toasts.show_message(if redo { "Nothing to redo." } else { "Nothing to undo." });
+        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.panes.active.note) else {
+            self.notices.toasts.show_message(if redo { "Nothing to redo." } else { "Nothing to undo." });
             return;
         };
         let (collection, note) = from.remove(place);
@@ -113,7 +113,7 @@ impl AppWindow {
             return;
         }
         // The table shows at once what the note says now.
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let session = self.host.session();
         let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
         if let (Some(volume), Some(text)) = (volume, session.note(note).map(Note::text)) {
             let now = text::outline::Outline::of(&text).properties;
@@ -127,14 +127,14 @@ impl AppWindow {
 
     /// Creates a collection next to the open note.
     pub(crate) fn new_collection(&mut self) {
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let own = self.active_pane.note.and_then(|note| session.locate_file(note));
+        let session = self.host.session();
+        let own = self.panes.active.note.and_then(|note| session.locate_file(note));
         let (volume, folder) = match own {
             Some((volume, path)) => (Some(volume), path.rsplit_once('/').map_or("", |(folder, _)| folder)),
             None => (session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id), ""),
         };
         let Some(volume) = volume.and_then(|volume| session.volume(volume)) else {
-            self.toasts.show_message("Open a folder first. A collection is a file in a folder.");
+            self.notices.toasts.show_message("Open a folder first. A collection is a file in a folder.");
             return;
         };
         let inside = if folder.is_empty() { String::new() } else { format!("{folder}/") };
@@ -154,7 +154,7 @@ impl AppWindow {
         });
         let (volume, text) = (volume.id, made.unwrap_or_default());
         if self.send(Command::NewNote { volume, path: path.clone(), text }) {
-            let file = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));
+            let file = self.host.file_at(volume, &path);
             if let Some(file) = file {
                 self.new_tab(Some(file));
                 self.ask_rename(file);
@@ -164,7 +164,7 @@ impl AppWindow {
 
     /// Makes a note that a view of a collection shows.
     fn new_in_collection(&mut self, volume: DocId, folder: Option<String>, properties: &Map<String, Value>) {
-        let found = self.session().and_then(|session| session.volume(volume)).and_then(|volume| {
+        let found = self.host.session().volume(volume).and_then(|volume| {
             let folder = folder.filter(|folder| !folder.is_empty()).map_or_else(String::new, |folder| folder + "/");
             let free = |name: &String| !volume.files.contains_key(&format!("{folder}{name}.md"));
             let mut names =
@@ -174,7 +174,7 @@ impl AppWindow {
         });
         let Some((volume, path, text)) = found else { return };
         if self.send(Command::NewNote { volume, path: path.clone(), text }) {
-            let note = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));
+            let note = self.host.file_at(volume, &path);
             if let Some(note) = note {
                 self.new_tab(Some(note));
                 self.ask_rename(note);
@@ -186,25 +186,21 @@ impl AppWindow {
 impl AppWindow {
     /// Keeps the collections open that notes show.
     pub(crate) fn open_embedded_collections(&mut self) {
-        if let Some(search) = self.driver.as_ref().map(host::Driver::search) {
-            let others = self.panes.others.values_mut().map(|pane| &mut pane.page);
-            for page in std::iter::once(&mut self.active_pane.page).chain(others) {
-                page.insets.search.get_or_insert_with(|| search.clone());
-            }
+        let search = self.host.driver.search();
+        for pane in self.panes.all_mut() {
+            pane.page.insets.search.get_or_insert_with(|| search.clone());
         }
-        let pages = std::iter::once(&self.active_pane).chain(self.panes.others.values()).map(|pane| &pane.page);
-        let wanted: BTreeSet<DocId> = pages.flat_map(|page| page.insets.files()).collect();
-        let Some(driver) = &mut self.driver else { return };
-        self.embedded.0.retain(|(note, open)| {
+        let wanted: BTreeSet<DocId> = self.panes.all().flat_map(|pane| pane.page.insets.files()).collect();
+        self.panes.embedded.0.retain(|(note, open)| {
             let keep = wanted.contains(note);
             if *open && !keep {
-                let _ = driver.run_command(Command::ReleaseNote { note: *note }); // it may be closed by now
+                let _ = self.host.driver.run_command(Command::ReleaseNote { note: *note }); // it may be closed by now
             }
             keep
         });
         for note in wanted {
-            if !self.embedded.0.iter().any(|(known, _)| *known == note) {
-                self.embedded.0.push((note, driver.run_command(Command::HoldNote { note }).is_ok()));
+            if !self.panes.embedded.0.iter().any(|(known, _)| *known == note) {
+                self.panes.embedded.0.push((note, self.host.driver.run_command(Command::HoldNote { note }).is_ok()));
             }
         }
     }

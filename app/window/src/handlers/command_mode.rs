@@ -22,8 +22,8 @@ struct CaretRow {
 impl AppWindow {
     /// Whether letters mean cells now.
     pub(crate) fn commands_cells(&self) -> bool {
-        let caret = self.active_pane.editor.caret.map(|caret| caret.at);
-        self.preset() == KeymapPreset::Jupyter && caret.is_some() && self.command_mode.command == caret
+        let caret = self.panes.active.editor.caret.map(|caret| caret.at);
+        self.preset() == KeymapPreset::Jupyter && caret.is_some() && self.input.command_mode.command == caret
     }
 
     /// Handles a key press other than text. Returns whether it was used.
@@ -34,17 +34,17 @@ impl AppWindow {
         if !self.commands_cells() {
             let begins = key == Key::Escape && modifiers.is_none() && self.cell_of_caret(ctx).is_some();
             if begins {
-                self.active_pane.editor.more.clear();
+                self.panes.active.editor.more.clear();
                 self.begin_commands();
             }
             return begins;
         }
         match key {
-            Key::Enter if modifiers.is_none() => self.command_mode.command = None,
+            Key::Enter if modifiers.is_none() => self.input.command_mode.command = None,
             Key::ArrowUp if modifiers.is_none() => self.go_to_cell(ctx, false),
             Key::ArrowDown if modifiers.is_none() => self.go_to_cell(ctx, true),
             Key::Escape if modifiers.is_none() => {
-                self.command_mode.command = None;
+                self.input.command_mode.command = None;
                 return false;
             }
             Key::Tab | Key::PageUp | Key::PageDown => return false,
@@ -60,7 +60,7 @@ impl AppWindow {
             return false;
         }
         for letter in text.chars() {
-            let first = self.command_mode.first.take();
+            let first = self.input.command_mode.first.take();
             let work = |work: CellEdit| WindowCommand::Cells(CellCommand::Work(work));
             let what = match letter {
                 'a' => work(CellEdit::Above),
@@ -83,7 +83,7 @@ impl AppWindow {
                     continue;
                 }
                 letter => {
-                    self.command_mode.first = Some(letter).filter(|letter| matches!(letter, 'd' | 'i' | '0'));
+                    self.input.command_mode.first = Some(letter).filter(|letter| matches!(letter, 'd' | 'i' | '0'));
                     continue;
                 }
             };
@@ -96,11 +96,11 @@ impl AppWindow {
 
     /// Command mode, wherever the caret is.
     fn begin_commands(&mut self) {
-        let caret = self.active_pane.editor.caret.map(|caret| caret.at);
+        let caret = self.panes.active.editor.caret.map(|caret| caret.at);
         if let Some(at) = caret.filter(|_| self.preset() == KeymapPreset::Jupyter) {
-            self.active_pane.editor.place_caret(at);
+            self.panes.active.editor.place_caret(at);
         }
-        self.command_mode.command = caret;
+        self.input.command_mode.command = caret;
     }
 
     fn place_of_caret(&mut self, ctx: &egui::Context) -> Option<CaretRow> {
@@ -129,7 +129,7 @@ impl AppWindow {
             false => cells.iter().rev().find(|cell| cell.whole.end < place.caret),
         };
         if let Some(cell) = next {
-            self.active_pane.editor.place_caret(cell.code.start);
+            self.panes.active.editor.place_caret(cell.code.start);
         }
         self.begin_commands();
     }
@@ -143,12 +143,12 @@ impl AppWindow {
         let Some(place) = self.place_of_caret(ctx) else { return };
         match cell_edits::cells(&place.text).iter().find(|cell| cell.whole.start > place.caret) {
             Some(cell) => {
-                self.active_pane.editor.place_caret(cell.code.start);
+                self.panes.active.editor.place_caret(cell.code.start);
                 self.begin_commands();
             }
             None => {
                 self.run_command(ctx, WindowCommand::Cells(CellCommand::Work(CellEdit::Below)));
-                self.command_mode.command = None;
+                self.input.command_mode.command = None;
             }
         }
     }
@@ -156,7 +156,7 @@ impl AppWindow {
     /// Performs a command that concerns whole cells.
     pub(crate) fn run_cells(&mut self, ctx: &egui::Context, wish: CellCommand) {
         let Some(place) = self.place_of_caret(ctx) else {
-            self.toasts.show_message("Click into a note first: this concerns the cell at the caret.");
+            self.notices.toasts.show_message("Click into a note first: this concerns the cell at the caret.");
             return;
         };
         let whole = |place: &CaretRow| {
@@ -169,16 +169,16 @@ impl AppWindow {
             CellCommand::Copy | CellCommand::Cut => match whole(&place) {
                 Some(cell) => {
                     ctx.copy_text(cell.clone());
-                    self.command_mode.held = cell;
+                    self.input.command_mode.held = cell;
                     if wish == CellCommand::Cut {
                         self.work(ctx, &place, CellEdit::Delete);
                     }
                 }
-                None => self.toasts.show_message("Put the caret into a Python cell first."),
+                None => self.notices.toasts.show_message("Put the caret into a Python cell first."),
             },
             CellCommand::Paste => {
-                if self.command_mode.held.is_empty() {
-                    self.toasts.show_message("Cut or copy a cell first.");
+                if self.input.command_mode.held.is_empty() {
+                    self.notices.toasts.show_message("Cut or copy a cell first.");
                     return;
                 }
                 let at = if place.is_cell {
@@ -187,21 +187,21 @@ impl AppWindow {
                 } else {
                     place.row.end
                 };
-                let (with, caret) = cell_edits::insert_below(&place.text, at, &self.command_mode.held);
-                let opens = self.command_mode.held.find('\n').map_or(0, |newline| newline + 1);
+                let (with, caret) = cell_edits::insert_below(&place.text, at, &self.input.command_mode.held);
+                let opens = self.input.command_mode.held.find('\n').map_or(0, |newline| newline + 1);
                 self.replace_text(ctx, at..at, with, caret + opens);
             }
             CellCommand::RunInsert => {
                 self.run_command(ctx, WindowCommand::RunCell { on: false });
                 if place.is_cell {
                     self.run_command(ctx, WindowCommand::Cells(CellCommand::Work(CellEdit::Below)));
-                    self.command_mode.command = None;
+                    self.input.command_mode.command = None;
                 }
             }
             CellCommand::Fold | CellCommand::Save => match self.cell_of_caret(ctx) {
-                Some(cell) if wish == CellCommand::Fold => self.active_pane.page.cells.toggle_output_fold(cell),
+                Some(cell) if wish == CellCommand::Fold => self.panes.active.page.cells.toggle_output_fold(cell),
                 Some(cell) => self.ask_save(cell),
-                None => self.toasts.show_message("Put the caret into a Python cell first."),
+                None => self.notices.toasts.show_message("Put the caret into a Python cell first."),
             },
             CellCommand::RunAbove | CellCommand::RunBelow => self.run_from(ctx, &place, wish == CellCommand::RunAbove),
         }
@@ -210,15 +210,15 @@ impl AppWindow {
     fn work(&mut self, ctx: &egui::Context, place: &CaretRow, work: CellEdit) {
         match cell_edits::apply_cell_edit(&place.text, work, &place.row, place.caret) {
             Ok(made) => self.replace_text(ctx, made.range, made.with, made.caret),
-            Err(why) => self.toasts.show_message(why),
+            Err(why) => self.notices.toasts.show_message(why),
         }
     }
 
     /// Runs the cells above the caret's, or that one and those below.
     fn run_from(&mut self, ctx: &egui::Context, place: &CaretRow, above: bool) {
         let own = self.cell_of_caret(ctx);
-        let Some(note) = self.active_pane.note else { return };
-        let all: Vec<BlockId> = self.session().and_then(|session| session.note(note)).map_or_else(Vec::new, |note| {
+        let Some(note) = self.panes.active.note else { return };
+        let all: Vec<BlockId> = self.host.session().note(note).map_or_else(Vec::new, |note| {
             let side = |cell: &BlockId| match note.block_start(*cell) {
                 Some(start) => Some(*cell) != own && (start < place.caret) == above,
                 None => false,
@@ -226,7 +226,7 @@ impl AppWindow {
             Note::cells(note).filter(|cell| side(cell) || (!above && Some(*cell) == own)).collect()
         });
         if all.is_empty() {
-            self.toasts.show_message(if above { "No cell above" } else { "No cell below" });
+            self.notices.toasts.show_message(if above { "No cell above" } else { "No cell below" });
             return;
         }
         self.send(Command::RunCells { note, cells: all });

@@ -27,19 +27,22 @@ const EXPORT_PROGRESS_DELAY_SECONDS: f64 = 0.3;
 impl AppWindow {
     /// Performs a command about exports.
     pub(crate) fn run_exporting(&mut self, ctx: &egui::Context, exporting: ExportCommand) {
-        match (exporting, self.active_pane.note) {
+        match (exporting, self.panes.active.note) {
             (ExportCommand::Open, _) => self.open_export(ctx),
             (kind, Some(note)) => self.ask_export(kind, ExportScope::Note(note)),
-            (kind, None) => match self.session().and_then(|session| session.volumes().next()).map(|volume| volume.id) {
-                Some(volume) => self.ask_export(kind, ExportScope::Folder(volume, String::new())),
-                None => self.toasts.show_message("There is nothing to export: open a folder first."),
-            },
+            (kind, None) => {
+                let first = self.host.session().volumes().next().map(|volume| volume.id);
+                match first {
+                    Some(volume) => self.ask_export(kind, ExportScope::Folder(volume, String::new())),
+                    None => self.notices.toasts.show_message("There is nothing to export: open a folder first."),
+                }
+            }
         }
     }
 
     /// Opens the dialog that asks for the target path.
     pub(crate) fn ask_export(&mut self, kind: ExportCommand, what: ExportScope) {
-        let Some(session) = self.session() else { return };
+        let session = self.host.session();
         let mut choices: Vec<(ExportScope, String)> =
             name(session, &what).map(|name| (what.clone(), name)).into_iter().collect();
         // What is around it can be chosen instead.
@@ -63,15 +66,14 @@ impl AppWindow {
         paper: PaperSize,
         dest: &Path,
     ) -> Result<(), String> {
-        if self.exports.running.is_some() {
+        if self.jobs.exports.running.is_some() {
             return Err("Another export is not done yet.".to_owned());
         }
         if host::fs::copy::exists(dest) {
             return Err("A file or folder with that name already exists. Choose another name.".to_owned());
         }
-        let Some(driver) = &self.driver else { return Ok(()) };
-        let (handle, dest, wake) = (driver.handle(), dest.to_owned(), ctx.clone());
-        let name = name(driver.session(), &what).unwrap_or_default();
+        let (handle, dest, wake) = (self.host.driver.handle(), dest.to_owned(), ctx.clone());
+        let name = name(self.host.session(), &what).unwrap_or_default();
         let progress = Arc::new(ExportProgress::default());
         let (send, answer) = channel();
         let shared = progress.clone();
@@ -89,25 +91,25 @@ impl AppWindow {
             wake.request_repaint();
         });
         let since = ctx.input(|input| input.time);
-        self.exports.running = Some(RunningExport { progress, answer, name, since });
+        self.jobs.exports.running = Some(RunningExport { progress, answer, name, since });
         Ok(())
     }
 
     /// Shows how far an export is, and says when it is done.
     pub(crate) fn poll_export(&mut self, ctx: &egui::Context) {
-        let Some(running) = &self.exports.running else { return };
+        let Some(running) = &self.jobs.exports.running else { return };
         match running.answer.try_recv() {
             Err(TryRecvError::Empty) => self.show_export(ctx),
             Err(TryRecvError::Disconnected) => {
-                self.exports.running = None;
-                self.toasts.show_message("The export ended before it was done.");
+                self.jobs.exports.running = None;
+                self.notices.toasts.show_message("The export ended before it was done.");
             }
             Ok(Err(refusal)) => {
-                self.exports.running = None;
-                self.toasts.show_message(ui::text::sentence(&refusal.to_string()));
+                self.jobs.exports.running = None;
+                self.notices.toasts.show_message(ui::text::sentence(&refusal.to_string()));
             }
             Ok(Ok(done)) => {
-                self.exports.running = None;
+                self.jobs.exports.running = None;
                 let mut text = format!("Exported to {}", done.dest.display());
                 if let Some(first) = done.skipped.first() {
                     text.push_str(&format!("\n{} left out: {}: {}", done.skipped.len(), first.path, first.why));
@@ -124,14 +126,14 @@ impl AppWindow {
                         ui::text::sentence(&export::missing_glyphs_message(&done.missing))
                     ));
                 }
-                self.exports.last = Some(done.dest);
-                self.toasts.show_with_action(text, "Open", CommandId::ExportOpen);
+                self.jobs.exports.last = Some(done.dest);
+                self.notices.toasts.show_with_action(text, "Open", CommandId::ExportOpen);
             }
         }
     }
 
     fn show_export(&self, ctx: &egui::Context) {
-        let Some(running) = &self.exports.running else { return };
+        let Some(running) = &self.jobs.exports.running else { return };
         let after = ctx.input(|input| input.time) - running.since;
         if after < EXPORT_PROGRESS_DELAY_SECONDS {
             ctx.request_repaint_after(Duration::from_secs_f64(EXPORT_PROGRESS_DELAY_SECONDS - after));
@@ -160,8 +162,8 @@ impl AppWindow {
     }
 
     fn open_export(&mut self, ctx: &egui::Context) {
-        let Some(last) = &self.exports.last else {
-            self.toasts.show_message("Nothing was exported yet.");
+        let Some(last) = &self.jobs.exports.last else {
+            self.notices.toasts.show_message("Nothing was exported yet.");
             return;
         };
         let index = last.join("index.html");

@@ -21,22 +21,22 @@ impl AppWindow {
         if !paths.is_empty() {
             self.take(ctx, paths);
         }
-        while let Ok((note, results)) = self.dropped.brought.try_recv() {
+        while let Ok((note, results)) = self.input.dropped.brought.try_recv() {
             let mut links = Vec::new();
             for result in results {
                 match result {
                     Ok(name) => links.push(link(&name)),
-                    Err(why) => self.toasts.show_message(why),
+                    Err(why) => self.notices.toasts.show_message(why),
                 }
             }
             if !links.is_empty() {
                 self.link(ctx, note, &links.join("\n"));
             }
         }
-        while let Ok(made) = self.dropped.made.try_recv() {
+        while let Ok(made) = self.input.dropped.made.try_recv() {
             match made {
                 Ok(note) => self.open(note),
-                Err(why) => self.toasts.show_message(ui::text::sentence(&why)),
+                Err(why) => self.notices.toasts.show_message(ui::text::sentence(&why)),
             }
         }
         let hovered = ctx.input(|input| !input.raw.hovered_files.is_empty());
@@ -59,10 +59,10 @@ impl AppWindow {
             return;
         }
         let Some((note, folder)) = self.beside() else {
-            self.toasts.show_message("Open a note first. Files are stored next to it.");
+            self.notices.toasts.show_message("Open a note first. Files are stored next to it.");
             return;
         };
-        let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
+        let (bring, wake) = (self.input.dropped.bring.clone(), ctx.clone());
         host::fs::copy::import_files(files, folder, move |results| {
             let _ = bring.send((note, results));
             wake.request_repaint();
@@ -71,18 +71,17 @@ impl AppWindow {
 
     /// Imports notebooks next to the open note or into the first volume, and opens them.
     fn import(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
-        let Some(driver) = &self.driver else { return };
-        let session = driver.session();
-        let own = self.active_pane.note.and_then(|note| session.locate_file(note)).map(|(volume, path)| {
+        let session = self.host.session();
+        let own = self.panes.active.note.and_then(|note| session.locate_file(note)).map(|(volume, path)| {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             (volume, if folder.is_empty() { String::new() } else { format!("{folder}/") })
         });
         let Some((volume, folder)) = own.or_else(|| session.volumes().next().map(|volume| (volume.id, String::new())))
         else {
-            self.toasts.show_message("A notebook becomes a note in a volume: open a folder first.");
+            self.notices.toasts.show_message("A notebook becomes a note in a volume: open a folder first.");
             return;
         };
-        let (handle, made, wake) = (driver.handle(), self.dropped.make.clone(), ctx.clone());
+        let (handle, made, wake) = (self.host.driver.handle(), self.input.dropped.make.clone(), ctx.clone());
         std::thread::spawn(move || {
             for path in paths {
                 let _ = made.send(imported(&handle, volume, &folder, path)); // the window may be closed
@@ -94,10 +93,10 @@ impl AppWindow {
     /// Stores a pasted picture next to the note, as PNG.
     pub(crate) fn paste_picture(&mut self, ctx: &egui::Context, picture: Arc<egui::ColorImage>) {
         let Some((note, folder)) = self.beside() else {
-            self.toasts.show_message("Open a note first. Pictures are stored next to it.");
+            self.notices.toasts.show_message("Open a note first. Pictures are stored next to it.");
             return;
         };
-        let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
+        let (bring, wake) = (self.input.dropped.bring.clone(), ctx.clone());
         let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
         host::fs::copy::save_new_file(
             host::clock::timestamped_name("Pasted picture"),
@@ -113,7 +112,7 @@ impl AppWindow {
 
     /// Returns the open note, and the folder of its file.
     fn beside(&self) -> Option<(DocId, ConfinedPath)> {
-        let (note, session) = (self.active_pane.note?, self.driver.as_ref()?.session());
+        let (note, session) = (self.panes.active.note?, self.host.session());
         let (volume, path) = session.locate_file(note)?;
         let root = session.volume(volume)?.root.as_deref()?;
         Some((note, ConfinedPath::new(root, path.rsplit_once('/').map_or("", |(folder, _)| folder))))
@@ -121,9 +120,9 @@ impl AppWindow {
 
     /// Puts links where the caret is, or at the end of a note that has none.
     pub(crate) fn link(&mut self, ctx: &egui::Context, note: DocId, links: &str) {
-        let Some(length) = self.session().and_then(|session| Some(session.note(note)?.length())) else { return };
-        let caret = self.active_pane.editor.caret.filter(|_| self.active_pane.note == Some(note));
-        let ends = self.session().and_then(|session| session.note(note)).is_none_or(|note| {
+        let Some(length) = self.host.session().note(note).map(engine::Note::length) else { return };
+        let caret = self.panes.active.editor.caret.filter(|_| self.panes.active.note == Some(note));
+        let ends = self.host.session().note(note).is_none_or(|note| {
             note.blocks().last().is_none_or(|block| block.text.is_empty() || block.text.ends_with('\n'))
         });
         let insert = match caret {
@@ -132,7 +131,7 @@ impl AppWindow {
         };
         let at = caret.map_or(length, |caret| caret.at);
         let after = at + insert.len();
-        if self.active_pane.note == Some(note) {
+        if self.panes.active.note == Some(note) {
             self.perform_actions(
                 ctx,
                 vec![PageAction::Edit(NoteEdit { at, delete: 0, insert, caret: after, anchor: after })],

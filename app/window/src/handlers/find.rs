@@ -10,13 +10,13 @@ use std::rc::Rc;
 impl AppWindow {
     /// Opens the bar, with what is selected.
     pub(crate) fn open_find(&mut self, replacing: bool) {
-        if self.active_pane.note.is_none() {
-            self.toasts.show_message("No note is open.");
+        if self.panes.active.note.is_none() {
+            self.notices.toasts.show_message("No note is open.");
             return;
         }
         let selected = self.selected_text();
-        let from = self.active_pane.editor.caret.map_or(0, |caret| caret.range().start);
-        let find = self.find.get_or_insert_default();
+        let from = self.panes.active.editor.caret.map_or(0, |caret| caret.range().start);
+        let find = self.input.find.get_or_insert_default();
         if !selected.is_empty() && !selected.contains('\n') {
             find.query.text = selected;
         }
@@ -24,17 +24,17 @@ impl AppWindow {
         find.focus = Some(field());
         find.go = Some(from).filter(|_| !find.query.text.is_empty());
         // Chosen in the palette, whose end gives the keyboard back to the note.
-        self.active_pane.editor.focus = false;
+        self.panes.active.editor.focus = false;
     }
 
     /// Opens the bar as Vim's slash does: empty, and what is found first is behind the caret, or before it.
     pub(crate) fn open_seeking(&mut self, ctx: &egui::Context, back: bool) {
         let at = self.vim_caret();
-        self.active_pane.editor.select(at, at);
+        self.panes.active.editor.select(at, at);
         self.run_command(ctx, commands::WindowCommand::Find);
-        let note = self.active_pane.note.and_then(|note| self.driver.as_ref()?.session().note(note));
+        let note = self.panes.open_note(&self.host);
         let next = note.map_or(at, |note| editor::motion::next_grapheme(&note.text(), at));
-        if let Some(find) = &mut self.find {
+        if let Some(find) = &mut self.input.find {
             find.query.text.clear();
             (find.back, find.origin) = (back, Some((at, if back { at } else { next })));
             find.go = None;
@@ -43,18 +43,18 @@ impl AppWindow {
 
     /// Looks for words as Vim's slash does. Whether there are some.
     pub(crate) fn find_pattern(&mut self, words: String, back: bool) -> bool {
-        let find = self.last_search.get_or_insert_default();
+        let find = self.input.last_search.get_or_insert_default();
         if !words.is_empty() {
             find.query = FindQuery { text: words, ..FindQuery::default() };
         }
         find.back = back;
-        self.find = None;
+        self.input.find = None;
         self.seek_again(false)
     }
 
     /// Returns the last search as a pattern.
     pub(crate) fn last_search_pattern(&self) -> Option<String> {
-        let query = &self.find.as_ref().or(self.last_search.as_ref())?.query;
+        let query = &self.input.find.as_ref().or(self.input.last_search.as_ref())?.query;
         let pattern = if query.regex { query.text.clone() } else { regex_lite::escape(&query.text) };
         (!pattern.is_empty()).then_some(pattern)
     }
@@ -62,59 +62,59 @@ impl AppWindow {
     /// Stores the last search.
     pub(crate) fn remember_search(&mut self, pattern: String, case: bool) {
         let query = FindQuery { text: pattern, case, whole: false, regex: true };
-        self.last_search = Some(FindBar { query, ..FindBar::default() });
+        self.input.last_search = Some(FindBar { query, ..FindBar::default() });
     }
 
     /// Removes highlights of matches.
     pub(crate) fn unmark_found(&mut self) {
-        if self.find.is_some() {
+        if self.input.find.is_some() {
             self.close_find();
         }
-        self.active_pane.page.found = Rc::default();
-        self.active_pane.page.current = None;
+        self.panes.active.page.found = Rc::default();
+        self.panes.active.page.current = None;
     }
 
     /// Closes the bar; what was found last stays selected.
     pub(crate) fn close_find(&mut self) {
-        self.last_search = self.find.take().or(self.last_search.take());
-        if let Some(caret) = self.active_pane.editor.caret.filter(|_| self.commands_by_letter()) {
-            self.active_pane.editor.place_caret(caret.range().start);
+        self.input.last_search = self.input.find.take().or(self.input.last_search.take());
+        if let Some(caret) = self.panes.active.editor.caret.filter(|_| self.commands_by_letter()) {
+            self.panes.active.editor.place_caret(caret.range().start);
         }
-        self.active_pane.page.found = Rc::default();
-        self.active_pane.page.current = None;
-        self.active_pane.editor.focus = self.active_pane.editor.caret.is_some();
+        self.panes.active.page.found = Rc::default();
+        self.panes.active.page.current = None;
+        self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
     }
 
     /// Goes to the next match, or the one before.
     pub(crate) fn next_match(&mut self, back: bool) {
-        let note = self.active_pane.note.and_then(|note| self.driver.as_ref()?.session().note(note));
-        let (Some(find), Some(note)) = (&mut self.find, note) else {
+        let note = self.panes.open_note(&self.host);
+        let (Some(find), Some(note)) = (&mut self.input.find, note) else {
             self.open_find(false);
             return;
         };
         find.refresh(note);
-        let caret = self.active_pane.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
-        find.go(&mut self.active_pane, if back { caret.start } else { caret.end }, back);
+        let caret = self.panes.active.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
+        find.go(&mut self.panes.active, if back { caret.start } else { caret.end }, back);
     }
 
     /// Jumps to the next or previous match of the last search, even if the bar is closed. Returns whether there is one.
     pub(crate) fn seek_again(&mut self, back: bool) -> bool {
-        let note = self.active_pane.note.and_then(|note| self.driver.as_ref()?.session().note(note));
-        let (Some(find), Some(note)) = (self.find.as_mut().or(self.last_search.as_mut()), note) else {
+        let note = self.panes.open_note(&self.host);
+        let (Some(find), Some(note)) = (self.input.find.as_mut().or(self.input.last_search.as_mut()), note) else {
             self.open_find(false);
             return false;
         };
         find.refresh(note);
         let back = back != find.back;
-        let at = self.active_pane.editor.caret.map_or(0, |caret| caret.range().start);
+        let at = self.panes.active.editor.caret.map_or(0, |caret| caret.range().start);
         let next = match back {
             true => find.found[..find.found.partition_point(|range| range.start < at)].last().or(find.found.last()),
             false => find.found.get(find.found.partition_point(|range| range.start <= at)).or(find.found.first()),
         };
         match next {
-            Some(range) => self.active_pane.editor.place_caret(range.start),
+            Some(range) => self.panes.active.editor.place_caret(range.start),
             None => {
-                self.toasts.show_message(format!("No match: {}", find.query.text));
+                self.notices.toasts.show_message(format!("No match: {}", find.query.text));
                 return false;
             }
         }
@@ -127,9 +127,9 @@ impl AppWindow {
             return false;
         }
         let query = FindQuery { text: word, case: true, whole: true, regex: false };
-        match &mut self.find {
+        match &mut self.input.find {
             Some(find) => (find.query, find.back) = (query, back),
-            None => self.last_search = Some(FindBar { query, back, ..FindBar::default() }),
+            None => self.input.last_search = Some(FindBar { query, back, ..FindBar::default() }),
         }
         self.seek_again(false)
     }
@@ -139,13 +139,13 @@ impl AppWindow {
         let focused = ctx.memory(|memory| memory.focused());
         // Escape has taken the keyboard from the field before it comes here.
         let left = focused.is_none() && key == Key::Escape;
-        if self.find.is_none() || !(left || focused == Some(field()) || focused == Some(with_field())) {
+        if self.input.find.is_none() || !(left || focused == Some(field()) || focused == Some(with_field())) {
             return false;
         }
         match key {
             Key::Escape if modifiers.is_none() => {
                 // Who did not want it is where they were.
-                let origin = self.find.as_ref().and_then(|find| find.origin);
+                let origin = self.input.find.as_ref().and_then(|find| find.origin);
                 self.close_find();
                 if let Some((at, _)) = origin.filter(|_| self.commands_by_letter()) {
                     self.vim_led(ctx, at);
@@ -153,27 +153,27 @@ impl AppWindow {
             }
             // The bar has done its work: the keys are the note's.
             Key::Enter if modifiers.is_none() && focused == Some(field()) && self.commands_by_letter() => {
-                let note = self.active_pane.note.and_then(|note| self.driver.as_ref()?.session().note(note));
-                if let (Some(find), Some(note)) = (&mut self.find, note) {
+                let note = self.panes.open_note(&self.host);
+                if let (Some(find), Some(note)) = (&mut self.input.find, note) {
                     // What was typed last may not have been gone to yet.
                     find.refresh(note);
                     if let Some(from) = find.go.take() {
-                        find.go(&mut self.active_pane, from, find.back);
+                        find.go(&mut self.panes.active, from, find.back);
                     }
                     let words = find.query.text.clone();
                     self.record_line(&words);
                 }
                 self.close_find();
-                let at = self.active_pane.editor.caret.map_or(0, |caret| caret.at);
+                let at = self.panes.active.editor.caret.map_or(0, |caret| caret.at);
                 self.vim_led(ctx, at);
             }
             Key::Enter if modifiers.is_none() && focused == Some(field()) => self.next_match(false),
             Key::Enter if modifiers.shift_only() => self.next_match(true),
             Key::Enter if modifiers.is_none() => {
-                let note = self.active_pane.note.and_then(|note| self.driver.as_ref()?.session().note(note));
+                let note = self.panes.open_note(&self.host);
                 let mut actions = Vec::new();
-                if let (Some(find), Some(note)) = (&mut self.find, note) {
-                    find.replace(note, &mut self.active_pane, false, &mut actions);
+                if let (Some(find), Some(note)) = (&mut self.input.find, note) {
+                    find.replace(note, &mut self.panes.active, false, &mut actions);
                 }
                 self.perform_actions(ctx, actions);
             }

@@ -17,7 +17,7 @@ impl AppWindow {
             Some(())
         });
         if done.flatten().is_none() {
-            self.toasts.show_message("Put the caret below a heading first.");
+            self.notices.toasts.show_message("Put the caret below a heading first.");
         }
     }
 

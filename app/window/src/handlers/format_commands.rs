@@ -12,12 +12,12 @@ use eframe::egui;
 impl AppWindow {
     /// Does it, if there is a caret to do it at.
     pub(crate) fn run_writing(&mut self, ctx: &egui::Context, writing: FormatCommand) {
-        if self.active_pane.editor.caret.is_none() {
-            self.toasts.show_message("Click into a note first: this writes at the caret.");
+        if self.panes.active.editor.caret.is_none() {
+            self.notices.toasts.show_message("Click into a note first: this writes at the caret.");
             return;
         }
         if let (FormatCommand::Up | FormatCommand::Down, Some(caret), true) =
-            (writing, self.active_pane.editor.caret, self.active_pane.editor.more.is_empty())
+            (writing, self.panes.active.editor.caret, self.panes.active.editor.more.is_empty())
         {
             let (dark, down) = (ctx.global_style().visuals.dark_mode, writing == FormatCommand::Down);
             let past = |world: &mut EditContext<'_>| {

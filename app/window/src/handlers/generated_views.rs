@@ -8,9 +8,8 @@ use host::KernelInquiry;
 impl AppWindow {
     /// Asks kernels for the variables that the views in sight show, after each of their runs.
     pub(crate) fn feed_views(&mut self) {
-        let AppWindow { driver, active_pane: here, panes, .. } = self;
-        let Some(driver) = driver else { return };
-        for pane in std::iter::once(here).chain(panes.others.values_mut()) {
+        let driver = &mut self.host.driver;
+        for pane in self.panes.all_mut() {
             let Some(note) = pane.note else { continue };
             for view in pane.page.insets.generated_views() {
                 let state = driver.session().note(note).map(|note| (note.kernel, note.run_revision()));

@@ -11,29 +11,29 @@ use store::DocId;
 impl AppWindow {
     /// Looks which kernels there are, to offer them.
     pub(crate) fn find_kernels(&mut self) {
-        let Some(note) = self.active_pane.note else {
-            self.toasts.show_message("No note is open.");
+        let Some(note) = self.panes.active.note else {
+            self.notices.toasts.show_message("No note is open.");
             return;
         };
-        let before = self.session().map_or(0, engine::Session::kernel_searches);
+        let before = self.host.session().kernel_searches();
         if self.send(Command::FindKernels { note }) {
-            self.kernels_asked = Some(before);
+            self.jobs.kernels_asked = Some(before);
         }
     }
 
     /// Offers the kernels once they are known.
     pub(crate) fn show_kernels(&mut self) {
-        let Some(before) = self.kernels_asked else { return };
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let Some(before) = self.jobs.kernels_asked else { return };
+        let session = self.host.session();
         if session.kernel_searches() == before {
             return;
         }
-        self.kernels_asked = None;
-        let note = self.active_pane.note.and_then(|note| session.note(note));
+        self.jobs.kernels_asked = None;
+        let note = self.panes.active.note.and_then(|note| session.note(note));
         if let (Some(note), WindowOverlay::None) = (note, &self.overlay) {
             self.overlay = WindowOverlay::Palette(CommandPalette::kernels(session.kernels(), note.kernel_name()));
             if session.kernels().is_empty() {
-                self.toasts.show_message(
+                self.notices.toasts.show_message(
                     "No Jupyter kernel found. Run `pip install ipykernel` in a Python environment, for example in \
                      .venv next to the note.",
                 );
@@ -43,30 +43,27 @@ impl AppWindow {
 
     /// Asks what the cells of the open note may reach.
     pub(crate) fn ask_for_grant(&mut self) {
-        let Some((note, session)) = self.active_pane.note.zip(self.session()) else {
-            self.toasts.show_message("No note is open.");
+        let Some(note) = self.panes.active.note else {
+            self.notices.toasts.show_message("No note is open.");
             return;
         };
-        let wish = KernelPermissionsForm::of(&session.kernel_grant(note));
+        let wish = KernelPermissionsForm::of(&self.host.session().kernel_grant(note));
         self.overlay = WindowOverlay::Dialog(Dialog::Grant { note, wish, trouble: None });
     }
 
     pub(crate) fn grant(&mut self, note: DocId, grant: KernelGrant) -> Result<(), String> {
         let says = format!("The cells of this note reach {} from now on.", grant.describe());
         let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };
-        let driver = self.driver.as_mut().ok_or("The workspace is not open.")?;
-        driver.run_command(Command::Grant { note, grant }).map_err(|reject| ui::text::sentence(&reject.0))?;
-        self.toasts.show_message(says);
+        self.host.command(Command::Grant { note, grant })?;
+        self.notices.toasts.show_message(says);
         Ok(())
     }
 
     /// Takes the kernel that was chosen; says once what it may do. `seen`: the print of one that others can change, and
     /// that the user has allowed.
     pub(crate) fn use_kernel(&mut self, kernel: Option<String>, seen: Option<String>) {
-        let Some(note) = self.active_pane.note else { return };
-        let spec = self
-            .session()
-            .and_then(|session| session.kernels().iter().find(|spec| Some(&spec.name) == kernel.as_ref()).cloned());
+        let Some(note) = self.panes.active.note else { return };
+        let spec = self.host.session().kernels().iter().find(|spec| Some(&spec.name) == kernel.as_ref()).cloned();
         if let Some((spec, doubt)) = spec.as_ref().and_then(|spec| Some((spec, spec.doubt.as_ref()?)))
             && seen.as_ref() != Some(&spec.print)
         {
@@ -84,7 +81,7 @@ impl AppWindow {
         if self.send(Command::UseKernel { note, kernel, keep: true, seen })
             && let Some(spec) = spec
         {
-            self.toasts.show_message(format!(
+            self.notices.toasts.show_message(format!(
                 "{} runs the cells of this note from now on, with all your rights: it can read and change every file \
                  of yours and use the network.",
                 spec.title

@@ -16,22 +16,23 @@ impl AppWindow {
     pub(crate) fn update_link_hover(&mut self, ctx: &egui::Context) {
         let now = ctx.input(|input| input.time);
         let over = self
-            .active_pane
+            .panes
+            .active
             .page
             .over
             .take()
-            .filter(|_| matches!(self.overlay, WindowOverlay::None) && self.view.is_none());
+            .filter(|_| matches!(self.overlay, WindowOverlay::None) && self.panes.view.is_none());
         let Some((link, at)) = over.filter(|(link, _)| {
             !link.contains("://") && !link.starts_with("mailto:") && !link.starts_with(editor::render::embeds::TAG)
         }) else {
-            self.hover.link = None;
+            self.input.hover.link = None;
             return self.release_hovered_note();
         };
-        let (at, since) = match &self.hover.link {
+        let (at, since) = match &self.input.hover.link {
             Some((known, at, since)) if *known == link => (*at, *since),
             Some(_) | None => {
                 self.release_hovered_note();
-                self.hover.link = Some((link.clone(), at, now));
+                self.input.hover.link = Some((link.clone(), at, now));
                 (at, now)
             }
         };
@@ -39,22 +40,19 @@ impl AppWindow {
             ctx.request_repaint_after(std::time::Duration::from_secs_f64(HOVER_DELAY_SECONDS - (now - since)));
             return;
         }
-        let Some(target) =
-            self.session().zip(self.active_pane.note).and_then(|(session, note)| link_target(session, note, &link))
-        else {
+        let Some(target) = self.panes.active.note.and_then(|note| link_target(self.host.session(), note, &link)) else {
             return;
         };
-        if Some(target) == self.active_pane.note {
+        if Some(target) == self.panes.active.note {
             return;
         }
-        if self.hover.held.is_none() {
-            let Some(driver) = &mut self.driver else { return };
-            if driver.run_command(Command::HoldNote { note: target }).is_err() {
+        if self.input.hover.held.is_none() {
+            if self.host.driver.run_command(Command::HoldNote { note: target }).is_err() {
                 return; // an attachment
             }
-            self.hover.held = Some(target);
+            self.input.hover.held = Some(target);
         }
-        let Some(session) = self.session() else { return };
+        let session = self.host.session();
         let Some(note) = session.note(target).filter(|note| note.phase == NotePhase::Ready) else { return };
         let length = (0..4).map(|less| note.length().min(4_000) - less.min(note.length()));
         let text = length.into_iter().find_map(|length| note.slice(0, length)).unwrap_or_default();
@@ -66,10 +64,8 @@ impl AppWindow {
     }
 
     fn release_hovered_note(&mut self) {
-        if let Some(note) = self.hover.held.take()
-            && let Some(driver) = &mut self.driver
-        {
-            let _ = driver.run_command(Command::ReleaseNote { note }); // it may be closed by now
+        if let Some(note) = self.input.hover.held.take() {
+            let _ = self.host.driver.run_command(Command::ReleaseNote { note }); // it may be closed by now
         }
     }
 }

@@ -20,7 +20,8 @@ impl AppWindow {
         }
         let (path, part) = link.split_once('#').unwrap_or((link, ""));
         let (target, file) = {
-            let Some((session, note)) = self.session().zip(self.active_pane.note) else { return };
+            let session = self.host.session();
+            let Some(note) = self.panes.active.note else { return };
             let target = link_target(session, note, link);
             let row = target.and_then(|target| {
                 let (volume, path) = session.locate_file(target)?;
@@ -32,18 +33,19 @@ impl AppWindow {
             (Some(target), Some((FileKind::Note | FileKind::Script, _))) => self.open_at(target, part),
             (Some(target), Some((FileKind::Collection, _))) => {
                 self.open(target);
-                self.active_pane.collection.begin_with(part);
+                self.panes.active.collection.begin_with(part);
             }
             (Some(_), Some((FileKind::Attachment, path))) => {
-                self.toasts.show_message(format!("An attachment stays as it is; open it with its own program: {path}"));
+                self.notices
+                    .toasts
+                    .show_message(format!("An attachment stays as it is; open it with its own program: {path}"));
             }
-            _ if self.session().is_some_and(|session| session.agents().find_by_address(path).is_some()) => {
+            _ if self.host.session().agents().find_by_address(path).is_some() => {
                 self.follow_address(path, part);
             }
             _ => {
                 let name = text::outline::percent_decode(path).into_owned();
-                let own =
-                    self.session().zip(self.active_pane.note).and_then(|(session, note)| session.locate_file(note));
+                let own = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
                 let from_here =
                     own.and_then(|(_, own)| links::resolve_relative(own, &name)).filter(|_| name.starts_with('.'));
                 self.ask_name(links::without_md_extension(&from_here.unwrap_or(name)).to_owned(), None);
@@ -53,7 +55,7 @@ impl AppWindow {
 
     /// Shows the step of a run, or the message of a session, that an address names.
     pub(crate) fn follow_address(&mut self, address: &str, part: &str) {
-        if let Some(doc) = self.session().and_then(|session| session.agents().find_by_address(address)) {
+        if let Some(doc) = self.host.session().agents().find_by_address(address) {
             self.show_found(doc, part.trim());
         }
     }
@@ -61,16 +63,17 @@ impl AppWindow {
     /// Shows a note, from a heading or block on.
     pub(crate) fn open_at(&mut self, note: DocId, part: &str) {
         self.open(note);
-        let outline = self.session().and_then(|session| {
-            let (volume, _) = session.locate_file(note)?;
-            session.volume(volume)?.links.outline(note).cloned()
-        });
+        let session = self.host.session();
+        let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
+        let outline = volume.and_then(|volume| volume.links.outline(note)).cloned();
         // A block by its own name is what the search gives as an address.
         match (outline.and_then(|outline| heading_offset(&outline, part)), PendingJump::from_place(note, part)) {
-            (Some(at), _) => self.active_pane.page.point_out(at),
-            (None, Some(aim)) => self.pending_jump = Some(aim),
+            (Some(at), _) => self.panes.active.page.point_out(at),
+            (None, Some(aim)) => self.panes.pending_jump = Some(aim),
             (None, None) if part.is_empty() => {}
-            (None, None) => self.toasts.show_message(format!("The note has no heading or block called “{part}”.")),
+            (None, None) => {
+                self.notices.toasts.show_message(format!("The note has no heading or block called “{part}”."))
+            }
         }
     }
 }

@@ -16,29 +16,29 @@ impl AppWindow {
     /// Performs a command that concerns memory.
     pub(crate) fn run_remembering(&mut self, what: MemoryCommand) {
         match what {
-            MemoryCommand::Experiences => self.view = Some(PageView::Memory(Box::default())),
-            MemoryCommand::Traces => self.view = Some(PageView::Traces(Box::default())),
-            MemoryCommand::Schedule => self.view = Some(PageView::Schedule(Box::default())),
+            MemoryCommand::Experiences => self.panes.view = Some(PageView::Memory(Box::default())),
+            MemoryCommand::Traces => self.panes.view = Some(PageView::Traces(Box::default())),
+            MemoryCommand::Schedule => self.panes.view = Some(PageView::Schedule(Box::default())),
             MemoryCommand::Agents => {
                 self.send(Command::ReadSetup);
-                self.view = Some(PageView::Agents(Box::default()));
+                self.panes.view = Some(PageView::Agents(Box::default()));
             }
-            MemoryCommand::Plans => self.view = Some(PageView::Plans(Box::default())),
+            MemoryCommand::Plans => self.panes.view = Some(PageView::Plans(Box::default())),
             MemoryCommand::Budget => {
                 self.send(Command::ReadSetup);
-                self.view = Some(PageView::Budget(Box::default()));
+                self.panes.view = Some(PageView::Budget(Box::default()));
             }
-            MemoryCommand::Undo => match self.forgotten.pop() {
+            MemoryCommand::Undo => match self.dock.forgotten.pop() {
                 Some(gone) => {
                     let (_, _, back) = gone.commands();
                     if self.send(back) {
-                        if let Some(PageView::Memory(page)) = &mut self.view {
+                        if let Some(PageView::Memory(page)) = &mut self.panes.view {
                             page.on_forget_undone();
                         }
-                        self.toasts.show_message("It is there again.");
+                        self.notices.toasts.show_message("It is there again.");
                     }
                 }
-                None => self.toasts.show_message("Nothing was forgotten."),
+                None => self.notices.toasts.show_message("Nothing was forgotten."),
             },
         }
     }
@@ -49,23 +49,23 @@ impl AppWindow {
             MemoryAction::Forget(one) => {
                 let (forget, says, _) = one.commands();
                 if self.send(forget) {
-                    self.forgotten.push(one);
-                    let old = self.forgotten.len().saturating_sub(MAX_FORGOTTEN);
-                    self.forgotten.drain(..old);
-                    self.toasts.show_with_action(says, "Undo", CommandId::MemoryUndo);
+                    self.dock.forgotten.push(one);
+                    let old = self.dock.forgotten.len().saturating_sub(MAX_FORGOTTEN);
+                    self.dock.forgotten.drain(..old);
+                    self.notices.toasts.show_with_action(says, "Undo", CommandId::MemoryUndo);
                 }
             }
             MemoryAction::ShowRun(run, step) => {
                 if !self.show_found(run, &step) {
-                    self.toasts.show_message("The run is not on this device.");
+                    self.notices.toasts.show_message("The run is not on this device.");
                 }
             }
-            MemoryAction::Show(id) => self.view = Some(PageView::Memory(Box::new(ExperiencesPage::at(id)))),
+            MemoryAction::Show(id) => self.panes.view = Some(PageView::Memory(Box::new(ExperiencesPage::at(id)))),
             MemoryAction::Import { volume, traces } => self.import_traces(volume, traces),
             MemoryAction::Call(name) => self.call_agent(&name),
             MemoryAction::Make { volume, path, text, shown } => {
                 if self.send(Command::NewNote { volume, path: path.clone(), text })
-                    && let Some(note) = self.session().and_then(|session| file(session, volume, &path))
+                    && let Some(note) = file(self.host.session(), volume, &path)
                 {
                     if shown {
                         self.open(note);
@@ -90,7 +90,7 @@ impl AppWindow {
         for trace in traces {
             let trace = trace.reset_for_import();
             let path = format!("{MEMORY_FOLDER}/{TRACES_FOLDER}/{}", trace.file_name());
-            if self.session().and_then(|session| file(session, volume, &path)).is_some() {
+            if file(self.host.session(), volume, &path).is_some() {
                 known += 1;
                 continue;
             }
@@ -98,7 +98,7 @@ impl AppWindow {
                 return;
             }
             made += 1;
-            if let Some(note) = self.session().and_then(|session| file(session, volume, &path)) {
+            if let Some(note) = file(self.host.session(), volume, &path) {
                 self.send(Command::CloseNote { note });
             }
         }
@@ -106,6 +106,6 @@ impl AppWindow {
         let left =
             if known == 0 { String::new() } else { format!("; {} for goals that are known here", traces(known)) };
         let left = if known == 0 { left } else { format!("{left} left out") };
-        self.toasts.show_message(format!("{} taken over{left}.", traces(made)));
+        self.notices.toasts.show_message(format!("{} taken over{left}.", traces(made)));
     }
 }

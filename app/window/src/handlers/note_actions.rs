@@ -20,13 +20,13 @@ use ui::time::write_date;
 impl AppWindow {
     /// Performs a command that keeps notes in order.
     pub(crate) fn run_filing(&mut self, filing: NoteCommand) {
-        match (filing, self.active_pane.note) {
+        match (filing, self.panes.active.note) {
             (NoteCommand::Today, _) => self.today(),
             (NoteCommand::Template, Some(_)) => self.choose_template(),
             (NoteCommand::Duplicate, Some(note)) => self.duplicate(note),
             (NoteCommand::Star, Some(note)) => self.star(note),
             (NoteCommand::Template | NoteCommand::Duplicate | NoteCommand::Star, None) => {
-                self.toasts.show_message("No note is open.")
+                self.notices.toasts.show_message("No note is open.")
             }
         }
     }
@@ -50,9 +50,9 @@ impl AppWindow {
                 }
             }
             TreeAction::CopyPath(file) => {
-                let session = self.driver.as_ref().map(host::Driver::session);
                 let place = self.place_of(file);
-                let root = place.as_ref().and_then(|(volume, _)| session?.volume(*volume)?.root.clone());
+                let volume = place.as_ref().and_then(|(volume, _)| self.host.session().volume(*volume));
+                let root = volume.and_then(|volume| volume.root.clone());
                 if let (Some(root), Some((_, path))) = (root, place) {
                     ctx.copy_text(root.join(path).display().to_string());
                 }
@@ -61,22 +61,20 @@ impl AppWindow {
     }
 
     fn place_of(&self, file: DocId) -> Option<(DocId, String)> {
-        let (volume, path) = self.driver.as_ref()?.session().locate_file(file)?;
+        let (volume, path) = self.host.session().locate_file(file)?;
         Some((volume, path.to_owned()))
     }
 
     /// Moves all files of a folder. Gives why not.
     pub(crate) fn rename_folder(&mut self, volume: DocId, from: &str, to: &str) -> Result<(), String> {
         let to = format!("{}/", to.trim().trim_matches('/'));
-        let Some(driver) = &mut self.driver else { return Ok(()) };
-        let files = driver.session().volume(volume).into_iter().flat_map(|volume| tree::files_below(volume, from));
+        let files = self.host.session().volume(volume).into_iter().flat_map(|volume| tree::files_below(volume, from));
         let moves = files.map(|(path, file)| (file, format!("{to}{}", &path[from.len()..]))).collect();
-        driver.run_command(Command::MoveFiles { moves }).map_err(|reject| ui::text::sentence(&reject.0))
+        self.host.command(Command::MoveFiles { moves })
     }
 
     fn star(&mut self, note: DocId) {
-        let Some(driver) = &self.driver else { return };
-        let mut settings = driver.session().settings().clone();
+        let mut settings = self.host.session().settings().clone();
         self.prefs.store_settings(&mut settings);
         match settings.starred.iter().position(|starred| *starred == note) {
             Some(place) => _ = settings.starred.remove(place),
@@ -88,28 +86,25 @@ impl AppWindow {
     fn duplicate(&mut self, note: DocId) {
         let Some((volume, path)) = self.place_of(note) else { return };
         let stem = path.strip_suffix(".md").unwrap_or(&path).to_owned();
-        let taken = |path: &str| {
-            let session = self.driver.as_ref().map(host::Driver::session);
-            session.and_then(|session| session.volume(volume)).is_some_and(|volume| volume.files.contains_key(path))
-        };
+        let taken = |path: &str| self.host.file_at(volume, path).is_some();
         let free = (2..).map(|number| format!("{stem} {number}.md")).find(|path| !taken(path)).unwrap_or_default();
         self.begin(note, FollowUpAction::New { volume, path: free, fill: false });
     }
 
     /// Opens today's note; makes it where there is none yet.
     fn today(&mut self) {
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let own = self.active_pane.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
+        let session = self.host.session();
+        let own = self.panes.active.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
         let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         let Some(volume) = own.or_else(first).and_then(|volume| session.volume(volume)) else {
-            self.toasts.show_message("Open a folder first. A note is a file in a folder.");
+            self.notices.toasts.show_message("Open a folder first. A note is a file in a folder.");
             return;
         };
         let settings = session.settings();
         let name = match write_date(&settings.daily_format, &Zoned::now()) {
             Ok(name) => name,
             Err(why) => {
-                self.toasts.show_message(why);
+                self.notices.toasts.show_message(why);
                 return;
             }
         };
@@ -127,10 +122,11 @@ impl AppWindow {
 
     /// Lists the templates of the open note's volume.
     fn choose_template(&mut self) {
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let session = self.host.session();
         let folder = format!("{}/", session.settings().templates.trim().trim_matches('/'));
         let volume = self
-            .active_pane
+            .panes
+            .active
             .note
             .and_then(|note| session.locate_file(note))
             .and_then(|(volume, _)| session.volume(volume));
@@ -141,7 +137,7 @@ impl AppWindow {
             .map(|(path, note)| (note, shown_name(&path[folder.len()..]).to_owned()))
             .collect();
         if notes.is_empty() {
-            self.toasts.show_message(format!("No templates yet. A template is a note in the folder {folder}."));
+            self.notices.toasts.show_message(format!("No templates yet. A template is a note in the folder {folder}."));
             return;
         }
         self.overlay = WindowOverlay::Palette(CommandPalette::templates(notes));
@@ -149,29 +145,29 @@ impl AppWindow {
 
     /// Puts a template into the open note.
     pub(crate) fn insert_template(&mut self, template: DocId) {
-        if let Some(note) = self.active_pane.note {
+        if let Some(note) = self.panes.active.note {
             self.begin(template, FollowUpAction::Insert { note });
         }
     }
 
     fn begin(&mut self, source: DocId, then: FollowUpAction) {
         if self.send(Command::HoldNote { note: source }) {
-            self.pending_note_actions.push(PendingNoteAction { source, then });
+            self.panes.pending_note_actions.push(PendingNoteAction { source, then });
         }
     }
 
     /// Continues actions that waited for a note's text.
     pub(crate) fn run_pending_note_actions(&mut self, ctx: &egui::Context) {
-        for errand in std::mem::take(&mut self.pending_note_actions) {
-            let read = self.driver.as_ref().and_then(|driver| read(driver.session(), errand.source));
+        for errand in std::mem::take(&mut self.panes.pending_note_actions) {
+            let read = read(self.host.session(), errand.source);
             let Some(text) = read else {
-                self.pending_note_actions.push(errand);
+                self.panes.pending_note_actions.push(errand);
                 continue;
             };
             self.send(Command::ReleaseNote { note: errand.source });
             ctx.request_repaint();
             match (text, errand.then) {
-                (Err(why), _) => self.toasts.show_message(format!("The note cannot be read: {why}.")),
+                (Err(why), _) => self.notices.toasts.show_message(format!("The note cannot be read: {why}.")),
                 (Ok(text), FollowUpAction::New { volume, path, fill }) => {
                     let text = if fill { filled(&text, &title_of(&path), &Zoned::now()) } else { text };
                     self.make(volume, &path, text);
@@ -179,19 +175,15 @@ impl AppWindow {
                 (Ok(text), FollowUpAction::Insert { note }) => {
                     let title = self.place_of(note).map(|(_, path)| title_of(&path)).unwrap_or_default();
                     let insert = filled(&text, &title, &Zoned::now());
-                    let here = self.active_pane.note == Some(note);
-                    let caret = self.active_pane.editor.caret.filter(|_| here).map(|caret| caret.at);
-                    let end = self
-                        .driver
-                        .as_ref()
-                        .and_then(|driver| driver.session().note(note))
-                        .map_or(0, |note| note.length());
+                    let here = self.panes.active.note == Some(note);
+                    let caret = self.panes.active.editor.caret.filter(|_| here).map(|caret| caret.at);
+                    let end = self.host.session().note(note).map_or(0, |note| note.length());
                     let at = caret.unwrap_or(end);
                     if here {
                         let after = at + insert.len();
                         let edit = NoteEdit { at, delete: 0, insert, caret: after, anchor: after };
                         self.perform_actions(ctx, vec![PageAction::Edit(edit)]);
-                        self.active_pane.editor.place_caret(after);
+                        self.panes.active.editor.place_caret(after);
                     } else {
                         self.send(Command::Edit { note, at, delete: 0, insert });
                     }
@@ -204,11 +196,9 @@ impl AppWindow {
     fn make(&mut self, volume: DocId, path: &str, text: String) {
         let end = text.len();
         if self.send(Command::NewNote { volume, path: path.to_owned(), text }) {
-            let session = self.driver.as_ref().map(host::Driver::session);
-            let note = session.and_then(|session| Some(session.volume(volume)?.files.get(path)?.id));
-            if let Some(note) = note {
+            if let Some(note) = self.host.file_at(volume, path) {
                 self.open(note);
-                self.active_pane.editor.place_caret(end);
+                self.panes.active.editor.place_caret(end);
             }
         }
     }

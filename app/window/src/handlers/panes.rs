@@ -10,14 +10,14 @@ use store::DocId;
 impl AppWindow {
     /// The caret goes to another pane.
     pub(crate) fn go_to_pane(&mut self, id: PaneId) {
-        self.panes.reveal(id);
-        let Some(pane) = self.panes.others.remove(&id) else { return };
-        let old = std::mem::replace(&mut self.active_pane, pane);
-        self.panes.others.insert(old.id, old);
-        self.has_chosen_note = true;
-        self.active_pane.editor.focus = self.active_pane.editor.caret.is_some();
+        self.panes.layout.reveal(id);
+        let Some(pane) = self.panes.layout.others.remove(&id) else { return };
+        let old = std::mem::replace(&mut self.panes.active, pane);
+        self.panes.layout.others.insert(old.id, old);
+        self.panes.has_chosen_note = true;
+        self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
         // The note may have been closed; now it's the last open one.
-        if let Some(note) = self.active_pane.note
+        if let Some(note) = self.panes.active.note
             && self.is_known(note)
         {
             self.send(Command::OpenNote { note });
@@ -25,13 +25,13 @@ impl AppWindow {
     }
 
     fn is_known(&self, note: DocId) -> bool {
-        self.driver.as_ref().is_some_and(|driver| driver.session().locate_file(note).is_some())
+        self.host.session().locate_file(note).is_some()
     }
 
     /// The next tab, or the one before.
     pub(crate) fn turn_tabs(&mut self, back: bool) {
-        let order = self.panes.reading_order();
-        let Some(place) = order.iter().position(|pane| *pane == self.active_pane.id) else { return };
+        let order = self.panes.layout.reading_order();
+        let Some(place) = order.iter().position(|pane| *pane == self.panes.active.id) else { return };
         let by = if back { order.len() - 1 } else { 1 };
         if let Some(pane) = order.get((place + by) % order.len()) {
             self.go_to_pane(*pane);
@@ -40,10 +40,10 @@ impl AppWindow {
 
     /// A new tab, with a note or without one.
     pub(crate) fn new_tab(&mut self, note: Option<DocId>) {
-        let pane = self.panes.fresh(None);
+        let pane = self.panes.layout.fresh(None);
         let id = pane.id;
-        self.panes.add_background_tab(self.active_pane.id, id);
-        self.panes.others.insert(id, pane);
+        self.panes.layout.add_background_tab(self.panes.active.id, id);
+        self.panes.layout.others.insert(id, pane);
         self.go_to_pane(id);
         if let Some(note) = note {
             self.open(note);
@@ -52,17 +52,17 @@ impl AppWindow {
 
     /// Opens the same note in another pane, next to this one or below.
     pub(crate) fn split(&mut self, dir: LinearDir) {
-        let mut pane = self.panes.fresh(None);
+        let mut pane = self.panes.layout.fresh(None);
         let id = pane.id;
-        pane.show_note(self.active_pane.note);
-        self.panes.add_beside(self.active_pane.id, id, dir);
-        self.panes.others.insert(id, pane);
+        pane.show_note(self.panes.active.note);
+        self.panes.layout.add_beside(self.panes.active.id, id, dir);
+        self.panes.layout.others.insert(id, pane);
         self.go_to_pane(id);
     }
 
     /// Shows the pane of the same tabs in which a note is open already.
     pub(crate) fn go_to_note(&mut self, note: DocId) -> bool {
-        let pane = self.panes.background_tab(self.active_pane.id, note);
+        let pane = self.panes.layout.background_tab(self.panes.active.id, note);
         if let Some(pane) = pane {
             self.go_to_pane(pane);
         }
@@ -71,11 +71,11 @@ impl AppWindow {
 
     /// Closes a tab; the last one only loses its note.
     pub(crate) fn close_tab(&mut self, id: PaneId) {
-        if id == self.active_pane.id {
-            let order = self.panes.reading_order();
+        if id == self.panes.active.id {
+            let order = self.panes.layout.reading_order();
             let place = order.iter().position(|pane| *pane == id).unwrap_or(0);
-            let group = self.panes.group(id);
-            let near = |pane: &&PaneId| self.panes.group(**pane) == group;
+            let group = self.panes.layout.group(id);
+            let near = |pane: &&PaneId| self.panes.layout.group(**pane) == group;
             let next = order.get(place + 1).filter(near).or_else(|| {
                 let before = place.checked_sub(1).and_then(|place| order.get(place));
                 before.filter(near).or(order.get(place + 1)).or(before)
@@ -83,16 +83,16 @@ impl AppWindow {
             match next.copied() {
                 Some(next) => self.go_to_pane(next),
                 None => {
-                    let note = self.active_pane.note;
-                    self.active_pane.show_note(None);
+                    let note = self.panes.active.note;
+                    self.panes.active.show_note(None);
                     self.was_closed(note);
                     return;
                 }
             }
         }
-        let Some(pane) = self.panes.others.remove(&id) else { return };
-        if let Some(tile) = self.panes.tile(id) {
-            self.panes.tree.remove_recursively(tile);
+        let Some(pane) = self.panes.layout.others.remove(&id) else { return };
+        if let Some(tile) = self.panes.layout.tile(id) {
+            self.panes.layout.tree.remove_recursively(tile);
         }
         self.was_closed(pane.note);
     }
@@ -100,15 +100,15 @@ impl AppWindow {
     /// A tab with this note was closed.
     fn was_closed(&mut self, note: Option<DocId>) {
         let Some(note) = note else { return };
-        self.panes.closed.push(note);
-        if self.panes.closed.len() > MAX_REOPENABLE_TABS {
-            self.panes.closed.remove(0);
+        self.panes.layout.closed.push(note);
+        if self.panes.layout.closed.len() > MAX_REOPENABLE_TABS {
+            self.panes.layout.closed.remove(0);
         }
-        if self.active_pane.note == Some(note) || self.panes.pane_with_note(note).is_some() {
+        if self.panes.active.note == Some(note) || self.panes.layout.pane_with_note(note).is_some() {
             return;
         }
-        self.background_notes.retain(|kept| *kept != note);
-        let is_open = self.driver.as_ref().is_some_and(|driver| driver.session().note(note).is_some());
+        self.panes.background_notes.retain(|kept| *kept != note);
+        let is_open = self.host.session().note(note).is_some();
         if is_open {
             self.send(Command::CloseNote { note });
         }
@@ -116,15 +116,20 @@ impl AppWindow {
 
     /// Lets go of the rows that the pointer holds. Whether there were some.
     pub(crate) fn release_dragged_rows(&mut self) -> bool {
-        let panes = std::iter::once(&mut self.active_pane).chain(self.panes.others.values_mut());
+        let panes = std::iter::once(&mut self.panes.active).chain(self.panes.layout.others.values_mut());
         // Each of them, also behind one that held some.
         panes.map(|pane| pane.page.release_rows()).filter(|held| *held).count() > 0
     }
 
     /// Closes all tabs but the one with the caret.
     pub(crate) fn close_other_tabs(&mut self) {
-        for pane in
-            self.panes.reading_order().into_iter().filter(|pane| *pane != self.active_pane.id).collect::<Vec<_>>()
+        for pane in self
+            .panes
+            .layout
+            .reading_order()
+            .into_iter()
+            .filter(|pane| *pane != self.panes.active.id)
+            .collect::<Vec<_>>()
         {
             self.close_tab(pane);
         }
@@ -132,9 +137,9 @@ impl AppWindow {
 
     /// Opens the tab again that was closed last.
     pub(crate) fn reopen_tab(&mut self) {
-        while let Some(note) = self.panes.closed.pop() {
+        while let Some(note) = self.panes.layout.closed.pop() {
             if self.is_known(note) {
-                if self.active_pane.note.is_none() {
+                if self.panes.active.note.is_none() {
                     self.open(note);
                 } else {
                     self.new_tab(Some(note));
@@ -142,22 +147,22 @@ impl AppWindow {
                 return;
             }
         }
-        self.toasts.show_message("No tab was closed.");
+        self.notices.toasts.show_message("No tab was closed.");
     }
 
     /// Sees to it that the notes in sight are read, and that the pane with the caret is one of them.
     pub(crate) fn save_panes(&mut self) {
-        let seen = self.panes.in_sight();
-        if !seen.contains(&self.active_pane.id)
-            && let Some(front) = self.panes.in_front_of(self.active_pane.id)
+        let seen = self.panes.layout.in_sight();
+        if !seen.contains(&self.panes.active.id)
+            && let Some(front) = self.panes.layout.in_front_of(self.panes.active.id)
         {
             self.go_to_pane(front);
         }
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let session = self.host.session();
         let settled = session.is_open() && session.volumes().all(|volume| volume.known && volume.scans > 0);
         let mut gone = Vec::new();
         let mut unread = Vec::new();
-        for pane in self.panes.others.values() {
+        for pane in self.panes.layout.others.values() {
             let Some(note) = pane.note else { continue };
             if session.locate_file(note).is_none() && session.note(note).is_none() {
                 if settled {
@@ -174,12 +179,12 @@ impl AppWindow {
             }
         }
         for pane in gone {
-            if let Some(pane) = self.panes.others.get_mut(&pane) {
+            if let Some(pane) = self.panes.layout.others.get_mut(&pane) {
                 pane.show_note(None);
             }
         }
         // What was opened last is the note with the caret.
-        if let Some(note) = self.active_pane.note.filter(|note| read && self.is_known(*note)) {
+        if let Some(note) = self.panes.active.note.filter(|note| read && self.is_known(*note)) {
             self.send(Command::OpenNote { note });
         }
     }

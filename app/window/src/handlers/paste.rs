@@ -14,20 +14,20 @@ const PLAIN_PASTE_TIMEOUT_SECONDS: f64 = 1.0;
 impl AppWindow {
     /// From now on HTML is pasted as Markdown, as far as this clipboard has some.
     pub fn read_clipboard(&mut self, read: fn() -> Option<ClipboardContent>) {
-        self.pasting.read = Some(read);
+        self.input.pasting.read = Some(read);
     }
 
     /// Requests the clipboard and pastes it as plain text.
     pub(crate) fn paste_plain(&mut self, ctx: &egui::Context) {
-        self.pasting.plain = Some(ctx.input(|input| input.time));
+        self.input.pasting.plain = Some(ctx.input(|input| input.time));
         ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
     }
 
     /// Pastes text, or the Markdown of the clipboard's HTML.
     pub(crate) fn start_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
         let now = ctx.input(|input| input.time);
-        let plain = self.pasting.plain.take().is_some_and(|asked| now - asked < PLAIN_PASTE_TIMEOUT_SECONDS);
-        let Some(read) = self.pasting.read.filter(|_| !plain && !self.caret_in_code(ctx)) else {
+        let plain = self.input.pasting.plain.take().is_some_and(|asked| now - asked < PLAIN_PASTE_TIMEOUT_SECONDS);
+        let Some(read) = self.input.pasting.read.filter(|_| !plain && !self.caret_in_code(ctx)) else {
             return self.write(ctx, |editor, world| editor.write(text, world), false);
         };
         let (send, answer) = channel();
@@ -39,13 +39,13 @@ impl AppWindow {
             let _ = send.send(made);
             wake.request_repaint();
         });
-        self.pasting.under_way = Some(PendingPaste { answer, plain: text.to_owned(), held: Vec::new() });
+        self.input.pasting.under_way = Some(PendingPaste { answer, plain: text.to_owned(), held: Vec::new() });
         true
     }
 
     /// Inserts pasted text when it's ready, and holds events back until then. Returns whether events may be processed.
     pub(crate) fn filter_paste_events(&mut self, ctx: &egui::Context, events: Vec<Raw>) -> Vec<Raw> {
-        let Some(mut under_way) = self.pasting.under_way.take() else { return events };
+        let Some(mut under_way) = self.input.pasting.under_way.take() else { return events };
         let made = match under_way.answer.try_recv() {
             Err(TryRecvError::Empty) => {
                 let is_key = |event: &Raw| {
@@ -56,7 +56,7 @@ impl AppWindow {
                 };
                 let (keys, rest) = events.into_iter().partition(is_key);
                 under_way.held.extend::<Vec<Raw>>(keys);
-                self.pasting.under_way = Some(under_way);
+                self.input.pasting.under_way = Some(under_way);
                 return rest;
             }
             Err(TryRecvError::Disconnected) => None,

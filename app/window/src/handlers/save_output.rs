@@ -13,14 +13,14 @@ use ui::text::shown_name;
 impl AppWindow {
     /// Asks where the output of a cell shall be saved.
     pub(crate) fn ask_save(&mut self, cell: BlockId) {
-        let Some(note) = self.active_pane.note.and_then(|note| self.session()?.note(note)) else { return };
+        let Some(note) = self.panes.open_note(&self.host) else { return };
         let Some(run) = note.latest_execution(cell).filter(|run| !run.outputs.is_empty()) else {
-            self.toasts.show_message("This cell has no output yet.");
+            self.notices.toasts.show_message("This cell has no output yet.");
             return;
         };
         let save = OutputFile::richest_output(run);
         let number = note.cells().position(|other| other == cell).unwrap_or(0) + 1;
-        let name = self.session().and_then(|session| session.locate_file(note.id)).map_or("Note", |(_, path)| path);
+        let name = self.host.session().locate_file(note.id).map_or("Note", |(_, path)| path);
         let name = shown_name(name.rsplit('/').next().unwrap_or(name));
         let home = std::env::home_dir().unwrap_or_default();
         let documents = home.join("Documents");
@@ -34,7 +34,7 @@ impl AppWindow {
         if host::fs::copy::exists(&dest) {
             return Err("A file or folder with that name already exists. Choose another name.".to_owned());
         }
-        let (handle, wake, said) = (assets::host_handle(ctx), ctx.clone(), self.saved.0.clone());
+        let (handle, wake, said) = (assets::host_handle(ctx), ctx.clone(), self.jobs.saved.0.clone());
         std::thread::spawn(move || {
             let made = save.file(handle.as_ref()).and_then(|bytes| host::fs::copy::write_new(&dest, &bytes));
             let words = match made {
@@ -49,8 +49,8 @@ impl AppWindow {
 
     /// Says what was saved.
     pub(crate) fn report_saved_output(&mut self) {
-        while let Ok(words) = self.saved.1.try_recv() {
-            self.toasts.show_message(words);
+        while let Ok(words) = self.jobs.saved.1.try_recv() {
+            self.notices.toasts.show_message(words);
         }
     }
 }

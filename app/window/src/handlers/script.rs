@@ -6,7 +6,7 @@ use engine::Command;
 impl AppWindow {
     /// Lets scripts run by themselves while one writes, or not.
     pub(crate) fn toggle_script_runs(&mut self) {
-        let Some(session) = self.session() else { return };
+        let session = self.host.session();
         let mut settings = session.settings().clone();
         settings.script_runs = !settings.script_runs;
         let said = if settings.script_runs {
@@ -15,7 +15,7 @@ impl AppWindow {
             "Scripts run when you ask for it."
         };
         if self.send(Command::Set { settings: Box::new(settings) }) {
-            self.toasts.show_message(said);
+            self.notices.toasts.show_message(said);
         }
     }
 }

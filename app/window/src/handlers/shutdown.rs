@@ -16,25 +16,24 @@ impl AppWindow {
     /// Continues closing.
     pub(crate) fn close_step(&mut self, ctx: &egui::Context) {
         let (wished, now) = ctx.input(|input| (input.viewport().close_requested(), input.time));
-        let Some(driver) = &mut self.driver else { return };
         if wished && self.shutdown != ShutdownState::Yes {
             if self.shutdown == ShutdownState::No {
                 // What cannot be saved shows below; the command itself is only refused before the workspace is open.
-                let _ = driver.run_command(Command::Save);
-                driver.pump(Duration::from_millis(4));
+                let _ = self.host.driver.run_command(Command::Save);
+                self.host.driver.pump(Duration::from_millis(4));
             }
-            if driver.session().is_saved() {
+            if self.host.session().is_saved() {
                 self.shutdown = ShutdownState::Yes;
                 return;
             }
             ctx.send_viewport_cmd(ViewportCommand::CancelClose);
             if self.shutdown == ShutdownState::No {
                 self.shutdown = ShutdownState::Saving(now);
-                self.active_pane.editor.end_editing();
+                self.panes.active.editor.end_editing();
             }
         }
         let ShutdownState::Saving(since) = self.shutdown else { return };
-        let session = driver.session();
+        let session = self.host.session();
         if session.is_saved() {
             self.shutdown = ShutdownState::Yes;
             ctx.send_viewport_cmd(ViewportCommand::Close);

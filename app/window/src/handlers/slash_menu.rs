@@ -14,7 +14,7 @@ use ui::widgets::{floating_frame, set_accessible_name};
 impl AppWindow {
     /// Opens the menu behind a slash that was just typed, and closes it where it no longer fits.
     pub(crate) fn sync_slash(&mut self, ctx: &egui::Context, typed: bool) {
-        if self.slash.is_none() && !typed {
+        if self.input.slash.is_none() && !typed {
             return;
         }
         let dark = ctx.global_style().visuals.dark_mode;
@@ -23,16 +23,16 @@ impl AppWindow {
             filter(editor, &target)
         });
         match words.flatten() {
-            Some(words) if typed || self.slash.is_some() => {
-                let slash = self.slash.get_or_insert_default();
+            Some(words) if typed || self.input.slash.is_some() => {
+                let slash = self.input.slash.get_or_insert_default();
                 if slash.filter != words {
                     *slash = SlashMenu { chosen: 0, filter: words };
                 }
                 if slash.entries().is_empty() {
-                    self.slash = None;
+                    self.input.slash = None;
                 }
             }
-            _ => self.slash = None,
+            _ => self.input.slash = None,
         }
     }
 
@@ -40,12 +40,12 @@ impl AppWindow {
     pub(crate) fn slash_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         // A key of this very frame may have changed what is typed.
         self.sync_slash(ctx, false);
-        let Some(slash) = self.slash.as_mut().filter(|_| modifiers.is_none()) else { return false };
+        let Some(slash) = self.input.slash.as_mut().filter(|_| modifiers.is_none()) else { return false };
         let count = slash.entries().len().max(1);
         match key {
             Key::ArrowDown => slash.chosen = (slash.chosen + 1) % count,
             Key::ArrowUp => slash.chosen = (slash.chosen + count - 1) % count,
-            Key::Escape => self.slash = None,
+            Key::Escape => self.input.slash = None,
             Key::Enter | Key::Tab => self.write_entry(ctx),
             _ => return false,
         }
@@ -55,7 +55,7 @@ impl AppWindow {
 
     /// Writes what is chosen in place of the slash and what is behind it.
     fn write_entry(&mut self, ctx: &egui::Context) {
-        let Some(slash) = self.slash.take() else { return };
+        let Some(slash) = self.input.slash.take() else { return };
         let Some(entry) = slash.entries().get(slash.chosen).copied() else { return };
         let (text, caret) = written(entry);
         self.write(
@@ -71,7 +71,7 @@ impl AppWindow {
     /// Draws the menu below the caret.
     pub(crate) fn slash_menu(&mut self, ctx: &egui::Context) {
         self.sync_slash(ctx, false);
-        let (Some(slash), Some(caret)) = (&mut self.slash, self.active_pane.editor.seen) else { return };
+        let (Some(slash), Some(caret)) = (&mut self.input.slash, self.panes.active.editor.seen) else { return };
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = ThemeColors::for_dark_mode(dark);
         let entries = slash.entries();

@@ -14,7 +14,7 @@ use std::ops::Range;
 impl AppWindow {
     /// Puts the settings into force, and shows the suggestions that have been found since.
     pub(crate) fn update_spelling(&mut self, ctx: &egui::Context) {
-        let Some(settings) = self.session().map(engine::Session::settings) else { return };
+        let settings = self.host.session().settings();
         let (on, own) = (settings.spelling, &settings.words);
         let asked = with(ctx, |spelling| {
             if on != spelling.speller.is_some() {
@@ -34,7 +34,7 @@ impl AppWindow {
             spelling.requests.try_recv().ok()
         });
         if let Some(Some(SpellingRequest { note, range, word, found })) = asked
-            && self.active_pane.note == Some(note)
+            && self.panes.active.note == Some(note)
             && matches!(self.overlay, WindowOverlay::None)
         {
             self.overlay = WindowOverlay::Palette(CommandPalette::words(&word, &range, &found));
@@ -43,7 +43,7 @@ impl AppWindow {
 
     /// Asks for words that may have been meant by the one at the caret.
     pub(crate) fn suggest_corrections(&mut self, ctx: &egui::Context) {
-        let Some(note) = self.active_pane.note else { return };
+        let Some(note) = self.panes.active.note else { return };
         let dark = ctx.global_style().visuals.dark_mode;
         let word = self.with_note(ctx, dark, |world, editor, _| {
             let target = editor.edit_target(world)?;
@@ -54,7 +54,7 @@ impl AppWindow {
         });
         let Some(Some((range, word))) = word.filter(|word| word.as_ref().is_some_and(|(_, word)| !word.is_empty()))
         else {
-            self.toasts.show_message("Put the caret into a word first.");
+            self.notices.toasts.show_message("Put the caret into a word first.");
             return;
         };
         let said = with(ctx, |spelling| {
@@ -76,7 +76,7 @@ impl AppWindow {
             }
         });
         if let Some(Some(said)) = said {
-            self.toasts.show_message(said);
+            self.notices.toasts.show_message(said);
         }
     }
 
@@ -89,7 +89,7 @@ impl AppWindow {
 
     /// Takes a word for right from now on.
     pub(crate) fn learn_word(&mut self, word: String) {
-        let Some(session) = self.session() else { return };
+        let session = self.host.session();
         let mut settings = session.settings().clone();
         if !settings.words.contains(&word) {
             settings.words.push(word);
@@ -99,12 +99,12 @@ impl AppWindow {
 
     /// Turns the marks on or off.
     pub(crate) fn toggle_spelling(&mut self) {
-        let Some(session) = self.session() else { return };
+        let session = self.host.session();
         let mut settings = session.settings().clone();
         settings.spelling = !settings.spelling;
         let said = if settings.spelling { "Spell check is on." } else { "Spell check is off." };
         if self.send(engine::Command::Set { settings: Box::new(settings) }) {
-            self.toasts.show_message(said);
+            self.notices.toasts.show_message(said);
         }
     }
 }

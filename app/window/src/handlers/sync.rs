@@ -17,14 +17,14 @@ impl AppWindow {
     /// Performs a command that concerns sync.
     pub(crate) fn run_sync(&mut self, wish: SyncCommand) {
         match wish {
-            SyncCommand::Show(tab) => match &mut self.view {
+            SyncCommand::Show(tab) => match &mut self.panes.view {
                 Some(PageView::Sync(page)) => page.tab = tab,
-                _ => self.view = Some(PageView::Sync(Box::new(SyncPage::new(tab)))),
+                _ => self.panes.view = Some(PageView::Sync(Box::new(SyncPage::new(tab)))),
             },
             SyncCommand::Pause => {
-                let paused = self.session().is_some_and(|session| session.sync().shares.paused);
+                let paused = self.host.session().sync().shares.paused;
                 if self.send(Command::PauseSync { paused: !paused }) {
-                    self.toasts.show_message(if paused {
+                    self.notices.toasts.show_message(if paused {
                         "Sync resumed."
                     } else {
                         "Sync paused. Changes stay on this device."
@@ -33,15 +33,19 @@ impl AppWindow {
             }
             SyncCommand::Retry => {
                 if self.send(Command::RetrySync) {
-                    self.toasts.show_message("Hubs are called.");
+                    self.notices.toasts.show_message("Hubs are called.");
                 }
             }
             SyncCommand::Share => {
-                let here =
-                    self.active_pane.note.and_then(|note| self.session()?.locate_file(note)).map(|(volume, _)| volume);
-                match here.or_else(|| self.session()?.volumes().next().map(|volume| volume.id)) {
+                let here = self
+                    .panes
+                    .active
+                    .note
+                    .and_then(|note| self.host.session().locate_file(note))
+                    .map(|(volume, _)| volume);
+                match here.or_else(|| self.host.session().volumes().next().map(|volume| volume.id)) {
                     Some(volume) => self.ask_share(volume),
-                    None => self.toasts.show_message("Open a folder first: what is shared is a volume."),
+                    None => self.notices.toasts.show_message("Open a folder first: what is shared is a volume."),
                 }
             }
             SyncCommand::Join => {
@@ -54,7 +58,7 @@ impl AppWindow {
 
     /// Asks over which hub a volume shall be shared.
     pub(crate) fn ask_share(&mut self, volume: DocId) {
-        let Some(session) = self.session() else { return };
+        let session = self.host.session();
         let Some(known) = session.volume(volume) else { return };
         let hub = session.sync().shares.hubs.first().map_or_else(String::new, |hub| hub.url.clone());
         let name = known.name.clone();
@@ -63,17 +67,15 @@ impl AppWindow {
 
     /// Shares a volume. Gives why not.
     pub(crate) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
-        let Some(driver) = &mut self.driver else { return Ok(()) };
-        driver.run_command(Command::ShareVolume { volume, hub }).map_err(|reject| ui::text::sentence(&reject.0))?;
+        self.host.command(Command::ShareVolume { volume, hub })?;
         self.run_sync(SyncCommand::Show(SyncTab::State));
         Ok(())
     }
 
     /// Gets a shared volume into a folder. The disk's answer is shown when it arrives.
     pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
-        let Some(driver) = &self.driver else { return Ok(()) };
         engine::read_volume_address(&address).map_err(|reject| ui::text::sentence(&reject.0))?;
-        let (handle, tell, wake) = (driver.handle(), self.saved.0.clone(), ctx.clone());
+        let (handle, tell, wake) = (self.host.driver.handle(), self.jobs.saved.0.clone(), ctx.clone());
         std::thread::spawn(move || {
             let made = match host::fs::copy::is_empty(&folder) {
                 false => Err(format!("the folder is not empty: {}", folder.display())),
@@ -94,8 +96,8 @@ impl AppWindow {
 
     /// Takes requested texts for the sync page.
     pub(crate) fn sync_step(&mut self) {
-        if let (Some(PageView::Sync(page)), Some(driver)) = (&mut self.view, &self.driver) {
-            page.merges.step(driver);
+        if let Some(PageView::Sync(page)) = &mut self.panes.view {
+            page.merges.step(&self.host.driver);
         }
     }
 }

@@ -9,10 +9,9 @@ use ui::text::shown_name;
 impl AppWindow {
     /// Asks whether to empty the trash.
     pub(crate) fn ask_empty(&mut self) {
-        let files: Vec<DocId> =
-            self.session().map(|session| session.trash().map(|(file, _)| file).collect()).unwrap_or_default();
+        let files: Vec<DocId> = self.host.session().trash().map(|(file, _)| file).collect();
         if files.is_empty() {
-            self.toasts.show_message("The trash is empty.");
+            self.notices.toasts.show_message("The trash is empty.");
         } else {
             self.ask_discard(files);
         }
@@ -21,7 +20,7 @@ impl AppWindow {
     /// Asks whether files shall be deleted for good.
     pub(crate) fn ask_discard(&mut self, files: Vec<DocId>) {
         let named = |file: &DocId| {
-            let trashed = self.session()?.trash().find(|(one, _)| one == file)?.1;
+            let trashed = self.host.session().trash().find(|(one, _)| one == file)?.1;
             let name = trashed.row.path.rsplit('/').next().unwrap_or(&trashed.row.path);
             Some(shown_name(name).to_owned())
         };

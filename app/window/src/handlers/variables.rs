@@ -11,36 +11,33 @@ use host::KernelInquiry;
 impl AppWindow {
     /// Draws the panel, and asks the kernel when something has run.
     pub(crate) fn show_variables(&mut self, ui: &mut Ui) {
-        let Some(id) = self.active_pane.note else { return words(ui, "No note is open.") };
-        let Some(note) = self.session().and_then(|session| session.note(id)) else { return };
+        let Some(id) = self.panes.active.note else { return words(ui, "No note is open.") };
+        let Some(note) = self.host.session().note(id) else { return };
         let (phase, state) = (note.kernel, (id, note.run_revision()));
-        if let Some(caret) = self.active_pane.editor.caret.filter(|_| self.active_pane.editor.more.is_empty()) {
-            self.variables.last = Some((id, note.revision(), caret.range()));
+        if let Some(caret) = self.panes.active.editor.caret.filter(|_| self.panes.active.editor.more.is_empty()) {
+            self.dock.variables.last = Some((id, note.revision(), caret.range()));
         }
-        if self.variables.known.as_ref().is_some_and(|(of, _)| *of != id) || phase == KernelPhase::Off {
-            (self.variables.known, self.variables.waits) = (None, None);
+        if self.dock.variables.known.as_ref().is_some_and(|(of, _)| *of != id) || phase == KernelPhase::Off {
+            (self.dock.variables.known, self.dock.variables.waits) = (None, None);
         }
         if phase == KernelPhase::Off {
-            self.variables.asked = None;
+            self.dock.variables.asked = None;
             return words(ui, "No cell has run yet: the kernel is off.");
         }
-        if phase == KernelPhase::Idle
-            && self.variables.asked != Some(state)
-            && let Some(driver) = &mut self.driver
-        {
-            self.variables.asked = Some(state);
-            self.variables.waits = driver.ask_kernel(id, KernelInquiry::Variables);
+        if phase == KernelPhase::Idle && self.dock.variables.asked != Some(state) {
+            self.dock.variables.asked = Some(state);
+            self.dock.variables.waits = self.host.driver.ask_kernel(id, KernelInquiry::Variables);
         }
-        self.variables.receive(id);
-        if let Some(name) = self.variables.show(ui) {
+        self.dock.variables.receive(id);
+        if let Some(name) = self.dock.variables.show(ui) {
             self.insert_name(ui.ctx(), &name);
         }
     }
 
     /// A name goes to the caret, if that is or was just now in a cell, and else to the clipboard.
     fn insert_name(&mut self, ctx: &egui::Context, name: &str) {
-        let now = self.active_pane.note.and_then(|note| Some((note, self.session()?.note(note)?.revision())));
-        let last = self.variables.last.clone().filter(|(note, revision, _)| now == Some((*note, *revision)));
+        let now = self.panes.active.note.and_then(|note| Some((note, self.host.session().note(note)?.revision())));
+        let last = self.dock.variables.last.clone().filter(|(note, revision, _)| now == Some((*note, *revision)));
         match last.filter(|(_, _, range)| self.is_code(range.start)) {
             Some((_, _, range)) => {
                 let end = range.start + name.len();
@@ -49,7 +46,7 @@ impl AppWindow {
             }
             None => {
                 ctx.copy_text(name.to_owned());
-                self.toasts.show_message(format!("{name} is copied."));
+                self.notices.toasts.show_message(format!("{name} is copied."));
             }
         }
     }

@@ -15,16 +15,17 @@ impl AppWindow {
             let size = inner.size() * ctx.zoom_factor();
             self.prefs.window = (size.x.round(), size.y.round());
         }
-        let Some(driver) = &mut self.driver else { return };
-        if !driver.session().is_open() {
+        if !self.host.session().is_open() {
             return;
         }
-        let kept = driver.session().settings();
+        let kept = self.host.session().settings();
         let mut wanted = kept.clone();
         self.prefs.store_settings(&mut wanted);
-        self.tree.store_settings(&mut wanted);
-        (wanted.panes, wanted.pane) =
-            self.panes.saved_arrangement(self.active_pane.id, self.active_pane.note.or(self.pending_note));
+        self.dock.tree.store_settings(&mut wanted);
+        (wanted.panes, wanted.pane) = self
+            .panes
+            .layout
+            .saved_arrangement(self.panes.active.id, self.panes.active.note.or(self.panes.pending_note));
         let wanted = wanted.clamped();
         if wanted == *kept {
             self.prefs.since = None;
@@ -38,8 +39,8 @@ impl AppWindow {
         let since = *self.prefs.since.get_or_insert(now);
         if choice || now - since >= SETTINGS_DEBOUNCE_SECONDS {
             self.prefs.since = None;
-            if let Err(reject) = driver.run_command(Command::Set { settings: Box::new(wanted) }) {
-                self.toasts.show_message(reject.0);
+            if let Err(reject) = self.host.driver.run_command(Command::Set { settings: Box::new(wanted) }) {
+                self.notices.toasts.show_message(reject.0);
             }
         } else {
             ctx.request_repaint_after(std::time::Duration::from_secs_f64(SETTINGS_DEBOUNCE_SECONDS));

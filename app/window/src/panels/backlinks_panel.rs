@@ -16,7 +16,7 @@ use text::outline::NoteLink;
 use text::untrusted_text;
 use ui::icons;
 use ui::text::shown_name;
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name, text_button, word_button};
 
 const BACKLINK_ROW_HEIGHT: f32 = 24.0;
@@ -42,8 +42,6 @@ enum BacklinkRow {
 /// The list as it was made last.
 #[derive(Default)]
 pub(crate) struct BacklinksPanel {
-    /// Whether this is seen, and not the outline.
-    pub(crate) shown: bool,
     made: Option<(DocId, u64, u64)>,
     related: RelatedNotes,
     lines: Vec<BacklinkRow>,
@@ -441,42 +439,6 @@ impl BrokenLinksPage {
             },
         );
     }
-}
-
-/// The tabs of the panel at the right, and which of them is to be seen.
-pub(crate) fn tabs(ui: &mut Ui, shown: usize) -> usize {
-    let mut chosen = shown;
-    ui.add_space(space::XS);
-    ui.horizontal(|ui| {
-        ui.add_space(space::S);
-        ui.spacing_mut().item_spacing.x = space::XS;
-        for (this, name) in ["Outline", "Links", "Variables", "Agent"].into_iter().enumerate() {
-            let lead = shown == this;
-            let response = tab(ui, name, lead);
-            if response.clicked() {
-                chosen = this;
-            }
-        }
-    });
-    chosen
-}
-
-fn tab(ui: &mut Ui, text: &str, on: bool) -> Response {
-    let colours = ThemeColors::of(ui);
-    let font = theme::inter_font(if on { theme::InterCut::SemiBold } else { theme::InterCut::Regular }, 13.0);
-    let colour = if on { colours.ink } else { colours.muted };
-    let galley = ui.painter().layout_no_wrap(text.to_owned(), font, colour);
-    let wanted = vec2(galley.size().x + 2.0 * space::S, size::MIN_CLICK_HEIGHT);
-    let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
-    if on {
-        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.sunken);
-    } else {
-        widgets::paint_hover_fill(ui, &response);
-    }
-    ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
-    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
-    response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, on, format!("Panel: {text}")));
-    response
 }
 
 /// A button that asks for something of a page.

@@ -30,8 +30,6 @@ impl VariableSort {
 /// State of the panel.
 #[derive(Default)]
 pub(crate) struct VariablesPanel {
-    /// Whether this is seen, and not the outline or the links.
-    pub(crate) shown: bool,
     by: VariableSort,
     filter: String,
     /// The note and run that they were requested for.

@@ -9,6 +9,7 @@ use crate::overlays::command_palette::{CommandPalette, PaletteChoice};
 use crate::overlays::dialogs::{Dialog, DialogDecision};
 use crate::overlays::settings::{self, SettingsSection};
 use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::dock_state::RightPanel;
 use crate::shell::shutdown::ShutdownState;
 use editor::note_editor::NoteEdit;
 use editor::row_splitter::RowKind;
@@ -28,14 +29,7 @@ const MAX_RECENT_COMMANDS: usize = 8;
 impl AppWindow {
     /// Sends a command; what is refused is said.
     pub(crate) fn send(&mut self, command: Command) -> bool {
-        let Some(driver) = &mut self.driver else { return false };
-        match driver.run_command(command) {
-            Ok(()) => true,
-            Err(reject) => {
-                self.toasts.show_message(ui::text::sentence(&reject.0));
-                false
-            }
-        }
+        self.host.send(command, &mut self.notices)
     }
 
     /// Performs the actions that views returned.
@@ -53,7 +47,7 @@ impl AppWindow {
                 PageAction::Hit(aim) => self.go_to_hit(aim),
                 PageAction::OpenAt(note, at) => {
                     self.open(note);
-                    self.active_pane.page.point_out(at);
+                    self.panes.active.page.point_out(at);
                 }
                 PageAction::Rename(file) => self.ask_rename(file),
                 PageAction::Delete(file) => self.delete(file),
@@ -68,11 +62,11 @@ impl AppWindow {
                 PageAction::Follow(link) => self.follow_link(ctx, &link),
                 PageAction::Move { edits, caret } => self.move_rows(edits, caret),
                 PageAction::Carry { from, to, edit, caret } => self.carry_rows(*from, to, edit, caret),
-                PageAction::Place(at) => self.active_pane.editor.place_caret(at),
+                PageAction::Place(at) => self.panes.active.editor.place_caret(at),
                 PageAction::Memory(wish) => self.remember(*wish),
                 PageAction::ShowAgent => self.show_pending_decision(),
                 PageAction::ShowStep(run, step) => self.show_step(run, step),
-                PageAction::Say(text) => self.toasts.show_message(text),
+                PageAction::Say(text) => self.notices.toasts.show_message(text),
                 PageAction::ToLine { cell, line } => self.show_line(cell, line),
                 PageAction::SaveOutput(cell) => self.ask_save(cell),
                 PageAction::Share(volume) => self.ask_share(volume),
@@ -84,7 +78,7 @@ impl AppWindow {
 
     /// The caret goes to a line of a cell, both counted from 1.
     fn show_line(&mut self, cell: usize, line: usize) {
-        let found = self.active_pane.note.and_then(|note| self.session()?.note(note)).and_then(|note| {
+        let found = self.panes.open_note(&self.host).and_then(|note| {
             let id = note.cells().nth(cell.checked_sub(1)?)?;
             let (start, code) = (note.block_start(id)? + note.cell_parts(id)?.code.start, note.cell_code(id)?);
             let before: usize = code.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
@@ -92,17 +86,17 @@ impl AppWindow {
         });
         match found {
             Some(at) => {
-                self.active_pane.editor.place_caret(at);
-                self.active_pane.editor.focus = true;
-                self.active_pane.editor.reveal = true;
+                self.panes.active.editor.place_caret(at);
+                self.panes.active.editor.focus = true;
+                self.panes.active.editor.reveal = true;
             }
-            None => self.toasts.show_message("This cell no longer exists."),
+            None => self.notices.toasts.show_message("This cell no longer exists."),
         }
     }
 
     /// Makes edits of the open note, at once; undo takes them back at once.
     pub(crate) fn apply_edits(&mut self, edits: Vec<NoteEdit>) {
-        let Some(note) = self.active_pane.note else { return };
+        let Some(note) = self.panes.active.note else { return };
         let mut splices: Vec<TextEdit> = edits
             .iter()
             .filter(|edit| edit.delete > 0 || !edit.insert.is_empty())
@@ -117,66 +111,62 @@ impl AppWindow {
             _ => Command::EditAll { note, edits: splices },
         };
         if self.send(command)
-            && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
+            && let Some(note) = self.host.session().note(note)
         {
-            self.active_pane.editor.apply_own_edits(&edits, note);
+            self.panes.active.editor.apply_own_edits(&edits, note);
         }
         // What is refused is not in the note, and the caret stays where it was.
-        self.active_pane.editor.focus = true;
+        self.panes.active.editor.focus = true;
     }
 
     /// Moves rows of the open note, as one edit.
     pub(crate) fn move_rows(&mut self, edits: Vec<TextEdit>, caret: Option<usize>) {
-        let Some(note) = self.active_pane.note else { return };
+        let Some(note) = self.panes.active.note else { return };
         if self.send(Command::EditAll { note, edits })
-            && let (Some(caret), Some(note)) = (caret, self.driver.as_ref().and_then(|d| d.session().note(note)))
+            && let (Some(caret), Some(note)) = (caret, self.host.session().note(note))
         {
             let edit = NoteEdit { at: 0, delete: 0, insert: String::new(), caret, anchor: caret };
-            self.active_pane.editor.apply_own_edits(&[edit], note);
-            self.active_pane.editor.focus = true;
+            self.panes.active.editor.apply_own_edits(&[edit], note);
+            self.panes.active.editor.focus = true;
         }
     }
 
     /// Moves rows into another note. They are written there before they go here: a refusal loses nothing.
     fn carry_rows(&mut self, held: RowDrag, to: DocId, edit: TextEdit, caret: usize) {
-        let session = self.driver.as_ref().map(host::Driver::session);
-        let revision = session.and_then(|session| session.note(held.note)).map(engine::Note::revision);
+        let revision = self.host.session().note(held.note).map(engine::Note::revision);
         if revision != Some(held.revision) {
-            self.toasts.show_message("The note has changed meanwhile; the block stays where it is.");
+            self.notices.toasts.show_message("The note has changed meanwhile; the block stays where it is.");
             return;
         }
         if !self.send(Command::EditAll { note: to, edits: vec![edit] }) {
             return;
         }
         self.send(Command::EditAll { note: held.note, edits: vec![held.gone] });
-        if self.active_pane.note != Some(to)
-            && let Some(pane) = self.panes.pane_with_note(to)
+        if self.panes.active.note != Some(to)
+            && let Some(pane) = self.panes.layout.pane_with_note(to)
         {
             self.go_to_pane(pane);
         }
-        self.active_pane.editor.place_caret(caret);
+        self.panes.active.editor.place_caret(caret);
     }
 
     /// Opens a note in the active pane.
     pub(crate) fn open(&mut self, note: DocId) {
-        self.has_chosen_note = true;
-        self.view = None;
-        if self.active_pane.note == Some(note) || self.go_to_note(note) || !self.send(Command::OpenNote { note }) {
+        self.panes.has_chosen_note = true;
+        self.panes.view = None;
+        if self.panes.active.note == Some(note) || self.go_to_note(note) || !self.send(Command::OpenNote { note }) {
             return;
         }
-        self.active_pane.show_note(Some(note));
-        self.background_notes.retain(|kept| *kept != note);
-        self.background_notes.push_front(note);
+        self.panes.active.show_note(Some(note));
+        self.panes.background_notes.retain(|kept| *kept != note);
+        self.panes.background_notes.push_front(note);
         // Closes notes unused for long, unless their kernel holds variables.
-        while self.background_notes.len() > MAX_BACKGROUND_NOTES {
-            let Some(old) = self.background_notes.pop_back() else { break };
-            if self.panes.pane_with_note(old).is_some() {
+        while self.panes.background_notes.len() > MAX_BACKGROUND_NOTES {
+            let Some(old) = self.panes.background_notes.pop_back() else { break };
+            if self.panes.layout.pane_with_note(old).is_some() {
                 continue;
             }
-            let session = self.driver.as_ref().map(host::Driver::session);
-            let off = session
-                .and_then(|session| session.note(old))
-                .is_some_and(|note| note.kernel == engine::KernelPhase::Off);
+            let off = self.host.session().note(old).is_some_and(|note| note.kernel == engine::KernelPhase::Off);
             if off {
                 self.send(Command::CloseNote { note: old });
             }
@@ -185,18 +175,18 @@ impl AppWindow {
 
     /// Opens at the start what was open last, or what a first look should see.
     pub(crate) fn choose_first(&mut self, ctx: &egui::Context) {
-        if self.has_chosen_note {
+        if self.panes.has_chosen_note {
             return;
         }
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        if let Some(note) = self.pending_note {
+        let session = self.host.session();
+        if let Some(note) = self.panes.pending_note {
             if session.locate_file(note).is_some() {
                 self.open(note);
                 ctx.request_repaint();
                 return;
             }
             if session.volumes().all(|volume| volume.known && volume.scans > 0) && session.is_open() {
-                self.pending_note = None;
+                self.panes.pending_note = None;
             }
             return;
         }
@@ -210,7 +200,7 @@ impl AppWindow {
             self.open(note);
             ctx.request_repaint();
         } else if first.is_some() {
-            self.has_chosen_note = true;
+            self.panes.has_chosen_note = true;
         }
     }
 
@@ -227,31 +217,29 @@ impl AppWindow {
 
     /// Performs a command of the table.
     pub(crate) fn run_command(&mut self, ctx: &egui::Context, what: WindowCommand) {
-        self.command_log.push_back(if let WindowCommand::RunCell { .. } = what {
+        self.input.command_log.push_back(if let WindowCommand::RunCell { .. } = what {
             WindowCommand::RunCell { on: false }
         } else {
             what
         });
-        if self.command_log.len() > MAX_RECENT_COMMANDS {
-            self.command_log.pop_front();
+        if self.input.command_log.len() > MAX_RECENT_COMMANDS {
+            self.input.command_log.pop_front();
         }
-        let note = self.active_pane.note;
+        let note = self.panes.active.note;
         let on_note = |command: fn(DocId) -> Command| note.map(command);
         match what {
             WindowCommand::Palette => {
-                self.overlay = WindowOverlay::Palette(CommandPalette::commands(&self.recent));
+                self.overlay = WindowOverlay::Palette(CommandPalette::commands(&self.input.recent));
             }
             WindowCommand::Switcher => {
-                if let Some(driver) = &self.driver {
-                    self.overlay = WindowOverlay::Palette(CommandPalette::notes(driver.session(), note));
-                }
+                self.overlay = WindowOverlay::Palette(CommandPalette::notes(self.host.session(), note));
             }
             WindowCommand::Search => self.open_search(),
             WindowCommand::NewCollection => self.new_collection(),
             WindowCommand::TurnView { back } => self.turn_view(back),
             WindowCommand::Figure(turn) => {
-                if self.view.is_some() || !self.active_pane.page.cells.figures.apply_figure_command(ctx, turn) {
-                    self.toasts.show_message("No figure is in sight here.");
+                if self.panes.view.is_some() || !self.panes.active.page.cells.figures.apply_figure_command(ctx, turn) {
+                    self.notices.toasts.show_message("No figure is in sight here.");
                 }
             }
             WindowCommand::NewNote => self.ask_name(String::new(), None),
@@ -262,14 +250,14 @@ impl AppWindow {
             WindowCommand::CloseVolume => self.close_volume(),
             WindowCommand::Save => {
                 if self.send(Command::Save) {
-                    self.status.on_save_requested();
+                    self.notices.status.on_save_requested();
                 }
             }
             WindowCommand::Undo if self.in_collection() => self.undo_collection_edit(ctx, false),
             WindowCommand::Redo if self.in_collection() => self.undo_collection_edit(ctx, true),
             WindowCommand::Undo => self.undo(false),
             WindowCommand::Redo => self.undo(true),
-            WindowCommand::CloseNote => self.close_tab(self.active_pane.id),
+            WindowCommand::CloseNote => self.close_tab(self.panes.active.id),
             WindowCommand::NewTab => {
                 self.new_tab(None);
                 self.run_command(ctx, WindowCommand::Switcher);
@@ -287,9 +275,7 @@ impl AppWindow {
             WindowCommand::Kernel => self.find_kernels(),
             WindowCommand::Grant => self.ask_for_grant(),
             WindowCommand::Variables => {
-                let shown = self.prefs.right_open && self.variables.shown;
-                (self.prefs.right_open, self.variables.shown) = (!shown, !shown);
-                self.agent.shown = false;
+                self.dock.toggle(RightPanel::Variables, &mut self.prefs.right_open);
             }
             WindowCommand::Stop => self.note_command(on_note(|note| Command::Interrupt { note })),
             WindowCommand::Restart => self.note_command(on_note(|note| Command::RestartKernel { note })),
@@ -331,20 +317,21 @@ impl AppWindow {
     }
 
     pub(crate) fn open_settings(&mut self, section: SettingsSection) {
-        let Some(driver) = &self.driver else { return };
         self.overlay = WindowOverlay::Settings(Box::new(settings::SettingsPage::new(
             section,
-            driver.search().clone(),
-            driver.folder().to_path_buf(),
+            self.host.driver.search().clone(),
+            self.host.driver.folder().to_path_buf(),
         )));
     }
 
     /// Sets something and puts it into force.
     pub(crate) fn set(&mut self, ctx: &egui::Context, changes: Vec<settings::SettingsChange>) {
-        let Some(driver) = self.driver.as_ref().filter(|_| !changes.is_empty()) else { return };
-        let mut settings = driver.session().settings().clone();
+        if changes.is_empty() {
+            return;
+        }
+        let mut settings = self.host.session().settings().clone();
         self.prefs.store_settings(&mut settings);
-        self.tree.store_settings(&mut settings);
+        self.dock.tree.store_settings(&mut settings);
         let close = changes.iter().any(|change| matches!(change, settings::SettingsChange::CloseTabs));
         let resize = changes.iter().any(|change| matches!(change, settings::SettingsChange::WindowSize));
         changes.into_iter().for_each(|change| change.apply_to(&mut settings));
@@ -354,9 +341,9 @@ impl AppWindow {
         if resize {
             ctx.send_viewport_cmd(egui::ViewportCommand::InnerSize(settings.window.into()));
         }
-        self.tree.set(&settings);
+        self.dock.tree.set(&settings);
         if self.send(Command::Set { settings: Box::new(settings.clone()) }) {
-            self.shortcuts = commands::shortcuts(&settings);
+            self.input.shortcuts = commands::shortcuts(&settings);
             self.prefs.load_settings(&settings);
         }
         ctx.request_repaint();
@@ -365,51 +352,45 @@ impl AppWindow {
     fn note_command(&mut self, command: Option<Command>) {
         match command {
             Some(command) => _ = self.send(command),
-            None => self.toasts.show_message("No note is open."),
+            None => self.notices.toasts.show_message("No note is open."),
         }
     }
 
     fn rescan(&mut self) {
-        let roots: Vec<PathBuf> = match &self.driver {
-            Some(driver) => driver.session().volumes().filter_map(|volume| volume.root.clone()).collect(),
-            None => Vec::new(),
-        };
+        let roots: Vec<PathBuf> = self.host.session().volumes().filter_map(|volume| volume.root.clone()).collect();
         for folder in roots {
             self.send(Command::OpenFolder { folder, name: None });
         }
     }
 
     fn close_volume(&mut self) {
-        let volume = self
-            .driver
-            .as_ref()
-            .and_then(|driver| driver.session().locate_file(self.active_pane.note?).map(|(volume, _)| volume));
+        let open = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
+        let volume = open.map(|(volume, _)| volume);
         let Some(volume) = volume else {
-            self.toasts.show_message("Open a note of the volume first.");
+            self.notices.toasts.show_message("Open a note of the volume first.");
             return;
         };
         if self.send(Command::CloseVolume { volume }) {
-            self.active_pane.show_note(None);
-            let session = self.driver.as_ref().map(host::Driver::session);
-            self.background_notes.retain(|note| session.is_some_and(|session| session.note(*note).is_some()));
+            self.panes.active.show_note(None);
+            let session = self.host.session();
+            self.panes.background_notes.retain(|note| session.note(*note).is_some());
         }
     }
 
     pub(crate) fn undo(&mut self, redo: bool) {
-        let Some(note) = self.active_pane.note else { return };
-        let revision =
-            self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
+        let Some(note) = self.panes.active.note else { return };
+        let revision = self.host.session().note(note).map_or(0, engine::Note::revision);
         let command = if redo { Command::Redo { note } } else { Command::Undo { note } };
         if self.send(command)
-            && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
+            && let Some(note) = self.host.session().note(note)
         {
-            self.active_pane.editor.follow_undo(revision, note);
+            self.panes.active.editor.follow_undo(revision, note);
         }
     }
 
     fn run_cell(&mut self, ctx: &egui::Context, on: bool) {
-        let (Some(note), Some(cell)) = (self.active_pane.note, self.cell_of_caret(ctx)) else {
-            self.toasts.show_message("Put the caret into a Python cell first; a cell starts with ```python.");
+        let (Some(note), Some(cell)) = (self.panes.active.note, self.cell_of_caret(ctx)) else {
+            self.notices.toasts.show_message("Put the caret into a Python cell first; a cell starts with ```python.");
             return;
         };
         if !self.send(Command::Run { note, cell }) {
@@ -438,19 +419,17 @@ impl AppWindow {
 
     /// Says what a clean run found, once.
     pub(crate) fn report_clean_run(&mut self) {
-        let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(self.active_pane.note?)) else {
-            return;
-        };
+        let Some(note) = self.panes.open_note(&self.host) else { return };
         let Some((count, _)) = note.clean_run_report() else { return };
-        if self.last_reported_runs.insert(note.id, count) != Some(count)
+        if self.notices.last_reported_runs.insert(note.id, count) != Some(count)
             && let Some(words) = note.clean_run_summary()
         {
-            self.toasts.show_message(words + ".");
+            self.notices.toasts.show_message(words + ".");
         }
     }
 
     pub(crate) fn ask_name(&mut self, name: String, volume: Option<DocId>) {
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let session = self.host.session();
         let volumes: Vec<(DocId, String)> = session
             .volumes()
             .filter(|volume| volume.root.is_some())
@@ -458,26 +437,25 @@ impl AppWindow {
             .collect();
         if volumes.is_empty() {
             self.overlay = WindowOverlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
-            self.toasts.show_message("Open a folder first. A note is a file in a folder.");
+            self.notices.toasts.show_message("Open a folder first. A note is a file in a folder.");
             return;
         }
-        let own = volume.or_else(|| Some(session.locate_file(self.active_pane.note?)?.0));
+        let own = volume.or_else(|| Some(session.locate_file(self.panes.active.note?)?.0));
         let chosen = volumes.iter().position(|(id, _)| Some(*id) == own).unwrap_or(0);
         self.overlay = WindowOverlay::Dialog(Dialog::NewNote { volumes, chosen, name, trouble: None });
     }
 
     /// Makes a note and shows it, with the caret in it. Gives why not.
     fn make_note(&mut self, volume: DocId, path: &str) -> Result<(), String> {
-        let Some(driver) = &mut self.driver else { return Ok(()) };
         let command = Command::NewNote { volume, path: path.to_owned(), text: String::new() };
-        driver.run_command(command).map_err(|reject| ui::text::sentence(&reject.0))?;
-        let known = driver.session().volume(volume).and_then(|volume| {
+        self.host.command(command)?;
+        let known = self.host.session().volume(volume).and_then(|volume| {
             let with_ending = format!("{}.md", path.trim_start_matches("./"));
             volume.files.get(path).or_else(|| volume.files.get(&with_ending)).map(|row| row.id)
         });
         if let Some(note) = known {
             self.open(note);
-            self.active_pane.editor.place_caret(0);
+            self.panes.active.editor.place_caret(0);
         }
         Ok(())
     }
@@ -487,16 +465,16 @@ impl AppWindow {
         self.close_overlay();
         match choice {
             PaletteChoice::Command(id) => {
-                self.recent.retain(|recent| *recent != id);
-                self.recent.insert(0, id);
+                self.input.recent.retain(|recent| *recent != id);
+                self.input.recent.insert(0, id);
                 if let Some(what) = commands::window_command(id) {
                     self.run_command(ctx, what);
                 }
             }
             PaletteChoice::Note(note) => {
                 self.open(note);
-                if self.active_pane.editor.caret.is_none() {
-                    self.active_pane.page.restore_caret(&mut self.active_pane.editor);
+                if self.panes.active.editor.caret.is_none() {
+                    self.panes.active.page.restore_caret(&mut self.panes.active.editor);
                 }
             }
             PaletteChoice::New(name) => self.ask_name(name, None),
@@ -520,12 +498,7 @@ impl AppWindow {
             DialogDecision::RenameFolder { volume, from, path } => self.rename_folder(volume, &from, &path).err(),
             DialogDecision::Rename { file, path } => self.rename(file, &path).err(),
             DialogDecision::OpenFolder { path } => match ui::text::absolute(&path) {
-                Some(folder) => {
-                    let driver = self.driver.as_mut();
-                    driver
-                        .and_then(|driver| driver.run_command(Command::OpenFolder { folder, name: None }).err())
-                        .map(|reject| ui::text::sentence(&reject.0))
-                }
+                Some(folder) => self.host.command(Command::OpenFolder { folder, name: None }).err(),
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
             DialogDecision::Discard { files } => {
@@ -572,7 +545,7 @@ impl AppWindow {
     /// What floats goes; the note has the keyboard again.
     pub(crate) fn close_overlay(&mut self) {
         self.overlay = WindowOverlay::None;
-        self.active_pane.editor.focus = self.active_pane.editor.caret.is_some();
+        self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
     }
 
     /// Draws dialogs, palette, menus and toasts.
@@ -600,9 +573,7 @@ impl AppWindow {
                     self.save_search(ctx, &query, keep);
                 }
                 // A run's steps keep their names as they are.
-                if let Some(note) =
-                    linked.filter(|note| self.session().is_some_and(|session| session.locate_file(*note).is_some()))
-                {
+                if let Some(note) = linked.filter(|note| self.host.session().locate_file(*note).is_some()) {
                     // An edit of nothing: the note has a document from now on, so its blocks keep their names whatever
                     // other programs write into its file.
                     self.send(Command::Amend { note, at: 0, old: String::new(), new: String::new() });
@@ -614,8 +585,7 @@ impl AppWindow {
                 }
             }
             WindowOverlay::Settings(page) => {
-                let Some(driver) = &self.driver else { return };
-                let session = driver.session();
+                let session = self.host.session();
                 let (changes, close) = page.show(ctx, session.settings(), session.agents(), dark);
                 let wishes = std::mem::take(&mut page.wishes);
                 wishes.into_iter().for_each(|wish| _ = self.send(wish));
@@ -625,7 +595,7 @@ impl AppWindow {
                 }
             }
         }
-        if let Some(what) = self.toasts.show(ctx, colours, dark).and_then(commands::window_command) {
+        if let Some(what) = self.notices.toasts.show(ctx, colours, dark).and_then(commands::window_command) {
             self.run_command(ctx, what);
         }
     }

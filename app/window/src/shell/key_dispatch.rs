@@ -22,7 +22,7 @@ impl AppWindow {
         let events = self.filter_paste_events(ctx, events);
         let (events, mut later) = self.filter_input_events(ctx, events);
         let (mut keep, mut typed) = (Vec::with_capacity(events.len()), false);
-        let floats = |window: &AppWindow| (!matches!(window.overlay, WindowOverlay::None), window.find.is_some());
+        let floats = |window: &AppWindow| (!matches!(window.overlay, WindowOverlay::None), window.input.find.is_some());
         let begun = floats(self);
         for event in events {
             let about_keys = matches!(
@@ -74,17 +74,21 @@ impl AppWindow {
     /// Whether the keyboard belongs to the note.
     fn writes(&self, ctx: &egui::Context) -> bool {
         let focused = ctx.memory(|memory| memory.focused());
-        self.view.is_none()
-            && self.active_pane.editor.caret.is_some()
-            && (focused == Some(note_editor::field()) || self.active_pane.editor.focus)
+        self.panes.view.is_none()
+            && self.panes.active.editor.caret.is_some()
+            && (focused == Some(note_editor::field()) || self.panes.active.editor.focus)
     }
 
     fn key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         if self.is_saving() {
             return true;
         }
-        let what =
-            self.shortcuts.iter().find(|shortcut| shortcut.matches_key(key, modifiers)).map(|shortcut| shortcut.what);
+        let what = self
+            .input
+            .shortcuts
+            .iter()
+            .find(|shortcut| shortcut.matches_key(key, modifiers))
+            .map(|shortcut| shortcut.what);
         if !matches!(self.overlay, WindowOverlay::None) {
             return self.overlay_key(ctx, key, modifiers, what);
         }
@@ -102,7 +106,7 @@ impl AppWindow {
         }
         // Who has selected words means them, and not the tree.
         let on_words =
-            what == Some(WindowCommand::Left) && self.writes(ctx) && !self.active_pane.editor.selected().is_empty();
+            what == Some(WindowCommand::Left) && self.writes(ctx) && !self.panes.active.editor.selected().is_empty();
         let what = if on_words { Some(WindowCommand::Write(FormatCommand::Bold)) } else { what };
         if let Some(what) = what
             && self.means(ctx, what)
@@ -110,10 +114,10 @@ impl AppWindow {
             self.run_command(ctx, what);
             return true;
         }
-        if self.view.is_some() {
+        if self.panes.view.is_some() {
             let closes = key == Key::Escape && modifiers.is_none();
-            self.view = self.view.take().filter(|_| !closes);
-            self.active_pane.editor.focus = closes && self.active_pane.editor.caret.is_some();
+            self.panes.view = self.panes.view.take().filter(|_| !closes);
+            self.panes.active.editor.focus = closes && self.panes.active.editor.caret.is_some();
             return closes;
         }
         if self.find_key(ctx, key, modifiers) {
@@ -136,15 +140,15 @@ impl AppWindow {
 
     /// Ends what was begun last: several carets, a selection, editing.
     fn escape(&mut self) -> bool {
-        let Some(caret) = self.active_pane.editor.caret else { return false };
-        if !self.active_pane.editor.more.is_empty() {
-            self.active_pane.editor.more.clear();
-        } else if self.find.is_some() {
+        let Some(caret) = self.panes.active.editor.caret else { return false };
+        if !self.panes.active.editor.more.is_empty() {
+            self.panes.active.editor.more.clear();
+        } else if self.input.find.is_some() {
             self.close_find();
         } else if !caret.is_empty() {
-            self.active_pane.editor.place_caret(caret.at);
+            self.panes.active.editor.place_caret(caret.at);
         } else {
-            self.active_pane.editor.end_editing();
+            self.panes.active.editor.end_editing();
         }
         true
     }
@@ -176,7 +180,7 @@ impl AppWindow {
             Some(KeyOutcome::Moved | KeyOutcome::Page(_)) => true,
             Some(KeyOutcome::Edits(edits)) => {
                 self.apply_edits(edits);
-                self.active_pane.editor.reveal = true;
+                self.panes.active.editor.reveal = true;
                 true
             }
         }
@@ -193,7 +197,7 @@ impl AppWindow {
             // A text field elsewhere has keys of its own.
             WindowCommand::Undo | WindowCommand::Redo => !ctx.text_edit_focused(),
             WindowCommand::Write(_) | WindowCommand::SelectNext | WindowCommand::SelectAll => {
-                self.writes(ctx) || (self.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
+                self.writes(ctx) || (self.panes.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
             }
             _ => true,
         }
@@ -205,16 +209,15 @@ impl AppWindow {
             return false;
         }
         match key {
-            Key::PageDown if modifiers.is_none() => self.active_pane.page.turn_by(1.0),
-            Key::PageUp if modifiers.is_none() => self.active_pane.page.turn_by(-1.0),
-            Key::Home if modifiers.is_none() || modifiers.command_only() => self.active_pane.page.scroll_to_byte(0),
+            Key::PageDown if modifiers.is_none() => self.panes.active.page.turn_by(1.0),
+            Key::PageUp if modifiers.is_none() => self.panes.active.page.turn_by(-1.0),
+            Key::Home if modifiers.is_none() || modifiers.command_only() => self.panes.active.page.scroll_to_byte(0),
             Key::End if modifiers.is_none() || modifiers.command_only() => {
-                self.active_pane.page.scroll_to_byte(usize::MAX)
+                self.panes.active.page.scroll_to_byte(usize::MAX)
             }
-            Key::A if modifiers.command_only() && self.active_pane.note.is_some() => {
-                let length =
-                    self.active_pane.note.and_then(|note| self.session()?.note(note)).map_or(0, engine::Note::length);
-                self.active_pane.editor.select_all(length);
+            Key::A if modifiers.command_only() && self.panes.active.note.is_some() => {
+                let length = self.panes.open_note(&self.host).map_or(0, engine::Note::length);
+                self.panes.active.editor.select_all(length);
             }
             _ => return false,
         }
@@ -259,8 +262,7 @@ impl AppWindow {
             }
             WindowOverlay::Settings(page) => {
                 if page.is_asking() {
-                    let settings = self.driver.as_ref().map(|driver| driver.session().settings());
-                    let change = settings.and_then(|settings| page.key(key, modifiers, settings));
+                    let change = page.key(key, modifiers, self.host.session().settings());
                     self.set(ctx, change.into_iter().collect());
                     ctx.request_repaint();
                     return true;
@@ -349,25 +351,25 @@ impl AppWindow {
 
     /// Where letters are commands, the first one finds a caret.
     fn take_caret(&mut self, ctx: &egui::Context) {
-        let free = matches!(self.overlay, WindowOverlay::None) && self.view.is_none();
-        let idle = self.active_pane.editor.caret.is_none() && ctx.memory(|memory| memory.focused()).is_none();
-        if free && idle && self.active_pane.note.is_some() && self.commands_by_letter() {
-            self.active_pane.page.restore_caret(&mut self.active_pane.editor);
+        let free = matches!(self.overlay, WindowOverlay::None) && self.panes.view.is_none();
+        let idle = self.panes.active.editor.caret.is_none() && ctx.memory(|memory| memory.focused()).is_none();
+        if free && idle && self.panes.active.note.is_some() && self.commands_by_letter() {
+            self.panes.active.page.restore_caret(&mut self.panes.active.editor);
         }
     }
 
     fn composed(&mut self, ctx: &egui::Context, event: &ImeEvent) -> bool {
         match event {
             ImeEvent::Preedit { text, .. } if matches!(text.as_str(), "" | "\n" | "\r") => {
-                self.active_pane.editor.preedit = None
+                self.panes.active.editor.preedit = None
             }
             ImeEvent::Preedit { text, active_range_chars } => {
-                self.active_pane.editor.preedit =
+                self.panes.active.editor.preedit =
                     Some(ImePreedit { text: text.clone(), active: active_range_chars.clone() });
-                self.active_pane.editor.reveal = true;
+                self.panes.active.editor.reveal = true;
             }
             ImeEvent::Commit(text) => {
-                self.active_pane.editor.preedit = None;
+                self.panes.active.editor.preedit = None;
                 if !matches!(text.as_str(), "" | "\n" | "\r") && !self.vim_text(ctx, text) {
                     self.write(ctx, |editor, world| editor.write(text, world), false);
                 }
@@ -406,10 +408,10 @@ impl AppWindow {
 
     /// Returns the selected source text.
     pub(crate) fn selected_text(&self) -> String {
-        let Some(note) = self.active_pane.note.and_then(|note| self.session()?.note(note)) else {
+        let Some(note) = self.panes.open_note(&self.host) else {
             return String::new();
         };
-        let mut ranges = self.active_pane.editor.selected();
+        let mut ranges = self.panes.active.editor.selected();
         ranges.sort_by_key(|range| range.start);
         let parts: Vec<String> = ranges.into_iter().filter_map(|range| note.slice(range.start, range.len())).collect();
         parts.join("\n")

@@ -4,7 +4,9 @@ use super::tabs::{self, TabsContext};
 use crate::actions::PageAction;
 use crate::app_window::AppWindow;
 use crate::overlays::window_overlay::WindowOverlay;
-use crate::panels::{backlinks_panel, tree};
+use crate::panels::tree;
+use crate::shell::dock_state::{RightPanel, panel_tabs};
+use crate::shell::pane_state::PaneState;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
@@ -49,13 +51,13 @@ impl AppWindow {
             ui.painter().vline(tree.right() - 0.5, body.y_range(), line);
         }
         let mut centre = ui::layout::part(ui, "middle", middle, middle);
-        match (&mut self.view, &self.driver) {
-            (Some(view), Some(driver)) => {
-                if view.show(&mut centre, driver.session(), self.active_pane.note, &mut actions) {
-                    self.view = None;
+        match &mut self.panes.view {
+            Some(view) => {
+                if view.show(&mut centre, self.host.session(), self.panes.active.note, &mut actions) {
+                    self.panes.view = None;
                 }
             }
-            (Some(_) | None, _) => self.middle(&mut centre, &mut actions),
+            None => self.middle(&mut centre, &mut actions),
         }
         if right > 0.0 {
             let mut ui = ui::layout::part(ui, "right", panel, panel);
@@ -66,11 +68,9 @@ impl AppWindow {
         ui.painter().hline(bottom.x_range(), bottom.top() + 0.5, line);
         let mut foot = ui::layout::part(ui, "status", bottom, bottom);
         let mode = self.mode_says();
-        if let Some(driver) = &self.driver {
-            let session = driver.session();
-            let note = self.active_pane.note.and_then(|note| session.note(note));
-            self.status.show(&mut foot, session, note, self.active_pane.sheet.words(), mode.as_deref(), &mut actions);
-        }
+        let (session, note) = (self.host.session(), self.panes.open_note(&self.host));
+        let words = self.panes.active.sheet.words();
+        self.notices.status.show(&mut foot, session, note, words, mode.as_deref(), &mut actions);
         if self.prefs.left_open && both {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
             self.prefs.left = moved.unwrap_or(self.prefs.left);
@@ -87,41 +87,28 @@ impl AppWindow {
     }
 
     fn left(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        let Some(driver) = &self.driver else { return };
-        let session = driver.session();
-        self.tree.show(ui, session, self.active_pane.note, actions);
+        let session = self.host.session();
+        self.dock.tree.show(ui, session, self.panes.active.note, actions);
         if session.is_open() && session.volumes().next().is_none() {
             tree::show_empty_tree(ui, actions);
         }
     }
 
     fn right(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        let shown = match (self.agent.shown, self.variables.shown) {
-            (true, _) => 3,
-            (false, true) => 2,
-            (false, false) => usize::from(self.references.shown),
-        };
-        let shown = backlinks_panel::tabs(ui, shown);
-        (self.references.shown, self.variables.shown, self.agent.shown) = (shown == 1, shown == 2, shown == 3);
-        if self.agent.shown {
-            self.show_agent(ui, actions);
-            return;
+        self.dock.right = panel_tabs(ui, self.dock.right);
+        match self.dock.right {
+            RightPanel::Outline => self.show_outline(ui),
+            RightPanel::Backlinks => self.dock.backlinks.show(ui, &self.host.driver, self.panes.active.note, actions),
+            RightPanel::Variables => self.show_variables(ui),
+            RightPanel::Agent => self.show_agent(ui, actions),
         }
-        if self.variables.shown {
-            self.show_variables(ui);
-            return;
-        }
-        if self.references.shown {
-            if let Some(driver) = &self.driver {
-                self.references.show(ui, driver, self.active_pane.note, actions);
-            }
-            return;
-        }
+    }
+
+    fn show_outline(&mut self, ui: &mut Ui) {
         let dark = ui.visuals().dark_mode;
         let ctx = ui.ctx().clone();
-        let AppWindow { driver, active_pane: here, outline, .. } = self;
-        let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
-        let shown = here.with_note(session, &ctx, dark, |world, _, page| {
+        let (session, outline) = (self.host.session(), &mut self.dock.outline);
+        let shown = self.panes.active.with_note(session, &ctx, dark, |world, _, page| {
             if let Some(at) = outline.show(ui, session, Some(world)) {
                 page.scroll_to_byte(at);
                 ctx.request_repaint();
@@ -133,28 +120,27 @@ impl AppWindow {
     }
 
     fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        let hold = !matches!(self.overlay, WindowOverlay::None) || self.find.is_some();
-        let waits = self.pending_note.is_some() && !self.has_chosen_note;
-        let AppWindow { driver, active_pane: here, panes, dismissed_problems: dismissed, prefs, find, .. } = self;
-        let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
+        let hold = !matches!(self.overlay, WindowOverlay::None) || self.input.find.is_some();
+        let waits = self.panes.pending_note.is_some() && !self.panes.has_chosen_note;
+        let PaneState { active: here, layout, .. } = &mut self.panes;
         let mut stage = TabsContext {
-            session,
+            session: self.host.session(),
             here,
-            others: &mut panes.others,
-            dismissed,
-            find,
+            others: &mut layout.others,
+            dismissed: &mut self.notices.dismissed_problems,
+            find: &mut self.input.find,
             closes_find: false,
             actions,
             area: ui.max_rect(),
             hold,
             waits,
-            left_open: prefs.left_open,
-            right_open: prefs.right_open,
+            left_open: self.prefs.left_open,
+            right_open: self.prefs.right_open,
         };
-        panes.tree.ui(&mut stage, ui);
+        layout.tree.ui(&mut stage, ui);
         let closes_find = stage.closes_find;
-        tabs::show_pane_handles(ui, &mut panes.tree);
-        tabs::release_drag_on_pointer_up(ui, std::iter::once(here).chain(panes.others.values_mut()));
+        tabs::show_pane_handles(ui, &mut layout.tree);
+        tabs::release_drag_on_pointer_up(ui, self.panes.all_mut());
         if closes_find {
             self.close_find();
         }

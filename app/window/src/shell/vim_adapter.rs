@@ -33,12 +33,12 @@ const CLIPBOARD_TIMEOUT_SECONDS: f64 = 1.0;
 
 impl AppWindow {
     pub(crate) fn preset(&self) -> KeymapPreset {
-        self.session().map_or(KeymapPreset::default(), |session| session.settings().preset)
+        self.host.session().settings().preset
     }
 
     /// Whether letters are commands now, and no text.
     pub(crate) fn commands_by_letter(&self) -> bool {
-        self.preset() == KeymapPreset::Vim && !self.vim_adapter.vim.mode().is_typing()
+        self.preset() == KeymapPreset::Vim && !self.input.vim.vim.mode().is_typing()
     }
 
     /// How the caret looks.
@@ -55,19 +55,19 @@ impl AppWindow {
         if self.commands_cells() {
             return Some("Command".to_owned());
         }
-        let caret = self.active_pane.editor.caret.filter(|_| self.preset() == KeymapPreset::Vim)?;
-        Some(self.vim_adapter.vim.status_text(caret.at, caret.anchor))
+        let caret = self.panes.active.editor.caret.filter(|_| self.preset() == KeymapPreset::Vim)?;
+        Some(self.input.vim.vim.status_text(caret.at, caret.anchor))
     }
 
     /// Ends insert mode, where it is on, with what floats at the caret.
     pub(crate) fn vim_escape(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         let escapes = is_escape(key, modifiers) && self.preset() == KeymapPreset::Vim;
-        if !escapes || !self.vim_adapter.vim.mode().is_typing() {
+        if !escapes || !self.input.vim.vim.mode().is_typing() {
             return false;
         }
         self.complete_key(Key::Escape, Modifiers::NONE);
-        self.slash = None;
-        self.vim_adapter.vim.record(VimStroke::Key(Key::Escape, Modifiers::NONE));
+        self.input.slash = None;
+        self.input.vim.vim.record(VimStroke::Key(Key::Escape, Modifiers::NONE));
         self.vim_press(ctx, VimKey::Escape);
         self.continue_macro(ctx);
         true
@@ -83,16 +83,16 @@ impl AppWindow {
         if self.preset() != KeymapPreset::Vim {
             return false;
         }
-        if self.vim_adapter.vim.mode().is_typing() {
+        if self.input.vim.vim.mode().is_typing() {
             let writes = modifiers.is_none() || modifiers.shift_only();
             let letters = matches!(key.name().chars().count(), 1);
             if writes && !letters {
-                self.vim_adapter.vim.record(VimStroke::Key(key, modifiers));
+                self.input.vim.vim.record(VimStroke::Key(key, modifiers));
             }
             return key == Key::Backspace && modifiers.is_none() && self.restore_overwritten_char(ctx);
         }
         let Some(press) = press(key, modifiers) else { return false };
-        self.vim_adapter.vim.record(VimStroke::Key(key, modifiers));
+        self.input.vim.vim.record(VimStroke::Key(key, modifiers));
         self.vim_press(ctx, press);
         self.continue_macro(ctx);
         true
@@ -103,17 +103,17 @@ impl AppWindow {
         if self.preset() != KeymapPreset::Vim {
             return false;
         }
-        if self.vim_adapter.vim.mode() == VimMode::Insert {
-            self.vim_adapter.vim.record(VimStroke::Text(text.to_owned()));
+        if self.input.vim.vim.mode() == VimMode::Insert {
+            self.input.vim.vim.record(VimStroke::Text(text.to_owned()));
             return false;
         }
-        if self.vim_adapter.vim.mode() == VimMode::Replace {
-            self.vim_adapter.vim.record(VimStroke::Text(text.to_owned()));
+        if self.input.vim.vim.mode() == VimMode::Replace {
+            self.input.vim.vim.record(VimStroke::Text(text.to_owned()));
             self.overwrite_text(ctx, text);
             return true;
         }
         for letter in text.chars() {
-            self.vim_adapter.vim.record(VimStroke::Text(letter.to_string()));
+            self.input.vim.vim.record(VimStroke::Text(letter.to_string()));
             self.vim_press(ctx, VimKey::Letter(letter));
             self.continue_macro(ctx);
         }
@@ -124,7 +124,7 @@ impl AppWindow {
     /// whatever the clipboard holds.
     pub(crate) fn vim_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
         let now = ctx.input(|input| input.time);
-        let waits = self.vim_adapter.fetching.take().filter(|(.., since)| now - since < CLIPBOARD_TIMEOUT_SECONDS);
+        let waits = self.input.vim.fetching.take().filter(|(.., since)| now - since < CLIPBOARD_TIMEOUT_SECONDS);
         if !self.commands_by_letter() {
             return false;
         }
@@ -146,13 +146,13 @@ impl AppWindow {
     }
 
     fn vim_press(&mut self, ctx: &egui::Context, press: VimKey) {
-        let Some(note) = self.active_pane.note else { return };
+        let Some(note) = self.panes.active.note else { return };
         let steps = self.undo_steps();
-        if !self.vim_adapter.vim.replays && !self.vim_adapter.vim.plays {
-            self.vim_adapter.from.get_or_insert((note, steps));
+        if !self.input.vim.vim.replays && !self.input.vim.vim.plays {
+            self.input.vim.from.get_or_insert((note, steps));
         }
-        if !self.vim_adapter.vim.mode().is_typing() {
-            self.active_pane.editor.more.clear();
+        if !self.input.vim.vim.mode().is_typing() {
+            self.panes.active.editor.more.clear();
         }
         let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.handle_key(press, ground, caret.at, caret.anchor));
         self.apply_vim_actions(ctx, deeds);
@@ -166,9 +166,9 @@ impl AppWindow {
         ctx: &egui::Context,
         ask: impl FnOnce(&mut VimMachine, &BufferView<'_>, Caret) -> Vec<VimAction>,
     ) -> Vec<VimAction> {
-        let Some(note) = self.active_pane.note else { return Vec::new() };
-        let mut vim = std::mem::take(&mut self.vim_adapter.vim);
-        vim.places = self.vim_adapter.places.remove(&note).unwrap_or_default();
+        let Some(note) = self.panes.active.note else { return Vec::new() };
+        let mut vim = std::mem::take(&mut self.input.vim.vim);
+        vim.places = self.input.vim.places.remove(&note).unwrap_or_default();
         let dark = ctx.global_style().visuals.dark_mode;
         let now = ctx.input(|input| input.time);
         let deeds = self.with_note(ctx, dark, |world, editor, _| {
@@ -180,8 +180,8 @@ impl AppWindow {
             let stands = |at: usize| is_caret_stop(at, &mut world.borrow_mut());
             ask(&mut vim, &BufferView { text: &text, stands: &stands }, caret)
         });
-        self.vim_adapter.places.insert(note, std::mem::take(&mut vim.places));
-        self.vim_adapter.vim = vim;
+        self.input.vim.places.insert(note, std::mem::take(&mut vim.places));
+        self.input.vim.vim = vim;
         deeds.unwrap_or_default()
     }
 
@@ -206,8 +206,8 @@ impl AppWindow {
 
     /// Where Vim's keys see the caret: in a selection, on its last letter.
     pub(crate) fn vim_caret(&self) -> usize {
-        let at = self.active_pane.editor.caret.map_or(0, |caret| caret.at);
-        self.vim_adapter.vim.head().unwrap_or(at)
+        let at = self.panes.active.editor.caret.map_or(0, |caret| caret.at);
+        self.input.vim.vim.head().unwrap_or(at)
     }
 
     /// Tells the machine that a search moved the caret, so that a selection extends there.
@@ -218,27 +218,26 @@ impl AppWindow {
 
     /// Where a command has ended, its edits are taken back together from now on.
     fn finish_vim_action(&mut self) {
-        let vim = &self.vim_adapter.vim;
-        let whole =
-            vim.mode() == VimMode::Normal && !vim.replays && !vim.plays && !self.vim_adapter.playing.is_playing();
-        let Some((begun, from)) = self.vim_adapter.from.take_if(|_| whole) else { return };
+        let vim = &self.input.vim.vim;
+        let whole = vim.mode() == VimMode::Normal && !vim.replays && !vim.plays && !self.input.vim.playing.is_playing();
+        let Some((begun, from)) = self.input.vim.from.take_if(|_| whole) else { return };
         let to = self.undo_steps();
-        if self.active_pane.note == Some(begun) && to > from + 1 {
-            self.vim_adapter.whole.retain(|(other, steps)| *other != begun || steps.end <= from);
-            self.vim_adapter.whole.push((begun, from..to));
+        if self.panes.active.note == Some(begun) && to > from + 1 {
+            self.input.vim.whole.retain(|(other, steps)| *other != begun || steps.end <= from);
+            self.input.vim.whole.push((begun, from..to));
         }
     }
 
     fn undo_steps(&self) -> usize {
-        self.active_pane.note.and_then(|note| self.session()?.note(note)).map_or(0, engine::Note::undo_steps)
+        self.panes.open_note(&self.host).map_or(0, engine::Note::undo_steps)
     }
 
     fn apply_vim_action(&mut self, ctx: &egui::Context, deed: VimAction) {
         let none = Modifiers::NONE;
         match deed {
             VimAction::Place { at, anchor } => {
-                self.active_pane.editor.more.clear();
-                self.active_pane.editor.select(anchor, at);
+                self.panes.active.editor.more.clear();
+                self.panes.active.editor.select(anchor, at);
             }
             VimAction::Splices { edits, at } => {
                 let edits: Vec<NoteEdit> = edits
@@ -251,15 +250,15 @@ impl AppWindow {
                         anchor: at,
                     })
                     .collect();
-                let ends = self.active_pane.note.is_some_and(|_| edits.iter().any(|edit| edit.insert.contains('\n')));
+                let ends = self.panes.active.note.is_some_and(|_| edits.iter().any(|edit| edit.insert.contains('\n')));
                 let edits = if ends { self.with_line_ends(ctx, edits) } else { edits };
                 self.apply_edits(edits);
-                self.active_pane.editor.more.clear();
-                self.active_pane.editor.place_caret(at);
+                self.panes.active.editor.more.clear();
+                self.panes.active.editor.place_caret(at);
             }
             VimAction::Marked(mark) => {
-                let here = self.active_pane.note;
-                let others = self.vim_adapter.places.iter_mut().filter(|(note, _)| Some(**note) != here);
+                let here = self.panes.active.note;
+                let others = self.input.vim.places.iter_mut().filter(|(note, _)| Some(**note) != here);
                 others.for_each(|(_, places)| places.remove_mark(mark));
             }
             VimAction::Far { mark, line } => self.vim_far(ctx, mark, line),
@@ -267,8 +266,8 @@ impl AppWindow {
             VimAction::Select(places) => self.vim_select(places),
             VimAction::Indent(range) => self.vim_indent(ctx, &range),
             VimAction::Left => {
-                self.active_pane.editor.more.clear();
-                self.vim_adapter.overwritten.clear();
+                self.panes.active.editor.more.clear();
+                self.input.vim.overwritten.clear();
                 self.vim_place(ctx, |text, at| {
                     if at > motion::line_around(text, at).start { motion::previous_grapheme(text, at) } else { at }
                 });
@@ -279,7 +278,7 @@ impl AppWindow {
                 let first = range.start;
                 let modifiers = if back { Modifiers::SHIFT } else { none };
                 let several = self.selects_lines(&range);
-                self.active_pane.editor.select(range.start, if several { range.end } else { range.start });
+                self.panes.active.editor.select(range.start, if several { range.end } else { range.start });
                 for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
                     self.write(ctx, |editor, world| editor.key(Key::Tab, modifiers, world), false);
                 }
@@ -290,17 +289,17 @@ impl AppWindow {
             VimAction::Find { back } => self.vim_find(ctx, back),
             VimAction::Match { back, times } => {
                 for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
-                    self.vim_adapter.vim.failed |= !self.seek_again(back);
+                    self.input.vim.vim.failed |= !self.seek_again(back);
                 }
             }
             VimAction::Star { back } => {
                 let word = self.word_at_caret();
-                self.vim_adapter.vim.failed |= !self.seek_word(word, back);
+                self.input.vim.vim.failed |= !self.seek_word(word, back);
             }
             VimAction::Again(inputs) => {
-                self.vim_adapter.vim.replays = true;
+                self.input.vim.vim.replays = true;
                 inputs.into_iter().for_each(|input| self.replay_stroke(ctx, input));
-                self.vim_adapter.vim.replays = false;
+                self.input.vim.vim.replays = false;
             }
             VimAction::Type(inputs) => inputs.into_iter().for_each(|input| self.type_again(ctx, input)),
             VimAction::Rows { down, times } => {
@@ -313,7 +312,7 @@ impl AppWindow {
             VimAction::Seat { part } => {
                 self.vim_page(ctx, |page, editor, world| page.scroll_caret_to(part, editor, world))
             }
-            VimAction::Scroll { lines } => self.active_pane.page.scroll_by(lines * theme::body().line),
+            VimAction::Scroll { lines } => self.panes.active.page.scroll_by(lines * theme::body().line),
             VimAction::Screen { part, further } => {
                 self.vim_page(ctx, |page, editor, world| page.go_to_part(part, editor, world));
                 let key = if part < 0.5 { Key::ArrowDown } else { Key::ArrowUp };
@@ -324,13 +323,13 @@ impl AppWindow {
             }
             VimAction::Copy(text) => ctx.copy_text(text),
             VimAction::Fetch { behind, times } => {
-                self.vim_adapter.fetching = Some((behind, times, ctx.input(|input| input.time)));
+                self.input.vim.fetching = Some((behind, times, ctx.input(|input| input.time)));
                 ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
             }
             VimAction::Play { keys, times } => self.start_macro(keys, times),
             VimAction::Ex { visual } => self.vim_line(ctx, visual),
             VimAction::ExAgain => {
-                let line = self.vim_adapter.line.clone();
+                let line = self.input.vim.line.clone();
                 self.run_line(ctx, &line);
             }
             VimAction::Run(id) => {
@@ -343,15 +342,15 @@ impl AppWindow {
 
     /// Goes to a mark in another note.
     fn vim_far(&mut self, ctx: &egui::Context, mark: char, line: bool) {
-        let found = self.vim_adapter.places.iter().find_map(|(note, places)| Some((*note, places.get(mark)?)));
-        let known = |note: DocId| self.session().is_some_and(|session| session.locate_file(note).is_some());
+        let found = self.input.vim.places.iter().find_map(|(note, places)| Some((*note, places.get(mark)?)));
+        let known = |note: DocId| self.host.session().locate_file(note).is_some();
         let Some((note, at)) = found.filter(|(note, _)| known(*note)) else {
-            self.vim_adapter.vim.failed = true;
+            self.input.vim.vim.failed = true;
             return;
         };
         self.open(note);
-        self.active_pane.page.point_out(at);
-        self.active_pane.editor.place_caret(at);
+        self.panes.active.page.point_out(at);
+        self.panes.active.editor.place_caret(at);
         let deeds = self.vim_asked(ctx, |vim, ground, _| {
             let at = motion::floor_grapheme(ground.text, vim.places.get(mark).unwrap_or(at).min(ground.text.len()));
             vim.extend_selection_to(ground, if line { ground.indent(ground.line(at).start) } else { at })
@@ -363,8 +362,8 @@ impl AppWindow {
     fn vim_select(&mut self, places: Vec<(usize, usize)>) {
         let mut carets = places.into_iter().map(|(at, anchor)| Caret { at, anchor });
         let Some(first) = carets.next() else { return };
-        self.active_pane.editor.select(first.anchor, first.at);
-        self.active_pane.editor.more = carets.collect();
+        self.panes.active.editor.select(first.anchor, first.at);
+        self.panes.active.editor.more = carets.collect();
     }
 
     fn vim_page(&mut self, ctx: &egui::Context, look: impl FnOnce(&mut NotePage, &mut Editor, &mut EditContext<'_>)) {
@@ -383,8 +382,8 @@ impl AppWindow {
 
     /// Plays a key that was pressed before.
     fn replay_stroke(&mut self, ctx: &egui::Context, input: VimStroke) {
-        self.vim_adapter.vim.record(input.clone());
-        if self.vim_adapter.vim.mode().is_typing() {
+        self.input.vim.vim.record(input.clone());
+        if self.input.vim.vim.mode().is_typing() {
             match input {
                 VimStroke::Key(key, modifiers) if is_escape(key, modifiers) => self.vim_press(ctx, VimKey::Escape),
                 input => self.type_again(ctx, input),
@@ -402,7 +401,7 @@ impl AppWindow {
     }
 
     fn type_again(&mut self, ctx: &egui::Context, input: VimStroke) {
-        let replaces = self.vim_adapter.vim.mode() == VimMode::Replace;
+        let replaces = self.input.vim.vim.mode() == VimMode::Replace;
         match input {
             VimStroke::Text(text) if replaces => {
                 self.overwrite_text(ctx, &text);
@@ -434,31 +433,28 @@ impl AppWindow {
         let caret = if at > range.start { at + lines(head).len() - head.len() } else { at };
         let insert = lines(head) + &lines(tail);
         self.apply_edits(vec![NoteEdit { at: range.start, delete: range.len(), insert, caret, anchor: caret }]);
-        self.active_pane.editor.reveal = true;
+        self.panes.active.editor.reveal = true;
     }
 
     /// Whether a range holds more than one line.
     fn selects_lines(&self, range: &Range<usize>) -> bool {
-        let note = self.active_pane.note.and_then(|note| self.session()?.note(note));
+        let note = self.panes.open_note(&self.host);
         note.and_then(|note| note.slice(range.start, range.len())).is_some_and(|text| text.contains('\n'))
     }
 
     /// Takes whole commands back, or makes them again.
     fn vim_undo(&mut self, ctx: &egui::Context, times: usize, redo: bool) {
-        let Some(note) = self.active_pane.note else { return };
-        let revision = |window: &AppWindow| {
-            window.session().and_then(|session| session.note(note)).map_or(0, engine::Note::revision)
-        };
-        let before = revision(self);
+        let Some(note) = self.panes.active.note else { return };
+        let before = self.host.session().note(note).map_or(0, engine::Note::revision);
         for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
             let steps = self.undo_steps();
             let edge = |range: &Range<usize>| if redo { range.start } else { range.end };
-            let whole = self.vim_adapter.whole.iter().find(|(other, range)| *other == note && edge(range) == steps);
+            let whole = self.input.vim.whole.iter().find(|(other, range)| *other == note && edge(range) == steps);
             for _ in 0..whole.map_or(1, |(_, range)| range.len()) {
                 self.undo(redo);
             }
         }
-        let noted = self.session().and_then(|session| session.note(note));
+        let noted = self.host.session().note(note);
         let first =
             noted.and_then(|note| note.shifts_since(before)).and_then(|shifts| shifts.map(|shift| shift.at).min());
         if let Some(at) = first {
@@ -471,8 +467,8 @@ impl AppWindow {
     }
 
     fn word_at_caret(&self) -> String {
-        let note = self.active_pane.note.and_then(|note| self.session()?.note(note));
-        let Some((note, caret)) = note.zip(self.active_pane.editor.caret) else { return String::new() };
+        let note = self.panes.open_note(&self.host);
+        let Some((note, caret)) = note.zip(self.panes.active.editor.caret) else { return String::new() };
         let text = note.text();
         text.get(motion::word_around(&text, motion::floor_grapheme(&text, caret.at))).unwrap_or("").trim().to_owned()
     }

@@ -37,13 +37,13 @@ impl AppWindow {
             self.run_line(ctx, &format!("{begin}{line}"));
             return;
         }
-        self.overlay = WindowOverlay::Palette(CommandPalette::lines(&self.recent, begin));
+        self.overlay = WindowOverlay::Palette(CommandPalette::lines(&self.input.recent, begin));
     }
 
     /// Looks for something, by the bar, or by what is played.
     pub(super) fn vim_find(&mut self, ctx: &egui::Context, back: bool) {
         match self.next_macro_line() {
-            Some(words) => self.vim_adapter.vim.failed |= !self.find_pattern(words, back),
+            Some(words) => self.input.vim.vim.failed |= !self.find_pattern(words, back),
             None => self.open_seeking(ctx, back),
         }
     }
@@ -51,9 +51,9 @@ impl AppWindow {
     /// Does what a line says that was typed behind a colon.
     pub(crate) fn run_line(&mut self, ctx: &egui::Context, line: &str) {
         let Some(read) = ex::read(line) else { return };
-        line.clone_into(&mut self.vim_adapter.line);
+        line.clone_into(&mut self.input.vim.line);
         match read {
-            Err(why) => self.toasts.show_message(why),
+            Err(why) => self.notices.toasts.show_message(why),
             Ok(ExCommand::Run(ids)) => {
                 for what in ids.iter().filter_map(|id| commands::window_command(*id)) {
                     self.run_command(ctx, what);
@@ -77,12 +77,12 @@ impl AppWindow {
     fn global(&mut self, ctx: &egui::Context, mut wish: GlobalCommand) {
         wish.pattern = wish.pattern.or_else(|| self.last_search_pattern());
         let Some(pattern) = wish.pattern.clone() else {
-            self.toasts.show_message("Nothing was looked for yet.");
+            self.notices.toasts.show_message("Nothing was looked for yet.");
             return;
         };
         let regex = match ex::regex(&pattern, true) {
             Ok(regex) => regex,
-            Err(why) => return self.toasts.show_message(why),
+            Err(why) => return self.notices.toasts.show_message(why),
         };
         let with = |then: &SubstituteCommand, ground: &BufferView<'_>, line: &Range<usize>| {
             let pattern = then.pattern.as_ref().unwrap_or(&pattern);
@@ -135,8 +135,8 @@ impl AppWindow {
             edits = Some(found);
             Vec::new()
         });
-        let Some(edits) = edits else { return self.toasts.show_message("The note has no such line.") };
-        let Some(last) = edits.last() else { return self.toasts.show_message("The command matches no line.") };
+        let Some(edits) = edits else { return self.notices.toasts.show_message("The note has no such line.") };
+        let Some(last) = edits.last() else { return self.notices.toasts.show_message("The command matches no line.") };
         let before = edits[..edits.len() - 1].iter();
         let (come, gone) =
             before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
@@ -144,22 +144,22 @@ impl AppWindow {
         let edit = |TextEdit { at, delete, insert }| NoteEdit { at, delete, insert, caret: at, anchor: at };
         let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
         self.apply_edits(edits);
-        self.active_pane.editor.more.clear();
-        self.active_pane.editor.place_caret(at);
+        self.panes.active.editor.more.clear();
+        self.panes.active.editor.place_caret(at);
         let deeds = self.vim_asked(ctx, |vim, ground, caret| {
             let at = caret.at.min(ground.text.len());
             vim.extend_selection_to(ground, ground.indent(ground.line(at).start))
         });
         self.apply_vim_actions(ctx, deeds);
         if count > 1 {
-            self.toasts.show_message(format!("{count} places have changed."));
+            self.notices.toasts.show_message(format!("{count} places have changed."));
         }
     }
 
     fn substitute(&mut self, ctx: &egui::Context, mut wish: SubstituteCommand) {
         wish.pattern = wish.pattern.or_else(|| self.last_search_pattern());
         let Some(pattern) = wish.pattern.clone() else {
-            self.toasts.show_message("Nothing was looked for yet.");
+            self.notices.toasts.show_message("Nothing was looked for yet.");
             return;
         };
         let mut found = None;
@@ -172,12 +172,12 @@ impl AppWindow {
             Vec::new()
         });
         let Some(Ok(SubstituteResult { edits, last })) = found else {
-            self.toasts.show_message("The note has no such line.");
+            self.notices.toasts.show_message("The note has no such line.");
             return;
         };
         let count = edits.len();
         if count == 0 {
-            self.toasts.show_message(format!("No match: {pattern}"));
+            self.notices.toasts.show_message(format!("No match: {pattern}"));
             return;
         }
         self.remember_search(pattern, wish.case);
@@ -192,12 +192,12 @@ impl AppWindow {
         };
         let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
         self.apply_edits(edits);
-        self.active_pane.editor.more.clear();
-        self.active_pane.editor.place_caret(at);
+        self.panes.active.editor.more.clear();
+        self.panes.active.editor.place_caret(at);
         let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.extend_selection_to(ground, ground.indent(caret.at)));
         self.apply_vim_actions(ctx, deeds);
         if count > 1 {
-            self.toasts.show_message(format!("Replaced {count} matches."));
+            self.notices.toasts.show_message(format!("Replaced {count} matches."));
         }
     }
 }

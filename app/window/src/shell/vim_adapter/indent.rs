@@ -29,8 +29,8 @@ impl AppWindow {
         let edits: Vec<NoteEdit> = edits.unwrap_or_default();
         if !edits.is_empty() {
             self.apply_edits(edits);
-            self.active_pane.editor.more.clear();
-            self.active_pane.editor.place_caret(range.start);
+            self.panes.active.editor.more.clear();
+            self.panes.active.editor.place_caret(range.start);
         }
         self.vim_place(ctx, |text, _| super::indent(text, range.start));
     }

@@ -18,40 +18,40 @@ const MACRO_FRAME_BUDGET: Duration = Duration::from_millis(20);
 impl AppWindow {
     /// Keys shall be played as often.
     pub(super) fn start_macro(&mut self, keys: Vec<VimStroke>, times: usize) {
-        let playing = &mut self.vim_adapter.playing;
+        let playing = &mut self.input.vim.playing;
         playing.pop_finished_macros();
         if playing.stack.len() < MAX_MACRO_DEPTH {
             playing.stack.push(MacroFrame { keys: keys.into(), next: 0, left: times.saturating_sub(1) });
         } else {
-            self.vim_adapter.vim.failed = true;
+            self.input.vim.vim.failed = true;
         }
     }
 
     /// Plays what is to be played, as much as one frame bears.
     pub(super) fn continue_macro(&mut self, ctx: &egui::Context) {
         let begun = Instant::now();
-        if !self.vim_adapter.playing.is_playing() || self.vim_adapter.vim.plays {
+        if !self.input.vim.playing.is_playing() || self.input.vim.vim.plays {
             return;
         }
-        self.vim_adapter.vim.plays = true;
-        while let Some(stroke) = self.vim_adapter.playing.next() {
-            self.vim_adapter.vim.failed = false;
+        self.input.vim.vim.plays = true;
+        while let Some(stroke) = self.input.vim.playing.next() {
+            self.input.vim.vim.failed = false;
             self.replay_stroke(ctx, stroke);
-            if self.vim_adapter.vim.failed {
+            if self.input.vim.vim.failed {
                 self.stop_macros();
             }
-            if self.vim_adapter.playing.count >= MAX_MACRO_KEYS {
+            if self.input.vim.playing.count >= MAX_MACRO_KEYS {
                 self.stop_macros();
-                self.toasts.show_message(format!("What was played ended after {MAX_MACRO_KEYS} keys."));
+                self.notices.toasts.show_message(format!("What was played ended after {MAX_MACRO_KEYS} keys."));
             }
             if begun.elapsed() > MACRO_FRAME_BUDGET {
                 break;
             }
         }
-        self.vim_adapter.playing.pop_finished_macros();
-        self.vim_adapter.vim.plays = false;
-        if !self.vim_adapter.playing.is_playing() {
-            self.vim_adapter.playing.count = 0;
+        self.input.vim.playing.pop_finished_macros();
+        self.input.vim.vim.plays = false;
+        if !self.input.vim.playing.is_playing() {
+            self.input.vim.playing.count = 0;
             self.finish_vim_action();
         } else {
             ctx.request_repaint();
@@ -59,7 +59,7 @@ impl AppWindow {
     }
 
     pub(crate) fn stop_macros(&mut self) {
-        self.vim_adapter.playing = MacroPlayback::default();
+        self.input.vim.playing = MacroPlayback::default();
     }
 
     /// Continues playback and returns the events to process: keys wait until playback ends, and Escape stops it.
@@ -68,7 +68,7 @@ impl AppWindow {
             matches!(event, Event::Key { .. } | Event::Text(_) | Event::Paste(_) | Event::Cut | Event::Copy)
         };
         let is_end = |event: &Event| matches!(event, Event::Key { key: Key::Escape, pressed: true, .. });
-        if !self.vim_adapter.playing.is_playing() {
+        if !self.input.vim.playing.is_playing() {
             return (events, Vec::new());
         }
         if events.iter().any(is_end) {
@@ -77,7 +77,7 @@ impl AppWindow {
             return (events, Vec::new());
         }
         self.continue_macro(ctx);
-        if !self.vim_adapter.playing.is_playing() {
+        if !self.input.vim.playing.is_playing() {
             return (events, Vec::new());
         }
         let (keys, rest) = events.into_iter().partition(is_key);
@@ -86,11 +86,11 @@ impl AppWindow {
 
     /// The words that were played into a line to type in, up to Enter; `None`: nothing is played.
     pub(super) fn next_macro_line(&mut self) -> Option<String> {
-        if !self.vim_adapter.vim.plays {
+        if !self.input.vim.vim.plays {
             return None;
         }
         let mut line = String::new();
-        while let Some(stroke) = self.vim_adapter.playing.next() {
+        while let Some(stroke) = self.input.vim.playing.next() {
             match stroke {
                 VimStroke::Text(text) => line.push_str(&text),
                 VimStroke::Key(Key::Enter, _) => break,
@@ -102,7 +102,7 @@ impl AppWindow {
 
     /// Records what was typed into such a line.
     pub(crate) fn record_line(&mut self, line: &str) {
-        line.chars().for_each(|letter| self.vim_adapter.vim.record(VimStroke::Text(letter.to_string())));
-        self.vim_adapter.vim.record(VimStroke::Key(Key::Enter, egui::Modifiers::NONE));
+        line.chars().for_each(|letter| self.input.vim.vim.record(VimStroke::Text(letter.to_string())));
+        self.input.vim.vim.record(VimStroke::Key(Key::Enter, egui::Modifiers::NONE));
     }
 }

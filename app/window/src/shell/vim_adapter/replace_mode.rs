@@ -27,15 +27,15 @@ impl AppWindow {
                 false,
             );
         }
-        self.vim_adapter.overwritten.extend(held);
+        self.input.vim.overwritten.extend(held);
     }
 
     /// Puts back what was overwritten last. Whether letters are being overwritten.
     pub(super) fn restore_overwritten_char(&mut self, ctx: &egui::Context) -> bool {
-        if self.vim_adapter.vim.mode() != VimMode::Replace {
+        if self.input.vim.vim.mode() != VimMode::Replace {
             return false;
         }
-        let Some(held) = self.vim_adapter.overwritten.pop() else {
+        let Some(held) = self.input.vim.overwritten.pop() else {
             self.vim_place(ctx, |text, at| {
                 motion::previous_grapheme(text, at).max(motion::line_around(text, at).start)
             });

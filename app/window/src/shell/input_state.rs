@@ -1,0 +1,36 @@
+//! What the keyboard and the pointer have begun: modes of other editors, menus at the caret, search in the note, pasting.
+
+use crate::overlays::code_completion::CodeCompletion;
+use crate::overlays::find_bar::FindBar;
+use crate::overlays::hover::LinkHover;
+use crate::overlays::link_completion::LinkCompletion;
+use crate::overlays::slash_menu::SlashMenu;
+use crate::shell::clipboard::PasteState;
+use crate::shell::command_mode::CommandMode;
+use crate::shell::commands::{KeyShortcut, WindowCommand};
+use crate::shell::file_drop::FileDrops;
+use crate::shell::vim_adapter::vim_state::VimAdapter;
+use engine::commands::CommandId;
+use std::collections::VecDeque;
+
+/// Input that is under way.
+#[derive(Default)]
+pub(crate) struct InputState {
+    pub(crate) shortcuts: Vec<KeyShortcut>,
+    pub(crate) vim: VimAdapter,
+    pub(crate) command_mode: CommandMode,
+    /// The menu behind a slash.
+    pub(crate) slash: Option<SlashMenu>,
+    pub(crate) link_completion: LinkCompletion,
+    pub(crate) code_completion: CodeCompletion,
+    pub(crate) hover: LinkHover,
+    /// What is looked for in the open note, and what was looked for before.
+    pub(crate) find: Option<FindBar>,
+    pub(crate) last_search: Option<FindBar>,
+    pub(crate) pasting: PasteState,
+    pub(crate) dropped: FileDrops,
+    /// Commands by when they were used, newest first.
+    pub(crate) recent: Vec<CommandId>,
+    /// The last few that ran, oldest first.
+    pub(crate) command_log: VecDeque<WindowCommand>,
+}
