@@ -62,7 +62,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     ),
     (4, "ui", &["engine", "text", "typeset"]),
     (5, "export", &["collection", "engine", "host", "jupyter", "plot", "store", "text", "typeset"]),
-    (6, "editor", &["collection", "engine", "export", "host", "store", "text", "typeset", "ui"]),
+    (6, "editor", &["collection", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"]),
     (
         6,
         "cli",

@@ -1,7 +1,7 @@
 //! The window's state, and the doors by which the program and its tests reach it.
 
+use crate::notebook::collection;
 use crate::notebook::page::NotePage;
-use crate::notebook::{collection, figure, spelling};
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree::FileTree;
 use crate::shell::background_jobs::BackgroundJobs;
@@ -14,6 +14,7 @@ use crate::shell::pane_state::PaneState;
 use crate::shell::shutdown::ShutdownState;
 use crate::shell::window_state::WindowState;
 use editor::note_editor::{EditContext, Editor};
+use editor::{figure, spelling};
 use eframe::egui;
 use host::Driver;
 use std::time::Duration;

@@ -15,8 +15,9 @@ mod pages;
 mod panels;
 mod shell;
 
-use crate::notebook::{collection, figure};
+use crate::notebook::collection;
 pub use app_window::AppWindow;
+use editor::figure;
 use eframe::egui;
 use host::Driver;
 pub use shell::clipboard;

@@ -1,7 +1,7 @@
 //! Tells other devices where the carets are.
 
 use crate::app_window::AppWindow;
-use crate::notebook::remote_cursors::SharedCarets;
+use editor::remote_cursors::SharedCarets;
 use engine::Command;
 
 impl AppWindow {

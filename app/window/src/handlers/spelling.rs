@@ -2,11 +2,11 @@
 
 use crate::actions::PageAction;
 use crate::app_window::AppWindow;
-use crate::notebook::spelling::{SpellChecker, SpellingRequest, with};
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::window_overlay::WindowOverlay;
 use editor::motion;
 use editor::note_editor::NoteEdit;
+use editor::spelling::{SpellChecker, SpellingRequest, with};
 use eframe::egui;
 use host::spelling::{HunspellChecker, system_language};
 use std::ops::Range;

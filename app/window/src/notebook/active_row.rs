@@ -2,8 +2,8 @@
 //! the note (`keyboard.rs`); this only draws the result.
 
 use super::page::{NotePage, is_pressed};
-use super::remote_cursors::{self, RemoteUser};
 use editor::note_editor::{self, CaretShape, EditContext, EditTarget, Editor, char_of};
+use editor::remote_cursors::{self, RemoteUser};
 use editor::row_layout::{self, text_rects};
 use editor::row_splitter::RowKind;
 use eframe::egui;
@@ -80,7 +80,7 @@ impl NotePage {
             && !target.kind.is_fenced()
             && !matches!(target.kind, RowKind::Indented | RowKind::Html | RowKind::Meta)
         {
-            super::spelling::paint(ui.painter(), origin, &galley, Some(char_of(&text, here)));
+            editor::spelling::paint(ui.painter(), origin, &galley, Some(char_of(&text, here)));
         }
         remote_cursors::paint_carets(ui, &people, &target.range, |at| {
             let cursor = CCursor::new(char_of(&target.shown, target.shown_byte(at)));

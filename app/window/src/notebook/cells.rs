@@ -1,9 +1,9 @@
 //! Cells: a code box with a gutter on the left and the outputs below. This only draws and returns actions; the session
 //! runs cells.
 
-use super::figure::PageFigures;
 use super::outputs::{self, OutputLayout, OutputViewState};
 use crate::actions::PageAction;
+use editor::figure::PageFigures;
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;

@@ -2,8 +2,8 @@
 //! window only after the user has allowed it. Sliders and fields set a property of the note; buttons start runs that
 //! the policy checks.
 
-use super::figure::{FigureSlot, PageFigures};
 use crate::actions::PageAction;
+use editor::figure::{FigureSlot, PageFigures};
 use editor::note_editor::EditContext;
 use editor::render::TextStyleContext;
 use eframe::egui;

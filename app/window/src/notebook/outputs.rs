@@ -5,9 +5,9 @@ mod json_tree;
 mod mime_bundle;
 pub(crate) mod save_file;
 
-use super::figure::FigureSlot;
 use crate::actions::PageAction;
 use editor::assets::{self, AssetBytes, DrawingState};
+use editor::figure::FigureSlot;
 use editor::output_table::DataTable;
 use editor::render::{self, TextStyleContext};
 use editor::row_layout::{RowLayout as Row, text_rects};

@@ -4,6 +4,7 @@
 use agent_ui::agent::AgentCommand;
 use agent_ui::memory::MemoryCommand;
 use editor::cell_edits::CellEdit;
+use editor::figure::FigureCommand;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::commands::{COMMANDS, CommandId, CommandInfo};
@@ -414,17 +415,6 @@ pub(crate) enum FormatCommand {
     Strike,
     Link,
     Task,
-}
-
-/// What a command does with a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FigureCommand {
-    /// Look more closely.
-    In,
-    /// Look from farther away.
-    Out,
-    /// Show it as it was drawn.
-    Reset,
 }
 
 /// A part of the page.

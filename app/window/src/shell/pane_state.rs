@@ -2,12 +2,12 @@
 
 use crate::actions::PendingJump;
 use crate::notebook::collection::{CollectionUndo, HeldCollections};
-use crate::notebook::remote_cursors::SharedCarets;
 use crate::shell::host_link::HostLink;
 use crate::shell::page_view::PageView;
 use crate::shell::pane::EditorPane;
 use crate::shell::panes::PaneLayout;
 use crate::shell::pending_note_action::PendingNoteAction;
+use editor::remote_cursors::SharedCarets;
 use engine::{Note, Settings};
 use std::collections::VecDeque;
 use store::DocId;

@@ -2,8 +2,8 @@
 
 use super::commands;
 use crate::actions::PageAction;
-use crate::notebook::remote_cursors;
 use crate::pages::sync;
+use editor::remote_cursors;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};

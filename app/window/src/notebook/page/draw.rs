@@ -1,7 +1,7 @@
 //! Draws visible rows, as rendered or as source, and their margins.
 
+use super::super::active_row;
 use super::super::cells::{self, CellFrame};
-use super::super::{active_row, remote_cursors, spelling};
 use super::pointer::is_pressed;
 use super::{
     CachedRow, NotePage, PAGE_TOP_PADDING, VisibleRow, drag, inset_of, move_caret_after_last_row, pads, source_height,
@@ -16,6 +16,7 @@ use editor::render;
 use editor::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
 use editor::row_splitter::{CommentSpan, MarkdownRow, RowKind};
 use editor::source_layout;
+use editor::{remote_cursors, spelling};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};

@@ -1,8 +1,7 @@
 //! Interaction with figures by pointer and keyboard: zoom, pan, hover, hide series.
 
 use super::{FigureSlot, PageFigures};
-use crate::shell::commands::FigureCommand;
-use editor::render::TextStyleContext;
+use crate::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
@@ -10,6 +9,17 @@ use plot::{LegendEntry, PreparedFigure};
 use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name, word_button};
+
+/// What a command does with a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureCommand {
+    /// Look more closely.
+    In,
+    /// Look from farther away.
+    Out,
+    /// Show it as it was drawn.
+    Reset,
+}
 
 /// Zoom factor of one keyboard step.
 const KEYBOARD_ZOOM_FACTOR: f64 = 1.25;
@@ -22,14 +32,7 @@ const POINT_HIT_RADIUS: f64 = 24.0;
 
 impl PageFigures {
     /// Shows a figure at a place. `number`: that of its cell.
-    pub(crate) fn show(
-        &mut self,
-        ui: &mut Ui,
-        slot: &FigureSlot,
-        origin: Pos2,
-        number: usize,
-        pen: TextStyleContext<'_>,
-    ) {
+    pub fn show(&mut self, ui: &mut Ui, slot: &FigureSlot, origin: Pos2, number: usize, pen: TextStyleContext<'_>) {
         self.begin(ui.ctx());
         let rect = Rect::from_min_size(origin + vec2(0.0, slot.y), slot.size);
         let id = ui.scope_id().with(("figure", slot.name));
@@ -201,13 +204,13 @@ impl PageFigures {
     }
 
     /// How many figures are drawn.
-    pub(crate) fn drawn_count(&self) -> usize {
+    pub fn drawn_count(&self) -> usize {
         self.looked.values().filter(|looked| looked.drawn.is_some()).count()
     }
 
     /// Does what a command says with the figure that it means: the one with the keyboard, or the first in sight.
     /// Whether there is one.
-    pub(crate) fn apply_figure_command(&mut self, ctx: &egui::Context, turn: FigureCommand) -> bool {
+    pub fn apply_figure_command(&mut self, ctx: &egui::Context, turn: FigureCommand) -> bool {
         // Drawn in this frame or in the one before.
         let frame = if ctx.cumulative_pass_nr() <= self.pass + 2 { self.frame } else { u64::MAX };
         let seen = self.looked.values_mut().filter(|looked| looked.seen == frame && looked.drawn.is_some());

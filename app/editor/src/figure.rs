@@ -4,9 +4,10 @@
 mod interaction;
 mod shape_backend;
 
-use editor::render::TextStyleContext;
+use crate::render::TextStyleContext;
 use eframe::egui;
 use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
+pub use interaction::FigureCommand;
 use plot::{PlacedAxes, PlotTheme, PlotView, PreparedFigure};
 use shape_backend::{STEPS_PER_POINT, ShapeBackend};
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ const FIGURE_EVICTION_FRAMES: u64 = 900;
 const PLACEHOLDER_FIGURE_SIZE: Vec2 = vec2(640.0, 400.0);
 
 /// An execution and the index of its output.
-pub(crate) type FigureId = (ExecutionId, usize);
+pub type FigureId = (ExecutionId, usize);
 
 /// Where a figure's data are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,22 +34,22 @@ enum FigureSource {
 }
 
 /// A figure in the outputs: its place, and what is known before it's parsed.
-pub(crate) struct FigureSlot {
+pub struct FigureSlot {
     name: FigureId,
     data: FigureSource,
     /// It, where it is small enough for a note's outputs.
     made: Option<FigureResult>,
     /// Offset from the top of the outputs.
-    pub(crate) y: f32,
-    pub(crate) size: Vec2,
+    pub y: f32,
+    pub size: Vec2,
     scale: f32,
     /// Text alternative for screen readers.
-    pub(crate) words: String,
+    pub words: String,
 }
 
 impl FigureSlot {
     /// The figure of an output, at most so wide, if it is one.
-    pub(crate) fn from_output(
+    pub fn from_output(
         name: FigureId,
         output: &CellOutput,
         width: f32,
@@ -116,7 +117,7 @@ struct PaintedFigure {
 }
 
 impl PaintedFigure {
-    pub(crate) fn new(
+    pub fn new(
         ready: &Arc<PreparedFigure>,
         view: &PlotView,
         key: FigureKey,
@@ -161,7 +162,7 @@ struct FigureView {
 
 /// The figures of a page.
 #[derive(Default)]
-pub(crate) struct PageFigures {
+pub struct PageFigures {
     looked: HashMap<FigureId, FigureView>,
     frame: u64,
     pass: u64,
@@ -180,7 +181,7 @@ impl PageFigures {
             scale: slot.scale,
             paper: pen.colours.paper,
             pixels: pen.ctx.pixels_per_point() * theme::text_scale(),
-            letters: editor::assets::version(pen.ctx),
+            letters: crate::assets::version(pen.ctx),
         };
         let looked = self.looked.entry(slot.name).or_default();
         if looked.drawn.as_ref().is_none_or(|drawn| drawn.key != key || drawn.view != looked.view) {
@@ -193,7 +194,7 @@ impl PageFigures {
     }
 
     /// Drops the drawing but keeps the view state.
-    pub(crate) fn relayout(&mut self) {
+    pub fn relayout(&mut self) {
         self.looked.values_mut().for_each(|looked| looked.drawn = None);
     }
 
@@ -218,7 +219,7 @@ type FigureChannel = (Sender<(FigureSource, FigureResult)>, Mutex<Receiver<(Figu
 
 /// Figures that were read, for all pages.
 #[derive(Default)]
-pub(crate) struct FigureCache {
+pub struct FigureCache {
     known: HashMap<FigureSource, (Option<FigureResult>, u64)>,
     wishes: Vec<BlobHash>,
     frame: u64,
@@ -259,7 +260,7 @@ impl FigureCache {
 }
 
 /// Requests figures needed since the last frame, and stores those that arrived.
-pub(crate) fn fetch_figures(ctx: &Context, driver: &host::Driver) {
+pub fn fetch_figures(ctx: &Context, driver: &host::Driver) {
     let wishes = with(ctx, |shelf| {
         shelf.frame += 1;
         let come: Vec<(FigureSource, FigureResult)> = match shelf.way.as_mut().and_then(|(_, come)| come.get_mut().ok())

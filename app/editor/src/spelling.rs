@@ -1,7 +1,7 @@
 //! Spell checking: misspelled words are marked while reading and editing, and corrected from a list of suggestions. An
 //! egui plugin, because every row uses it. Code, links and other non-words are skipped.
 
-use editor::row_layout::{RowLayout, RowPart, text_rects};
+use crate::row_layout::{RowLayout, RowPart, text_rects};
 use eframe::egui;
 use egui::{Galley, Painter, Pos2, Rect, Shape, Stroke, pos2};
 use host::spelling::HunspellChecker;
@@ -25,25 +25,25 @@ const MAX_SPELL_CHECK_BYTES: usize = 50_000;
 const BUILT_IN_WORDS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wikilinks", "markdown"];
 
 /// A word and its place in a note.
-pub(crate) struct SpellingRequest {
-    pub(crate) note: DocId,
-    pub(crate) range: Range<usize>,
-    pub(crate) word: String,
-    pub(crate) found: Vec<String>,
+pub struct SpellingRequest {
+    pub note: DocId,
+    pub range: Range<usize>,
+    pub word: String,
+    pub found: Vec<String>,
 }
 
 /// Dictionaries and cached results.
-pub(crate) struct SpellChecker {
-    pub(crate) speller: Option<HunspellChecker>,
-    pub(crate) own: HashSet<String>,
+pub struct SpellChecker {
+    pub speller: Option<HunspellChecker>,
+    pub own: HashSet<String>,
     /// Texts by their hash, with the characters of the misspelt words in them.
     known: HashMap<u64, Arc<[Range<usize>]>>,
     /// Words that were looked up, and whether they are right.
-    pub(crate) words: HashMap<String, bool>,
+    pub words: HashMap<String, bool>,
     /// Counts the changes of all of this: marks made before one may be others now.
     version: u64,
-    pub(crate) tell: Sender<SpellingRequest>,
-    pub(crate) requests: Receiver<SpellingRequest>,
+    pub tell: Sender<SpellingRequest>,
+    pub requests: Receiver<SpellingRequest>,
 }
 
 impl egui::Plugin for SpellingPlugin {
@@ -54,10 +54,10 @@ impl egui::Plugin for SpellingPlugin {
 
 /// The plugin: nothing of egui's own is needed of it.
 #[derive(Default)]
-pub(crate) struct SpellingPlugin(std::sync::Mutex<Option<SpellChecker>>);
+pub struct SpellingPlugin(std::sync::Mutex<Option<SpellChecker>>);
 
 impl SpellChecker {
-    pub(crate) fn new() -> SpellChecker {
+    pub fn new() -> SpellChecker {
         let (tell, told) = channel();
         SpellChecker {
             speller: None,
@@ -71,7 +71,7 @@ impl SpellChecker {
     }
 
     /// Clears cached results.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.known.clear();
         self.words.clear();
         self.version += 1;
@@ -91,7 +91,7 @@ impl SpellChecker {
     }
 
     /// Whether a word is in a dictionary or the user's list.
-    pub(crate) fn accepts(&self, word: &str) -> bool {
+    pub fn accepts(&self, word: &str) -> bool {
         let word = word.replace('\u{2019}', "'");
         let small = word.to_lowercase();
         BUILT_IN_WORDS.contains(&small.as_str())
@@ -147,7 +147,7 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 
 /// Marks misspelled words in laid-out text. `caret`: the character being typed at; its word isn't marked until the
 /// caret leaves it.
-pub(crate) fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usize>) {
+pub fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usize>) {
     let found = with(painter.ctx(), |spelling| spelling.speller.is_some().then(|| spelling.misspelt(galley)));
     let Some(Some(found)) = found else { return };
     let colour = ThemeColors::for_dark_mode(painter.ctx().global_style().visuals.dark_mode).bad;
@@ -162,12 +162,12 @@ pub(crate) fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Opt
 }
 
 /// Changes whenever other words may be misspelt than before.
-pub(crate) fn version(ctx: &egui::Context) -> u64 {
+pub fn version(ctx: &egui::Context) -> u64 {
     with(ctx, |spelling| spelling.version).unwrap_or(0)
 }
 
 /// Returns the rectangles of misspelled words in a laid-out row.
-pub(crate) fn misspelled_rects(ctx: &egui::Context, drawn: &RowLayout) -> Vec<Rect> {
+pub fn misspelled_rects(ctx: &egui::Context, drawn: &RowLayout) -> Vec<Rect> {
     let mut marks = Vec::new();
     for part in &drawn.parts {
         if let RowPart::Text { at, galley, .. } = part
@@ -182,7 +182,7 @@ pub(crate) fn misspelled_rects(ctx: &egui::Context, drawn: &RowLayout) -> Vec<Re
 }
 
 /// Draws the marks of a row.
-pub(crate) fn paint_marks(painter: &Painter, origin: Pos2, marks: &[Rect]) {
+pub fn paint_marks(painter: &Painter, origin: Pos2, marks: &[Rect]) {
     let colour = ThemeColors::for_dark_mode(painter.ctx().global_style().visuals.dark_mode).bad;
     for rect in marks {
         wave(painter, rect.translate(origin.to_vec2()), Stroke::new(1.0, colour));
@@ -203,7 +203,7 @@ fn wave(painter: &Painter, rect: Rect, stroke: Stroke) {
     painter.add(Shape::line(points.collect(), stroke));
 }
 
-pub(crate) fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut SpellChecker) -> R) -> Option<R> {
+pub fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut SpellChecker) -> R) -> Option<R> {
     ctx.with_plugin(|plugin: &mut SpellingPlugin| {
         let mut spelling = plugin.0.lock().ok()?;
         Some(look(spelling.get_or_insert_with(SpellChecker::new)))

@@ -17,11 +17,11 @@ use ui::widgets::set_accessible_name;
 const CURSOR_NAME_SECONDS: f64 = 3.0;
 
 /// The user's carets: the note, and each caret with the other end of its selection.
-pub(crate) type SharedCarets = (Option<DocId>, Vec<(usize, usize)>);
+pub type SharedCarets = (Option<DocId>, Vec<(usize, usize)>);
 
 /// Another person at the note.
-pub(crate) struct RemoteUser {
-    pub(crate) name: String,
+pub struct RemoteUser {
+    pub name: String,
     peer: String,
     moves: u64,
     /// Carets as bytes of the current note.
@@ -29,7 +29,7 @@ pub(crate) struct RemoteUser {
 }
 
 /// Who else is at a note.
-pub(crate) fn remote_users(session: &Session, note: &Note) -> Vec<RemoteUser> {
+pub fn remote_users(session: &Session, note: &Note) -> Vec<RemoteUser> {
     let others = session.sync().peers_at(note.id).iter();
     let person = |one: &engine::RemotePeer| {
         let mut carets = one.carets.clone();
@@ -48,7 +48,7 @@ pub(crate) fn remote_users(session: &Session, note: &Note) -> Vec<RemoteUser> {
 }
 
 /// What others have selected in a row, and their colours.
-pub(crate) fn selection_fills(
+pub fn selection_fills(
     people: &[RemoteUser],
     own: &Range<usize>,
     colours: &ThemeColors,
@@ -63,7 +63,7 @@ pub(crate) fn selection_fills(
 }
 
 /// Draws other people's carets in a row. `place`: maps a byte of the note to the screen.
-pub(crate) fn paint_carets(ui: &Ui, people: &[RemoteUser], own: &Range<usize>, place: impl Fn(usize) -> Option<Rect>) {
+pub fn paint_carets(ui: &Ui, people: &[RemoteUser], own: &Range<usize>, place: impl Fn(usize) -> Option<Rect>) {
     for person in people {
         for (number, (at, _)) in person.carets.iter().enumerate() {
             if !own.contains(at) && *at != own.end {
@@ -113,7 +113,7 @@ fn caret(ui: &Ui, person: &RemoteUser, number: usize, rect: Rect) {
 }
 
 /// Who else is at the note, in the status line: a dot in each one's colour, and words. Gives how wide it is.
-pub(crate) fn show_remote_users(ui: &Ui, session: &Session, note: &Note, right: f32) -> f32 {
+pub fn show_remote_users(ui: &Ui, session: &Session, note: &Note, right: f32) -> f32 {
     let mut names: Vec<&str> = session.sync().peers_at(note.id).iter().map(|one| one.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
