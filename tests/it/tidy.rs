@@ -204,6 +204,10 @@ const LARGE_IMPORT_CYCLES: &[(&str, usize)] = &[];
 /// one aggregate and take those they need as arguments.
 const WHOLE_SESSION_FILES: &[&str] = &["engine/src/session.rs", "engine/src/session/queries.rs"];
 
+/// In how many files the window's root object may have methods. The rest belongs to groups of its state: a function takes
+/// those that it needs. It only shrinks.
+const MAX_APP_WINDOW_FILES: usize = 12;
+
 /// ARCHITECTURE.md is read in one sitting.
 const MAX_ARCHITECTURE_BYTES: usize = 16_000;
 
@@ -572,6 +576,24 @@ fn few_files_see_the_whole_session() {
         found.push(format!("{path}: take it out of WHOLE_SESSION_FILES"));
     }
     report("What a handler may touch is in its signature: aggregates, not the session.", &found);
+}
+
+#[test]
+fn the_window_has_few_methods_on_its_root_object() {
+    let sources = sources();
+    let inside = sources.iter().filter(|source| source.path.starts_with("app/window/src/"));
+    let files: Vec<&str> = inside
+        .filter(|source| source.shipped.contains("impl AppWindow {"))
+        .map(|source| source.path.as_str())
+        .collect();
+    let mut found = Vec::new();
+    if files.len() != MAX_APP_WINDOW_FILES {
+        let (count, names) = (files.len(), files.join(" "));
+        found.push(format!(
+            "{count} files have `impl AppWindow`, MAX_APP_WINDOW_FILES is {MAX_APP_WINDOW_FILES}: {names}"
+        ));
+    }
+    report("A method of the window belongs to the group of state that it changes; the number only shrinks.", &found);
 }
 
 #[test]

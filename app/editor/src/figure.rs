@@ -41,6 +41,7 @@ pub struct FigureSlot {
     made: Option<FigureResult>,
     /// Offset from the top of the outputs.
     pub y: f32,
+    /// Its size on the page, in points.
     pub size: Vec2,
     scale: f32,
     /// Text alternative for screen readers.
@@ -117,7 +118,7 @@ struct PaintedFigure {
 }
 
 impl PaintedFigure {
-    pub fn new(
+    pub(crate) fn new(
         ready: &Arc<PreparedFigure>,
         view: &PlotView,
         key: FigureKey,

@@ -21,6 +21,7 @@ pub type SharedCarets = (Option<DocId>, Vec<(usize, usize)>);
 
 /// Another person at the note.
 pub struct RemoteUser {
+    /// The name that the user chose, or that of the device.
     pub name: String,
     peer: String,
     moves: u64,

@@ -26,15 +26,21 @@ const BUILT_IN_WORDS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wik
 
 /// A word and its place in a note.
 pub struct SpellingRequest {
+    /// The note that holds the word.
     pub note: DocId,
+    /// The bytes of the word in the note.
     pub range: Range<usize>,
+    /// The misspelled word.
     pub word: String,
+    /// The suggested corrections, the best first.
     pub found: Vec<String>,
 }
 
 /// Dictionaries and cached results.
 pub struct SpellChecker {
+    /// The dictionaries, while spelling is checked.
     pub speller: Option<HunspellChecker>,
+    /// The user's own words.
     pub own: HashSet<String>,
     /// Texts by their hash, with the characters of the misspelt words in them.
     known: HashMap<u64, Arc<[Range<usize>]>>,
@@ -42,7 +48,9 @@ pub struct SpellChecker {
     pub words: HashMap<String, bool>,
     /// Counts the changes of all of this: marks made before one may be others now.
     version: u64,
+    /// Takes answers from the thread that looks for corrections.
     pub tell: Sender<SpellingRequest>,
+    /// Answers that have come.
     pub requests: Receiver<SpellingRequest>,
 }
 
@@ -57,7 +65,8 @@ impl egui::Plugin for SpellingPlugin {
 pub struct SpellingPlugin(std::sync::Mutex<Option<SpellChecker>>);
 
 impl SpellChecker {
-    pub fn new() -> SpellChecker {
+    /// A checker that is off.
+    fn new() -> SpellChecker {
         let (tell, told) = channel();
         SpellChecker {
             speller: None,
@@ -203,6 +212,7 @@ fn wave(painter: &Painter, rect: Rect, stroke: Stroke) {
     painter.add(Shape::line(points.collect(), stroke));
 }
 
+/// Runs a function with the checker of this window.
 pub fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut SpellChecker) -> R) -> Option<R> {
     ctx.with_plugin(|plugin: &mut SpellingPlugin| {
         let mut spelling = plugin.0.lock().ok()?;

@@ -5,6 +5,7 @@ use crate::notebook::page::NotePage;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree::FileTree;
 use crate::shell::background_jobs::BackgroundJobs;
+use crate::shell::clipboard::ClipboardContent;
 use crate::shell::commands;
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::HostLink;
@@ -76,7 +77,7 @@ impl AppWindow {
 
     /// Sends a command as a view would; for tests.
     pub fn send_command(&mut self, command: engine::Command) {
-        self.send(command);
+        self.host.send(command, &mut self.notices);
     }
 
     /// Performs a command of the table, by its id, as the palette does; for tests and pictures.
@@ -96,7 +97,7 @@ impl AppWindow {
 
     /// Shows a note, as a click in the tree does; for tests.
     pub fn show(&mut self, note: DocId) {
-        self.open(note);
+        self.panes.open(&mut self.host, &mut self.notices, note);
     }
 
     /// Saves everything and ends; for windows that no event loop closes.
@@ -114,10 +115,7 @@ impl AppWindow {
 
     /// All carets, from the top of the note: where each is, and where its selection begins; for tests.
     pub fn carets(&self) -> Vec<(usize, usize)> {
-        let mut carets: Vec<(usize, usize)> =
-            self.panes.active.editor.carets().map(|caret| (caret.at, caret.anchor)).collect();
-        carets.sort_unstable();
-        carets
+        self.panes.carets()
     }
 
     /// Puts carets there, with their selections; for tests.
@@ -140,28 +138,6 @@ impl AppWindow {
         self.panes.active.note
     }
 
-    /// Takes in what happened elsewhere.
-    pub(crate) fn pump(&mut self, ctx: &egui::Context) {
-        self.host.driver.pump(MAX_EVENT_PUMP_TIME);
-        if self.host.driver.is_closing() && matches!(self.shutdown, ShutdownState::No) {
-            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
-        }
-        if let Some(wake) = self.host.driver.next_wake() {
-            ctx.request_repaint_after(wake.max(Duration::from_millis(1)));
-        }
-        self.notices.show_news(self.host.session());
-    }
-
-    /// Calls `with` on the active pane's note, once it's loaded.
-    pub(crate) fn with_note<R>(
-        &mut self,
-        ctx: &egui::Context,
-        dark: bool,
-        look: impl FnOnce(&mut EditContext<'_>, &mut Editor, &mut NotePage) -> R,
-    ) -> Option<R> {
-        self.panes.active.with_note(self.host.session(), ctx, dark, look)
-    }
-
     /// Says in the title which note is open.
     pub(crate) fn update_title(&mut self, ctx: &egui::Context) {
         let place = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
@@ -177,7 +153,47 @@ impl AppWindow {
     }
 }
 
+impl HostLink {
+    /// Takes in what happened elsewhere.
+    pub(crate) fn pump(&mut self, notices: &mut NoticeState, shutdown: &mut ShutdownState, ctx: &egui::Context) {
+        self.driver.pump(MAX_EVENT_PUMP_TIME);
+        if self.driver.is_closing() && matches!(shutdown, ShutdownState::No) {
+            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+        }
+        if let Some(wake) = self.driver.next_wake() {
+            ctx.request_repaint_after(wake.max(Duration::from_millis(1)));
+        }
+        notices.show_news(self.session());
+    }
+}
+
+impl PaneState {
+    /// Calls `with` on the active pane's note, once it's loaded.
+    pub(crate) fn with_note<R>(
+        &mut self,
+        host: &HostLink,
+        ctx: &egui::Context,
+        dark: bool,
+        look: impl FnOnce(&mut EditContext<'_>, &mut Editor, &mut NotePage) -> R,
+    ) -> Option<R> {
+        self.active.with_note(host.session(), ctx, dark, look)
+    }
+}
+
 impl AppWindow {
+    /// Returns the number of rows of the visible collection, once its table is ready.
+    pub fn rows(&self) -> Option<usize> {
+        self.panes
+            .shows_collection(&self.host)
+            .then(|| self.panes.active.collection.lined.as_ref().map(|table| table.rows.len()))
+            .flatten()
+    }
+
+    /// From now on HTML is pasted as Markdown, as far as this clipboard has some.
+    pub fn read_clipboard(&mut self, read: fn() -> Option<ClipboardContent>) {
+        self.input.pasting.read = Some(read);
+    }
+
     /// How many figures of the note that is shown are drawn.
     pub fn figures(&self) -> usize {
         self.panes.active.page.cells.figures.drawn_count()

@@ -25,40 +25,40 @@ use std::sync::{Arc, Mutex};
 
 impl eframe::App for AppWindow {
     fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
-        self.pump(ctx);
-        self.close_step(ctx);
+        self.host.pump(&mut self.notices, &mut self.shutdown, ctx);
+        self.shutdown.close_step(&mut self.host, &mut self.panes, &mut self.overlay, ctx);
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
         let ctx = ui.ctx().clone();
         self.prefs.blink(&ctx);
-        self.choose_first(&ctx);
-        self.update_spelling(&ctx);
+        self.panes.choose_first(&mut self.host, &mut self.notices, &ctx);
+        self.panes.update_spelling(&self.host, &mut self.overlay, &ctx);
         self.dispatch_keys(&ctx);
-        self.follow_aim();
-        self.save_panes();
-        self.report_renamed_links();
-        self.send_carets();
-        self.run_pending_note_actions(&ctx);
-        self.history_step(&ctx);
-        self.sync_step();
-        self.show_kernels();
-        self.panes.active.editor.shape = self.caret_shape();
+        self.panes.follow_aim(&self.host, &mut self.notices);
+        self.panes.save_panes(&mut self.host, &mut self.notices);
+        self.notices.report_renamed_links(&self.host);
+        self.panes.send_carets(&mut self.host, &mut self.notices);
+        self.panes.run_pending_note_actions(&mut self.host, &mut self.notices, &ctx);
+        self.panes.history_step(&mut self.host, &mut self.notices, &ctx);
+        self.panes.sync_step(&self.host);
+        self.overlay.show_kernels(&self.host, &mut self.panes, &mut self.notices, &mut self.jobs);
+        self.panes.active.editor.shape = self.panes.caret_shape(&self.host, &self.input);
         let actions = self.show_layout(ui);
-        self.open_embedded_collections();
-        self.feed_views();
+        self.panes.open_embedded_collections(&mut self.host);
+        self.panes.feed_views(&mut self.host);
         editor::assets::fetch_assets(&ctx, self.host.session());
         figure::fetch_figures(&ctx, &self.host.driver);
         collection::query_worker::sync_files(&ctx, self.host.session());
         self.perform_actions(&ctx, actions);
-        self.show_link_completion(&ctx);
-        self.code_help(&ctx);
-        self.update_link_hover(&ctx);
+        self.input.show_link_completion(&mut self.host, &mut self.panes, &mut self.overlay, &mut self.notices, &ctx);
+        self.input.code_help(&mut self.host, &mut self.panes, &mut self.overlay, &mut self.notices, &ctx);
+        self.input.update_link_hover(&mut self.host, &mut self.panes, &mut self.overlay, &ctx);
         self.show_overlays(&ctx);
-        self.handle_file_drops(&ctx);
-        self.report_saved_output();
-        self.report_clean_run();
-        self.save_window_state(&ctx);
+        self.panes.handle_file_drops(&mut self.host, &mut self.input, &mut self.notices, &ctx);
+        self.jobs.report_saved_output(&mut self.notices);
+        self.panes.report_clean_run(&self.host, &mut self.notices);
+        self.prefs.save_window_state(&mut self.host, &mut self.panes, &mut self.dock, &mut self.notices, &ctx);
         // At the end, so that nothing of this frame is laid out with the glyphs of the next.
         self.prefs.apply(&ctx);
         self.update_title(&ctx);

@@ -1,9 +1,13 @@
 //! What the commands and pages of the agent do in the window.
 
 use crate::actions::PageAction;
-use crate::app_window::AppWindow;
+use crate::shell::dock_state::DockState;
 use crate::shell::dock_state::RightPanel;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;
+use crate::shell::pane_state::PaneState;
+use crate::shell::window_state::WindowState;
 use agent_ui::agent::{
     AgentCommand, AgentPanelAction, BranchesPage, ChangesPage, TimelinePage, ToolsPage, approvals, called, volume,
     works,
@@ -14,9 +18,16 @@ use egui::Ui;
 use engine::{AgentRun, Command};
 use store::{DocId, MessageId, StepId};
 
-impl AppWindow {
-    pub(crate) fn show_agent(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        let (driver, agent, here) = (&self.host.driver, &mut self.dock.agent, &self.panes.active);
+impl DockState {
+    pub(crate) fn show_agent(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        ui: &mut Ui,
+        actions: &mut Vec<PageAction>,
+    ) {
+        let (driver, agent, here) = (&host.driver, &mut self.agent, &panes.active);
         let session = driver.session();
         let goal = agent.goal(session, here.note);
         let mut asked = Vec::new();
@@ -25,43 +36,43 @@ impl AppWindow {
         actions.extend(asked.into_iter().map(PageAction::from));
         let Some(wanted) = wanted else { return };
         match wanted {
-            AgentPanelAction::Send => self.ask_agent(),
-            AgentPanelAction::Stop(run) => _ = self.send(Command::CancelRun { run }),
+            AgentPanelAction::Send => self.ask_agent(host, panes, notices),
+            AgentPanelAction::Stop(run) => _ = host.send(Command::CancelRun { run }, notices),
             AgentPanelAction::Fork(at) => {
                 let new = DocId::random(rand::random());
-                if let Some(session) = self.dock.agent.session
-                    && self.send(Command::ForkSession { session, at, new })
+                if let Some(session) = self.agent.session
+                    && host.send(Command::ForkSession { session, at, new }, notices)
                 {
-                    self.dock.agent.turn(Some(new));
-                    self.notices.toasts.show_message("This is a session of its own now.");
+                    self.agent.turn(Some(new));
+                    notices.toasts.show_message("This is a session of its own now.");
                 }
             }
             AgentPanelAction::Title(title) => {
-                if let Some(session) = self.dock.agent.session {
-                    self.send(Command::DescribeSession { session, title: Some(title), closed: None });
+                if let Some(session) = self.agent.session {
+                    host.send(Command::DescribeSession { session, title: Some(title), closed: None }, notices);
                 }
             }
-            AgentPanelAction::Session(session) => self.dock.agent.turn(Some(session)),
+            AgentPanelAction::Session(session) => self.agent.turn(Some(session)),
         }
         ui.ctx().request_repaint();
     }
 
     /// Sends what was written.
-    fn ask_agent(&mut self) {
-        let session = self.host.session();
-        let conversation = self.dock.agent.session.and_then(|id| session.agents().session(id));
-        let Some(volume) = volume(session, self.panes.active.note, conversation) else {
-            self.notices.toasts.show_message("Open a folder first. An agent works in a folder.");
+    fn ask_agent(&mut self, host: &mut HostLink, panes: &mut PaneState, notices: &mut NoticeState) {
+        let session = host.session();
+        let conversation = self.agent.session.and_then(|id| session.agents().session(id));
+        let Some(volume) = volume(session, panes.active.note, conversation) else {
+            notices.toasts.show_message("Open a folder first. An agent works in a folder.");
             return;
         };
-        let agent = called(session, &self.dock.agent.composer.text);
-        let parent = self.dock.agent.composer.again.map(|again| again.parent);
+        let agent = called(session, &self.agent.composer.text);
+        let parent = self.agent.composer.again.map(|again| again.parent);
         let (run, session) =
-            (DocId::random(rand::random()), self.dock.agent.session.unwrap_or_else(|| DocId::random(rand::random())));
-        let text = self.dock.agent.composer.text.trim().to_owned();
+            (DocId::random(rand::random()), self.agent.session.unwrap_or_else(|| DocId::random(rand::random())));
+        let text = self.agent.composer.text.trim().to_owned();
         // An edited first message starts a new branch.
-        let (note, parent) = (self.panes.active.note, parent.map(|parent| parent.unwrap_or(MessageId::SESSION_ROOT)));
-        let recall = self.dock.agent.before.recall();
+        let (note, parent) = (panes.active.note, parent.map(|parent| parent.unwrap_or(MessageId::SESSION_ROOT)));
+        let recall = self.agent.before.recall();
         let ask = Command::Ask {
             run,
             session,
@@ -74,120 +85,137 @@ impl AppWindow {
             allow: Vec::new(),
             recall,
         };
-        if self.send(ask) {
-            self.dock.agent.composer.take_message();
-            self.dock.agent.before.clear();
-            self.dock.agent.turn(Some(session));
-            self.dock.agent.waits = Some((run, text));
+        if host.send(ask, notices) {
+            self.agent.composer.take_message();
+            self.agent.before.clear();
+            self.agent.turn(Some(session));
+            self.agent.waits = Some((run, text));
         }
     }
 
     /// Performs a command that concerns the agent.
-    pub(crate) fn run_agent(&mut self, asked: AgentCommand) {
-        let agents = self.host.session().agents();
-        let run = self.dock.agent.run(agents);
+    pub(crate) fn run_agent(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        asked: AgentCommand,
+    ) {
+        let agents = host.session().agents();
+        let run = self.agent.run(agents);
         let busy = run.and_then(|run| agents.run(run)).filter(|run| works(run)).map(|run| run.id);
         match asked {
             AgentCommand::Panel => {
-                let shown = self.prefs.right_open && self.dock.right == RightPanel::Agent;
-                self.show_agent_panel(!shown);
+                let shown = prefs.right_open && self.right == RightPanel::Agent;
+                self.show_agent_panel(prefs, !shown);
             }
             AgentCommand::New => {
-                self.dock.agent.turn(None);
-                self.show_agent_panel(true);
+                self.agent.turn(None);
+                self.show_agent_panel(prefs, true);
             }
             AgentCommand::Stop => match busy {
-                Some(run) => _ = self.send(Command::CancelRun { run }),
-                None => self.notices.toasts.show_message("The agent isn't running."),
+                Some(run) => _ = host.send(Command::CancelRun { run }, notices),
+                None => notices.toasts.show_message("The agent isn't running."),
             },
             AgentCommand::Resume => {
                 let limit =
                     run.and_then(|run| agents.run(run)).is_some_and(|run| run.about.iteration >= run.about.limit);
                 let more = limit.then_some(20);
                 match run {
-                    Some(run) => _ = self.send(Command::ResumeRun { run, more, budget: None }),
-                    None => self.notices.toasts.show_message("Nothing was asked yet."),
+                    Some(run) => _ = host.send(Command::ResumeRun { run, more, budget: None }, notices),
+                    None => notices.toasts.show_message("Nothing was asked yet."),
                 }
             }
             AgentCommand::Decide { allow } => match approvals::decide_first(agents.open_runs(), allow) {
-                Some(PanelAction::Do(command)) => _ = self.send(command),
-                _ => self.notices.toasts.show_message("Nothing waits for a word."),
+                Some(PanelAction::Do(command)) => _ = host.send(command, notices),
+                _ => notices.toasts.show_message("Nothing waits for a word."),
             },
             AgentCommand::Timeline | AgentCommand::Changes => match run {
                 Some(run) => {
-                    self.send(Command::OpenRun { run });
-                    self.panes.view = Some(match asked {
+                    host.send(Command::OpenRun { run }, notices);
+                    panes.view = Some(match asked {
                         AgentCommand::Changes => PageView::Changes(ChangesPage::new(run)),
                         _ => PageView::Timeline(Box::new(TimelinePage::new(run))),
                     });
                 }
-                None => self.notices.toasts.show_message("Nothing was asked yet."),
+                None => notices.toasts.show_message("Nothing was asked yet."),
             },
-            AgentCommand::Tools => self.panes.view = Some(PageView::Tools(ToolsPage::default())),
+            AgentCommand::Tools => panes.view = Some(PageView::Tools(ToolsPage::default())),
             AgentCommand::Branches => {
                 let newest = || agents.sessions().max_by_key(|(_, line)| line.updated).map(|(id, _)| id);
-                match self.dock.agent.session.or_else(newest) {
+                match self.agent.session.or_else(newest) {
                     Some(session) => {
-                        self.send(Command::OpenSession { session });
-                        self.panes.view = Some(PageView::Branches(BranchesPage::new(session)));
+                        host.send(Command::OpenSession { session }, notices);
+                        panes.view = Some(PageView::Branches(BranchesPage::new(session)));
                     }
-                    None => self.notices.toasts.show_message("No sessions yet"),
+                    None => notices.toasts.show_message("No sessions yet"),
                 }
             }
         }
     }
 
     /// Shows a run at one of its steps, or a session at one of its messages, if it is one of these.
-    pub(crate) fn show_found(&mut self, doc: DocId, part: &str) -> bool {
-        let agents = self.host.session().agents();
+    pub(crate) fn show_found(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        doc: DocId,
+        part: &str,
+    ) -> bool {
+        let agents = host.session().agents();
         if agents.runs().any(|(run, _)| run == doc) {
-            self.send(Command::OpenRun { run: doc });
-            self.panes.view = Some(PageView::Timeline(Box::new(TimelinePage::at(doc, part.parse().ok()))));
+            host.send(Command::OpenRun { run: doc }, notices);
+            panes.view = Some(PageView::Timeline(Box::new(TimelinePage::at(doc, part.parse().ok()))));
             return true;
         }
         if !agents.sessions().any(|(session, _)| session == doc) {
             return false;
         }
-        self.dock.agent.turn(Some(doc));
-        self.show_agent_panel(true);
+        self.agent.turn(Some(doc));
+        self.show_agent_panel(prefs, true);
         if let Ok(message) = part.parse::<MessageId>() {
-            self.dock.agent.go_to = Some(message);
+            self.agent.go_to = Some(message);
         }
         true
     }
 
     /// Shows a session in which something was begun elsewhere; the keyboard stays where it is.
-    pub(crate) fn show_session(&mut self, session: DocId) {
-        self.dock.agent.turn(Some(session));
-        self.show_agent_panel(true);
-        self.dock.agent.composer.focus = false;
+    pub(crate) fn show_session(&mut self, prefs: &mut WindowState, session: DocId) {
+        self.agent.turn(Some(session));
+        self.show_agent_panel(prefs, true);
+        self.agent.composer.focus = false;
     }
 
     /// Begins a message to the agent of this name.
-    pub(crate) fn call_agent(&mut self, name: &str) {
-        self.dock.agent.composer.mention_agent(name);
-        self.show_agent_panel(true);
-    }
-
-    /// Shows a step of a run on its timeline.
-    pub(crate) fn show_step(&mut self, run: DocId, step: StepId) {
-        self.send(Command::OpenRun { run });
-        self.panes.view = Some(PageView::Timeline(Box::new(TimelinePage::at(run, Some(step)))));
+    pub(crate) fn call_agent(&mut self, prefs: &mut WindowState, name: &str) {
+        self.agent.composer.mention_agent(name);
+        self.show_agent_panel(prefs, true);
     }
 
     /// Shows what waits for the user's word.
-    pub(crate) fn show_pending_decision(&mut self) {
-        let agents = self.host.session().agents();
+    pub(crate) fn show_pending_decision(&mut self, host: &HostLink, prefs: &mut WindowState) {
+        let agents = host.session().agents();
         let waits = |run: &&AgentRun| run.about.ending.is_none() && run.pending().next().is_some();
         let sessions: Vec<DocId> = agents.open_runs().filter(waits).map(|run| run.about.session).collect();
-        if self.dock.agent.session.is_none_or(|session| !sessions.contains(&session)) {
-            self.dock.agent.turn(sessions.first().copied());
+        if self.agent.session.is_none_or(|session| !sessions.contains(&session)) {
+            self.agent.turn(sessions.first().copied());
         }
-        self.show_agent_panel(true);
+        self.show_agent_panel(prefs, true);
     }
 
-    fn show_agent_panel(&mut self, shown: bool) {
-        self.dock.show_or_close(RightPanel::Agent, shown, &mut self.prefs.right_open);
-        self.dock.agent.composer.focus = shown;
+    fn show_agent_panel(&mut self, prefs: &mut WindowState, shown: bool) {
+        self.show_or_close(RightPanel::Agent, shown, &mut prefs.right_open);
+        self.agent.composer.focus = shown;
+    }
+}
+
+impl PaneState {
+    /// Shows a step of a run on its timeline.
+    pub(crate) fn show_step(&mut self, host: &mut HostLink, notices: &mut NoticeState, run: DocId, step: StepId) {
+        host.send(Command::OpenRun { run }, notices);
+        self.view = Some(PageView::Timeline(Box::new(TimelinePage::at(run, Some(step)))));
     }
 }

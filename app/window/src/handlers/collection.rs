@@ -1,8 +1,11 @@
 //! Edits collections, takes edits back, and makes new collections.
 
 use crate::actions::CollectionEdit;
-use crate::app_window::AppWindow;
 use crate::notebook::collection::{CollectionPage, MAX_COLLECTION_UNDO_STEPS, query_worker};
+use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use collection::{CollectionChange, apply_change};
 use eframe::egui;
 use engine::{Command, Note};
@@ -10,110 +13,120 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashSet};
 use store::DocId;
 
-impl AppWindow {
+impl PaneState {
     /// Whether the pane with the caret shows a collection, and not its text.
-    pub(crate) fn shows_collection(&self) -> bool {
-        let place = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
-        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.panes.active.collection.as_text
+    pub(crate) fn shows_collection(&self, host: &HostLink) -> bool {
+        let place = self.active.note.and_then(|note| host.session().locate_file(note));
+        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.active.collection.as_text
     }
 
     /// Whether a collection has the keyboard focus or would get it, so that undo applies to it.
-    pub(crate) fn in_collection(&self) -> bool {
-        self.shows_collection() || self.panes.active.page.insets.focused()
+    pub(crate) fn in_collection(&self, host: &HostLink) -> bool {
+        self.shows_collection(host) || self.active.page.insets.focused()
     }
 
     /// The collection that a command means: the page's, or of those in a note the one with the keyboard, the one at the
     /// caret, or the first in sight.
-    fn meant(&mut self) -> Option<&mut CollectionPage> {
-        if self.shows_collection() {
-            Some(&mut self.panes.active.collection)
+    fn meant(&mut self, host: &HostLink) -> Option<&mut CollectionPage> {
+        if self.shows_collection(host) {
+            Some(&mut self.active.collection)
         } else {
-            self.panes.active.page.insets.command_target()
+            self.active.page.insets.command_target()
         }
     }
 
     /// Whether there is a collection that a command could mean.
-    pub(crate) fn has_collection(&mut self) -> bool {
-        self.panes.view.is_none() && self.meant().is_some()
+    pub(crate) fn has_collection(&mut self, host: &HostLink) -> bool {
+        self.view.is_none() && self.meant(host).is_some()
     }
 
     /// Shows another view of the collection.
-    pub(crate) fn turn_view(&mut self, back: bool) {
-        let free = self.panes.view.is_none();
-        match self.meant().filter(|_| free).map(|collection| collection.turn_view(back)) {
-            None => self.notices.toasts.show_message("No collection is shown here."),
-            Some(None) => self.notices.toasts.show_message("This collection cannot be read."),
-            Some(Some(0 | 1)) => self.notices.toasts.show_message("This collection has one view."),
+    pub(crate) fn turn_view(&mut self, host: &HostLink, notices: &mut NoticeState, back: bool) {
+        let free = self.view.is_none();
+        match self.meant(host).filter(|_| free).map(|collection| collection.turn_view(back)) {
+            None => notices.toasts.show_message("No collection is shown here."),
+            Some(None) => notices.toasts.show_message("This collection cannot be read."),
+            Some(Some(0 | 1)) => notices.toasts.show_message("This collection has one view."),
             Some(Some(_)) => {}
         }
     }
 
-    /// Returns the number of rows of the visible collection, once its table is ready.
-    pub fn rows(&self) -> Option<usize> {
-        self.shows_collection()
-            .then(|| self.panes.active.collection.lined.as_ref().map(|table| table.rows.len()))
-            .flatten()
-    }
-
     /// Performs an edit in a collection.
-    pub(crate) fn apply_collection_edit(&mut self, ctx: &egui::Context, collection: DocId, deed: CollectionEdit) {
+    pub(crate) fn apply_collection_edit(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        collection: DocId,
+        deed: CollectionEdit,
+    ) {
         match deed {
             CollectionEdit::Change { note, edits } => {
-                if self.send(Command::EditAll { note, edits }) {
-                    self.did(collection, note);
+                if host.send(Command::EditAll { note, edits }, notices) {
+                    self.did(host, notices, collection, note);
                 }
             }
             CollectionEdit::Set { file, key, value } => {
-                let held = self.panes.collection_undo.held.contains(&file);
-                if !held && !self.send(Command::HoldNote { note: file }) {
+                let held = self.collection_undo.held.contains(&file);
+                if !held && !host.send(Command::HoldNote { note: file }, notices) {
                     return;
                 }
                 if !held {
-                    self.panes.collection_undo.held.push(file);
+                    self.collection_undo.held.push(file);
                 }
-                if self.send(Command::SetProperty { note: file, key: key.clone(), value: value.clone() }) {
-                    self.did(collection, file);
-                    let session = self.host.session();
+                if host.send(Command::SetProperty { note: file, key: key.clone(), value: value.clone() }, notices) {
+                    self.did(host, notices, collection, file);
+                    let session = host.session();
                     let volume = session.locate_file(file).and_then(|(volume, _)| session.volume(volume));
                     if let Some(volume) = volume {
                         query_worker::apply_optimistically(ctx, volume, file, &key, value.as_ref());
                     }
                 }
             }
-            CollectionEdit::New { volume, folder, properties } => self.new_in_collection(volume, folder, &properties),
-            CollectionEdit::Text => self.panes.active.collection.as_text = !self.panes.active.collection.as_text,
+            CollectionEdit::New { volume, folder, properties } => {
+                self.new_in_collection(host, overlay, notices, volume, folder, &properties)
+            }
+            CollectionEdit::Text => self.active.collection.as_text = !self.active.collection.as_text,
         }
     }
 
-    fn did(&mut self, collection: DocId, note: DocId) {
-        self.panes.collection_undo.undone.clear();
-        self.panes.collection_undo.done.push((collection, note));
-        if self.panes.collection_undo.done.len() > MAX_COLLECTION_UNDO_STEPS {
-            self.panes.collection_undo.done.remove(0);
+    fn did(&mut self, host: &mut HostLink, notices: &mut NoticeState, collection: DocId, note: DocId) {
+        self.collection_undo.undone.clear();
+        self.collection_undo.done.push((collection, note));
+        if self.collection_undo.done.len() > MAX_COLLECTION_UNDO_STEPS {
+            self.collection_undo.done.remove(0);
         }
-        let needed: HashSet<DocId> = self.panes.collection_undo.done.iter().map(|(_, note)| *note).collect();
-        let (keep, free) = self.panes.collection_undo.held.iter().copied().partition(|note| needed.contains(note));
-        self.panes.collection_undo.held = keep;
-        free.into_iter().for_each(|note: DocId| _ = self.send(Command::ReleaseNote { note }));
+        let needed: HashSet<DocId> = self.collection_undo.done.iter().map(|(_, note)| *note).collect();
+        let (keep, free) = self.collection_undo.held.iter().copied().partition(|note| needed.contains(note));
+        self.collection_undo.held = keep;
+        free.into_iter().for_each(|note: DocId| _ = host.send(Command::ReleaseNote { note }, notices));
     }
 
     /// Undoes or redoes the last edit in the visible collection.
-    pub(crate) fn undo_collection_edit(&mut self, ctx: &egui::Context, redo: bool) {
+    pub(crate) fn undo_collection_edit(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        redo: bool,
+    ) {
         let (from, to) = match redo {
-            false => (&mut self.panes.collection_undo.done, &mut self.panes.collection_undo.undone),
-            true => (&mut self.panes.collection_undo.undone, &mut self.panes.collection_undo.done),
+            false => (&mut self.collection_undo.done, &mut self.collection_undo.undone),
+            true => (&mut self.collection_undo.undone, &mut self.collection_undo.done),
         };
-        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.panes.active.note) else {
-            self.notices.toasts.show_message(if redo { "Nothing to redo." } else { "Nothing to undo." });
+        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.active.note) else {
+            notices.toasts.show_message(if redo { "Nothing to redo." } else { "Nothing to undo." });
             return;
         };
         let (collection, note) = from.remove(place);
         to.push((collection, note));
-        if !self.send(if redo { Command::Redo { note } } else { Command::Undo { note } }) || note == collection {
+        if !host.send(if redo { Command::Redo { note } } else { Command::Undo { note } }, notices) || note == collection
+        {
             return;
         }
         // The table shows at once what the note says now.
-        let session = self.host.session();
+        let session = host.session();
         let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
         if let (Some(volume), Some(text)) = (volume, session.note(note).map(Note::text)) {
             let now = text::outline::Outline::of(&text).properties;
@@ -126,15 +139,20 @@ impl AppWindow {
     }
 
     /// Creates a collection next to the open note.
-    pub(crate) fn new_collection(&mut self) {
-        let session = self.host.session();
-        let own = self.panes.active.note.and_then(|note| session.locate_file(note));
+    pub(crate) fn new_collection(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+    ) {
+        let session = host.session();
+        let own = self.active.note.and_then(|note| session.locate_file(note));
         let (volume, folder) = match own {
             Some((volume, path)) => (Some(volume), path.rsplit_once('/').map_or("", |(folder, _)| folder)),
             None => (session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id), ""),
         };
         let Some(volume) = volume.and_then(|volume| session.volume(volume)) else {
-            self.notices.toasts.show_message("Open a folder first. A collection is a file in a folder.");
+            notices.toasts.show_message("Open a folder first. A collection is a file in a folder.");
             return;
         };
         let inside = if folder.is_empty() { String::new() } else { format!("{folder}/") };
@@ -153,18 +171,26 @@ impl AppWindow {
             apply_change(&text, &CollectionChange::Columns(0, vec!["file.name".to_owned(), "tags".to_owned()]))
         });
         let (volume, text) = (volume.id, made.unwrap_or_default());
-        if self.send(Command::NewNote { volume, path: path.clone(), text }) {
-            let file = self.host.file_at(volume, &path);
+        if host.send(Command::NewNote { volume, path: path.clone(), text }, notices) {
+            let file = host.file_at(volume, &path);
             if let Some(file) = file {
-                self.new_tab(Some(file));
-                self.ask_rename(file);
+                self.new_tab(host, notices, Some(file));
+                overlay.ask_rename(host, file);
             }
         }
     }
 
     /// Makes a note that a view of a collection shows.
-    fn new_in_collection(&mut self, volume: DocId, folder: Option<String>, properties: &Map<String, Value>) {
-        let found = self.host.session().volume(volume).and_then(|volume| {
+    fn new_in_collection(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        volume: DocId,
+        folder: Option<String>,
+        properties: &Map<String, Value>,
+    ) {
+        let found = host.session().volume(volume).and_then(|volume| {
             let folder = folder.filter(|folder| !folder.is_empty()).map_or_else(String::new, |folder| folder + "/");
             let free = |name: &String| !volume.files.contains_key(&format!("{folder}{name}.md"));
             let mut names =
@@ -173,34 +199,34 @@ impl AppWindow {
             Some((volume.id, format!("{folder}{name}.md"), text::properties::format_front_matter(properties)))
         });
         let Some((volume, path, text)) = found else { return };
-        if self.send(Command::NewNote { volume, path: path.clone(), text }) {
-            let note = self.host.file_at(volume, &path);
+        if host.send(Command::NewNote { volume, path: path.clone(), text }, notices) {
+            let note = host.file_at(volume, &path);
             if let Some(note) = note {
-                self.new_tab(Some(note));
-                self.ask_rename(note);
+                self.new_tab(host, notices, Some(note));
+                overlay.ask_rename(host, note);
             }
         }
     }
 }
 
-impl AppWindow {
+impl PaneState {
     /// Keeps the collections open that notes show.
-    pub(crate) fn open_embedded_collections(&mut self) {
-        let search = self.host.driver.search();
-        for pane in self.panes.all_mut() {
+    pub(crate) fn open_embedded_collections(&mut self, host: &mut HostLink) {
+        let search = host.driver.search();
+        for pane in self.all_mut() {
             pane.page.insets.search.get_or_insert_with(|| search.clone());
         }
-        let wanted: BTreeSet<DocId> = self.panes.all().flat_map(|pane| pane.page.insets.files()).collect();
-        self.panes.embedded.0.retain(|(note, open)| {
+        let wanted: BTreeSet<DocId> = self.all().flat_map(|pane| pane.page.insets.files()).collect();
+        self.embedded.0.retain(|(note, open)| {
             let keep = wanted.contains(note);
             if *open && !keep {
-                let _ = self.host.driver.run_command(Command::ReleaseNote { note: *note }); // it may be closed by now
+                let _ = host.driver.run_command(Command::ReleaseNote { note: *note }); // it may be closed by now
             }
             keep
         });
         for note in wanted {
-            if !self.panes.embedded.0.iter().any(|(known, _)| *known == note) {
-                self.panes.embedded.0.push((note, self.host.driver.run_command(Command::HoldNote { note }).is_ok()));
+            if !self.embedded.0.iter().any(|(known, _)| *known == note) {
+                self.embedded.0.push((note, host.driver.run_command(Command::HoldNote { note }).is_ok()));
             }
         }
     }

@@ -2,6 +2,10 @@
 
 use crate::app_window::AppWindow;
 use crate::shell::commands::{CellCommand, WindowCommand};
+use crate::shell::host_link::HostLink;
+use crate::shell::input_state::InputState;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::cell_edits::{self, CellEdit};
 use editor::row_splitter::RowKind;
 use eframe::egui;
@@ -19,32 +23,120 @@ struct CaretRow {
     text: String,
 }
 
-impl AppWindow {
+impl PaneState {
     /// Whether letters mean cells now.
-    pub(crate) fn commands_cells(&self) -> bool {
-        let caret = self.panes.active.editor.caret.map(|caret| caret.at);
-        self.preset() == KeymapPreset::Jupyter && caret.is_some() && self.input.command_mode.command == caret
+    pub(crate) fn commands_cells(&self, host: &HostLink, input: &InputState) -> bool {
+        let caret = self.active.editor.caret.map(|caret| caret.at);
+        host.preset() == KeymapPreset::Jupyter && caret.is_some() && input.command_mode.command == caret
     }
 
+    /// Command mode, wherever the caret is.
+    fn begin_commands(&mut self, host: &HostLink, input: &mut InputState) {
+        let caret = self.active.editor.caret.map(|caret| caret.at);
+        if let Some(at) = caret.filter(|_| host.preset() == KeymapPreset::Jupyter) {
+            self.active.editor.place_caret(at);
+        }
+        input.command_mode.command = caret;
+    }
+
+    fn place_of_caret(&mut self, host: &HostLink, ctx: &egui::Context) -> Option<CaretRow> {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(host, ctx, dark, |world, editor, _| {
+            let (caret, target) = (editor.caret?, editor.edit_target(world)?);
+            let text = world.note.text();
+            let row = match target.spot {
+                Some(spot) => {
+                    let start = world.sheet.start(spot.block);
+                    let row = world.rows(spot.block).get(spot.row)?;
+                    start + row.content.start..start + row.content.end
+                }
+                None => text.len()..text.len(),
+            };
+            Some(CaretRow { row, is_cell: target.kind == RowKind::Cell, caret: caret.at, text })
+        })?
+    }
+
+    /// The caret goes to the code of the next cell, or the one before.
+    fn go_to_cell(&mut self, host: &HostLink, input: &mut InputState, ctx: &egui::Context, down: bool) {
+        let Some(place) = self.place_of_caret(host, ctx) else { return };
+        let cells = cell_edits::cells(&place.text);
+        let next = match down {
+            true => cells.iter().find(|cell| cell.whole.start > place.caret),
+            false => cells.iter().rev().find(|cell| cell.whole.end < place.caret),
+        };
+        if let Some(cell) = next {
+            self.active.editor.place_caret(cell.code.start);
+        }
+        self.begin_commands(host, input);
+    }
+
+    fn work(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        place: &CaretRow,
+        work: CellEdit,
+    ) {
+        match cell_edits::apply_cell_edit(&place.text, work, &place.row, place.caret) {
+            Ok(made) => self.replace_text(host, notices, ctx, made.range, made.with, made.caret),
+            Err(why) => notices.toasts.show_message(why),
+        }
+    }
+
+    /// Runs the cells above the caret's, or that one and those below.
+    fn run_from(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        place: &CaretRow,
+        above: bool,
+    ) {
+        let own = self.cell_of_caret(host, ctx);
+        let Some(note) = self.active.note else { return };
+        let all: Vec<BlockId> = host.session().note(note).map_or_else(Vec::new, |note| {
+            let side = |cell: &BlockId| match note.block_start(*cell) {
+                Some(start) => Some(*cell) != own && (start < place.caret) == above,
+                None => false,
+            };
+            Note::cells(note).filter(|cell| side(cell) || (!above && Some(*cell) == own)).collect()
+        });
+        if all.is_empty() {
+            notices.toasts.show_message(if above { "No cell above" } else { "No cell below" });
+            return;
+        }
+        host.send(Command::RunCells { note, cells: all }, notices);
+    }
+}
+
+impl InputState {
     /// Handles a key press other than text. Returns whether it was used.
-    pub(crate) fn jupyter_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if self.preset() != KeymapPreset::Jupyter {
+    pub(crate) fn jupyter_key(
+        &mut self,
+        host: &HostLink,
+        panes: &mut PaneState,
+        ctx: &egui::Context,
+        key: Key,
+        modifiers: Modifiers,
+    ) -> bool {
+        if host.preset() != KeymapPreset::Jupyter {
             return false;
         }
-        if !self.commands_cells() {
-            let begins = key == Key::Escape && modifiers.is_none() && self.cell_of_caret(ctx).is_some();
+        if !panes.commands_cells(host, self) {
+            let begins = key == Key::Escape && modifiers.is_none() && panes.cell_of_caret(host, ctx).is_some();
             if begins {
-                self.panes.active.editor.more.clear();
-                self.begin_commands();
+                panes.active.editor.more.clear();
+                panes.begin_commands(host, self);
             }
             return begins;
         }
         match key {
-            Key::Enter if modifiers.is_none() => self.input.command_mode.command = None,
-            Key::ArrowUp if modifiers.is_none() => self.go_to_cell(ctx, false),
-            Key::ArrowDown if modifiers.is_none() => self.go_to_cell(ctx, true),
+            Key::Enter if modifiers.is_none() => self.command_mode.command = None,
+            Key::ArrowUp if modifiers.is_none() => panes.go_to_cell(host, self, ctx, false),
+            Key::ArrowDown if modifiers.is_none() => panes.go_to_cell(host, self, ctx, true),
             Key::Escape if modifiers.is_none() => {
-                self.input.command_mode.command = None;
+                self.command_mode.command = None;
                 return false;
             }
             Key::Tab | Key::PageUp | Key::PageDown => return false,
@@ -53,10 +145,12 @@ impl AppWindow {
         ctx.request_repaint();
         true
     }
+}
 
+impl AppWindow {
     /// Answers letters. Whether they were commands, and no text.
     pub(crate) fn jupyter_text(&mut self, ctx: &egui::Context, text: &str) -> bool {
-        if !self.commands_cells() {
+        if !self.panes.commands_cells(&self.host, &self.input) {
             return false;
         }
         for letter in text.chars() {
@@ -79,7 +173,7 @@ impl AppWindow {
                 'i' if first == Some('i') => WindowCommand::Stop,
                 '0' if first == Some('0') => WindowCommand::Restart,
                 'j' | 'k' => {
-                    self.go_to_cell(ctx, letter == 'j');
+                    self.panes.go_to_cell(&self.host, &mut self.input, ctx, letter == 'j');
                     continue;
                 }
                 letter => {
@@ -88,63 +182,23 @@ impl AppWindow {
                 }
             };
             self.run_command(ctx, what);
-            self.begin_commands();
+            self.panes.begin_commands(&self.host, &mut self.input);
         }
         ctx.request_repaint();
         true
     }
 
-    /// Command mode, wherever the caret is.
-    fn begin_commands(&mut self) {
-        let caret = self.panes.active.editor.caret.map(|caret| caret.at);
-        if let Some(at) = caret.filter(|_| self.preset() == KeymapPreset::Jupyter) {
-            self.panes.active.editor.place_caret(at);
-        }
-        self.input.command_mode.command = caret;
-    }
-
-    fn place_of_caret(&mut self, ctx: &egui::Context) -> Option<CaretRow> {
-        let dark = ctx.global_style().visuals.dark_mode;
-        self.with_note(ctx, dark, |world, editor, _| {
-            let (caret, target) = (editor.caret?, editor.edit_target(world)?);
-            let text = world.note.text();
-            let row = match target.spot {
-                Some(spot) => {
-                    let start = world.sheet.start(spot.block);
-                    let row = world.rows(spot.block).get(spot.row)?;
-                    start + row.content.start..start + row.content.end
-                }
-                None => text.len()..text.len(),
-            };
-            Some(CaretRow { row, is_cell: target.kind == RowKind::Cell, caret: caret.at, text })
-        })?
-    }
-
-    /// The caret goes to the code of the next cell, or the one before.
-    fn go_to_cell(&mut self, ctx: &egui::Context, down: bool) {
-        let Some(place) = self.place_of_caret(ctx) else { return };
-        let cells = cell_edits::cells(&place.text);
-        let next = match down {
-            true => cells.iter().find(|cell| cell.whole.start > place.caret),
-            false => cells.iter().rev().find(|cell| cell.whole.end < place.caret),
-        };
-        if let Some(cell) = next {
-            self.panes.active.editor.place_caret(cell.code.start);
-        }
-        self.begin_commands();
-    }
-
     /// Where a cell that runs leaves the caret: with `on` in the next cell, or in a new one below the last.
     pub(crate) fn after_run(&mut self, ctx: &egui::Context, on: bool) {
         if !on {
-            self.begin_commands();
+            self.panes.begin_commands(&self.host, &mut self.input);
             return;
         }
-        let Some(place) = self.place_of_caret(ctx) else { return };
+        let Some(place) = self.panes.place_of_caret(&self.host, ctx) else { return };
         match cell_edits::cells(&place.text).iter().find(|cell| cell.whole.start > place.caret) {
             Some(cell) => {
                 self.panes.active.editor.place_caret(cell.code.start);
-                self.begin_commands();
+                self.panes.begin_commands(&self.host, &mut self.input);
             }
             None => {
                 self.run_command(ctx, WindowCommand::Cells(CellCommand::Work(CellEdit::Below)));
@@ -155,7 +209,7 @@ impl AppWindow {
 
     /// Performs a command that concerns whole cells.
     pub(crate) fn run_cells(&mut self, ctx: &egui::Context, wish: CellCommand) {
-        let Some(place) = self.place_of_caret(ctx) else {
+        let Some(place) = self.panes.place_of_caret(&self.host, ctx) else {
             self.notices.toasts.show_message("Click into a note first: this concerns the cell at the caret.");
             return;
         };
@@ -165,13 +219,13 @@ impl AppWindow {
                 .map(|index| place.text[cells[index].whole.clone()].to_owned())
         };
         match wish {
-            CellCommand::Work(work) => self.work(ctx, &place, work),
+            CellCommand::Work(work) => self.panes.work(&mut self.host, &mut self.notices, ctx, &place, work),
             CellCommand::Copy | CellCommand::Cut => match whole(&place) {
                 Some(cell) => {
                     ctx.copy_text(cell.clone());
                     self.input.command_mode.held = cell;
                     if wish == CellCommand::Cut {
-                        self.work(ctx, &place, CellEdit::Delete);
+                        self.panes.work(&mut self.host, &mut self.notices, ctx, &place, CellEdit::Delete);
                     }
                 }
                 None => self.notices.toasts.show_message("Put the caret into a Python cell first."),
@@ -189,7 +243,7 @@ impl AppWindow {
                 };
                 let (with, caret) = cell_edits::insert_below(&place.text, at, &self.input.command_mode.held);
                 let opens = self.input.command_mode.held.find('\n').map_or(0, |newline| newline + 1);
-                self.replace_text(ctx, at..at, with, caret + opens);
+                self.panes.replace_text(&mut self.host, &mut self.notices, ctx, at..at, with, caret + opens);
             }
             CellCommand::RunInsert => {
                 self.run_command(ctx, WindowCommand::RunCell { on: false });
@@ -198,37 +252,14 @@ impl AppWindow {
                     self.input.command_mode.command = None;
                 }
             }
-            CellCommand::Fold | CellCommand::Save => match self.cell_of_caret(ctx) {
+            CellCommand::Fold | CellCommand::Save => match self.panes.cell_of_caret(&self.host, ctx) {
                 Some(cell) if wish == CellCommand::Fold => self.panes.active.page.cells.toggle_output_fold(cell),
-                Some(cell) => self.ask_save(cell),
+                Some(cell) => self.panes.ask_save(&self.host, &mut self.overlay, &mut self.notices, cell),
                 None => self.notices.toasts.show_message("Put the caret into a Python cell first."),
             },
-            CellCommand::RunAbove | CellCommand::RunBelow => self.run_from(ctx, &place, wish == CellCommand::RunAbove),
+            CellCommand::RunAbove | CellCommand::RunBelow => {
+                self.panes.run_from(&mut self.host, &mut self.notices, ctx, &place, wish == CellCommand::RunAbove)
+            }
         }
-    }
-
-    fn work(&mut self, ctx: &egui::Context, place: &CaretRow, work: CellEdit) {
-        match cell_edits::apply_cell_edit(&place.text, work, &place.row, place.caret) {
-            Ok(made) => self.replace_text(ctx, made.range, made.with, made.caret),
-            Err(why) => self.notices.toasts.show_message(why),
-        }
-    }
-
-    /// Runs the cells above the caret's, or that one and those below.
-    fn run_from(&mut self, ctx: &egui::Context, place: &CaretRow, above: bool) {
-        let own = self.cell_of_caret(ctx);
-        let Some(note) = self.panes.active.note else { return };
-        let all: Vec<BlockId> = self.host.session().note(note).map_or_else(Vec::new, |note| {
-            let side = |cell: &BlockId| match note.block_start(*cell) {
-                Some(start) => Some(*cell) != own && (start < place.caret) == above,
-                None => false,
-            };
-            Note::cells(note).filter(|cell| side(cell) || (!above && Some(*cell) == own)).collect()
-        });
-        if all.is_empty() {
-            self.notices.toasts.show_message(if above { "No cell above" } else { "No cell below" });
-            return;
-        }
-        self.send(Command::RunCells { note, cells: all });
     }
 }

@@ -1,10 +1,13 @@
 //! Exports: requested in a dialog, written on a separate thread, with progress shown meanwhile.
 
-use crate::app_window::AppWindow;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::export_form::{ExportForm, RunningExport};
 use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::commands::ExportCommand;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
@@ -24,25 +27,35 @@ use ui::widgets::{floating_frame, set_accessible_name, text_button};
 /// Before that, nothing is shown of an export.
 const EXPORT_PROGRESS_DELAY_SECONDS: f64 = 0.3;
 
-impl AppWindow {
+impl PaneState {
     /// Performs a command about exports.
-    pub(crate) fn run_exporting(&mut self, ctx: &egui::Context, exporting: ExportCommand) {
-        match (exporting, self.panes.active.note) {
-            (ExportCommand::Open, _) => self.open_export(ctx),
-            (kind, Some(note)) => self.ask_export(kind, ExportScope::Note(note)),
+    pub(crate) fn run_exporting(
+        &mut self,
+        host: &HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        jobs: &mut BackgroundJobs,
+        ctx: &egui::Context,
+        exporting: ExportCommand,
+    ) {
+        match (exporting, self.active.note) {
+            (ExportCommand::Open, _) => jobs.open_export(notices, ctx),
+            (kind, Some(note)) => overlay.ask_export(host, kind, ExportScope::Note(note)),
             (kind, None) => {
-                let first = self.host.session().volumes().next().map(|volume| volume.id);
+                let first = host.session().volumes().next().map(|volume| volume.id);
                 match first {
-                    Some(volume) => self.ask_export(kind, ExportScope::Folder(volume, String::new())),
-                    None => self.notices.toasts.show_message("There is nothing to export: open a folder first."),
+                    Some(volume) => overlay.ask_export(host, kind, ExportScope::Folder(volume, String::new())),
+                    None => notices.toasts.show_message("There is nothing to export: open a folder first."),
                 }
             }
         }
     }
+}
 
+impl WindowOverlay {
     /// Opens the dialog that asks for the target path.
-    pub(crate) fn ask_export(&mut self, kind: ExportCommand, what: ExportScope) {
-        let session = self.host.session();
+    pub(crate) fn ask_export(&mut self, host: &HostLink, kind: ExportCommand, what: ExportScope) {
+        let session = host.session();
         let mut choices: Vec<(ExportScope, String)> =
             name(session, &what).map(|name| (what.clone(), name)).into_iter().collect();
         // What is around it can be chosen instead.
@@ -54,26 +67,29 @@ impl AppWindow {
         choices.extend(whole.and_then(|whole| name(session, &whole).map(|name| (whole, name))));
         let mut wanted = ExportForm { kind, choices, chosen: 0, paper: PaperSize::A4, dest: String::new() };
         wanted.choose_note(0);
-        self.overlay = WindowOverlay::Dialog(Dialog::Export { wanted, trouble: None });
+        *self = WindowOverlay::Dialog(Dialog::Export { wanted, trouble: None });
     }
+}
 
+impl BackgroundJobs {
     /// Starts the export, or returns why it can't start.
     pub(crate) fn begin_export(
         &mut self,
+        host: &HostLink,
         ctx: &egui::Context,
         kind: ExportCommand,
         what: ExportScope,
         paper: PaperSize,
         dest: &Path,
     ) -> Result<(), String> {
-        if self.jobs.exports.running.is_some() {
+        if self.exports.running.is_some() {
             return Err("Another export is not done yet.".to_owned());
         }
         if host::fs::copy::exists(dest) {
             return Err("A file or folder with that name already exists. Choose another name.".to_owned());
         }
-        let (handle, dest, wake) = (self.host.driver.handle(), dest.to_owned(), ctx.clone());
-        let name = name(self.host.session(), &what).unwrap_or_default();
+        let (handle, dest, wake) = (host.driver.handle(), dest.to_owned(), ctx.clone());
+        let name = name(host.session(), &what).unwrap_or_default();
         let progress = Arc::new(ExportProgress::default());
         let (send, answer) = channel();
         let shared = progress.clone();
@@ -91,25 +107,25 @@ impl AppWindow {
             wake.request_repaint();
         });
         let since = ctx.input(|input| input.time);
-        self.jobs.exports.running = Some(RunningExport { progress, answer, name, since });
+        self.exports.running = Some(RunningExport { progress, answer, name, since });
         Ok(())
     }
 
     /// Shows how far an export is, and says when it is done.
-    pub(crate) fn poll_export(&mut self, ctx: &egui::Context) {
-        let Some(running) = &self.jobs.exports.running else { return };
+    pub(crate) fn poll_export(&mut self, notices: &mut NoticeState, ctx: &egui::Context) {
+        let Some(running) = &self.exports.running else { return };
         match running.answer.try_recv() {
             Err(TryRecvError::Empty) => self.show_export(ctx),
             Err(TryRecvError::Disconnected) => {
-                self.jobs.exports.running = None;
-                self.notices.toasts.show_message("The export ended before it was done.");
+                self.exports.running = None;
+                notices.toasts.show_message("The export ended before it was done.");
             }
             Ok(Err(refusal)) => {
-                self.jobs.exports.running = None;
-                self.notices.toasts.show_message(ui::text::sentence(&refusal.to_string()));
+                self.exports.running = None;
+                notices.toasts.show_message(ui::text::sentence(&refusal.to_string()));
             }
             Ok(Ok(done)) => {
-                self.jobs.exports.running = None;
+                self.exports.running = None;
                 let mut text = format!("Exported to {}", done.dest.display());
                 if let Some(first) = done.skipped.first() {
                     text.push_str(&format!("\n{} left out: {}: {}", done.skipped.len(), first.path, first.why));
@@ -126,14 +142,14 @@ impl AppWindow {
                         ui::text::sentence(&export::missing_glyphs_message(&done.missing))
                     ));
                 }
-                self.jobs.exports.last = Some(done.dest);
-                self.notices.toasts.show_with_action(text, "Open", CommandId::ExportOpen);
+                self.exports.last = Some(done.dest);
+                notices.toasts.show_with_action(text, "Open", CommandId::ExportOpen);
             }
         }
     }
 
     fn show_export(&self, ctx: &egui::Context) {
-        let Some(running) = &self.jobs.exports.running else { return };
+        let Some(running) = &self.exports.running else { return };
         let after = ctx.input(|input| input.time) - running.since;
         if after < EXPORT_PROGRESS_DELAY_SECONDS {
             ctx.request_repaint_after(Duration::from_secs_f64(EXPORT_PROGRESS_DELAY_SECONDS - after));
@@ -161,9 +177,9 @@ impl AppWindow {
         });
     }
 
-    fn open_export(&mut self, ctx: &egui::Context) {
-        let Some(last) = &self.jobs.exports.last else {
-            self.notices.toasts.show_message("Nothing was exported yet.");
+    fn open_export(&mut self, notices: &mut NoticeState, ctx: &egui::Context) {
+        let Some(last) = &self.exports.last else {
+            notices.toasts.show_message("Nothing was exported yet.");
             return;
         };
         let index = last.join("index.html");

@@ -1,8 +1,10 @@
 //! Takes in files and pictures that are dropped or pasted.
 
-use crate::actions::PageAction;
-use crate::app_window::AppWindow;
 use crate::shell::file_drop::{link, packed};
+use crate::shell::host_link::HostLink;
+use crate::shell::input_state::InputState;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
@@ -13,56 +15,104 @@ use std::sync::Arc;
 use store::DocId;
 use ui::theme::{self, ThemeColors, size, space};
 
-impl AppWindow {
+impl PaneState {
     /// Handles files dropped on the window, and links finished copies.
-    pub(crate) fn handle_file_drops(&mut self, ctx: &egui::Context) {
+    pub(crate) fn handle_file_drops(
+        &mut self,
+        host: &mut HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+    ) {
         let files = ctx.input_mut(|input| std::mem::take(&mut input.raw.dropped_files));
         let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
         if !paths.is_empty() {
-            self.take(ctx, paths);
+            self.take(host, input, notices, ctx, paths);
         }
-        while let Ok((note, results)) = self.input.dropped.brought.try_recv() {
+        while let Ok((note, results)) = input.dropped.brought.try_recv() {
             let mut links = Vec::new();
             for result in results {
                 match result {
                     Ok(name) => links.push(link(&name)),
-                    Err(why) => self.notices.toasts.show_message(why),
+                    Err(why) => notices.toasts.show_message(why),
                 }
             }
             if !links.is_empty() {
-                self.link(ctx, note, &links.join("\n"));
+                self.link(host, notices, ctx, note, &links.join("\n"));
             }
         }
-        while let Ok(made) = self.input.dropped.made.try_recv() {
+        while let Ok(made) = input.dropped.made.try_recv() {
             match made {
-                Ok(note) => self.open(note),
-                Err(why) => self.notices.toasts.show_message(ui::text::sentence(&why)),
+                Ok(note) => self.open(host, notices, note),
+                Err(why) => notices.toasts.show_message(ui::text::sentence(&why)),
             }
         }
         let hovered = ctx.input(|input| !input.raw.hovered_files.is_empty());
         if hovered {
-            self.invite(ctx);
+            invite(ctx);
         }
     }
 
-    pub(crate) fn take(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
+    /// Puts links where the caret is, or at the end of a note that has none.
+    fn link(&mut self, host: &mut HostLink, notices: &mut NoticeState, ctx: &egui::Context, note: DocId, links: &str) {
+        let Some(length) = host.session().note(note).map(engine::Note::length) else { return };
+        let caret = self.active.editor.caret.filter(|_| self.active.note == Some(note));
+        let ends = host.session().note(note).is_none_or(|note| {
+            note.blocks().last().is_none_or(|block| block.text.is_empty() || block.text.ends_with('\n'))
+        });
+        let insert = match caret {
+            Some(_) => links.to_owned(),
+            None => format!("{}\n{links}\n", if ends { "" } else { "\n" }),
+        };
+        let at = caret.map_or(length, |caret| caret.at);
+        let after = at + insert.len();
+        if self.active.note == Some(note) {
+            self.apply_edits(host, notices, vec![NoteEdit { at, delete: 0, insert, caret: after, anchor: after }]);
+            ctx.request_repaint();
+        } else {
+            host.send(Command::Edit { note, at, delete: 0, insert }, notices);
+        }
+    }
+}
+
+/// Says, while files are held over the window, what letting go does.
+fn invite(ctx: &egui::Context) {
+    let colours = ThemeColors::for_dark_mode(ctx.global_style().visuals.dark_mode);
+    let all = ctx.content_rect().shrink(space::S);
+    let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("drop")));
+    let corner = CornerRadius::same(10);
+    painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
+    painter.rect_stroke(all, corner, Stroke::new(size::FOCUS_RING_WIDTH, colours.accent), StrokeKind::Inside);
+    let text = "Drop files to store and link them next to this note. Folders become volumes, notebooks become notes.";
+    painter.text(all.center(), Align2::CENTER_CENTER, text, theme::body().font, colours.ink);
+}
+
+impl PaneState {
+    pub(crate) fn take(
+        &mut self,
+        host: &mut HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        paths: Vec<PathBuf>,
+    ) {
         let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| host::fs::copy::is_folder(path));
         for folder in folders {
-            self.send(Command::OpenFolder { folder, name: None });
+            host.send(Command::OpenFolder { folder, name: None }, notices);
         }
         let (notebooks, files): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
         if !notebooks.is_empty() {
-            self.import(ctx, notebooks);
+            self.import(host, input, notices, ctx, notebooks);
         }
         if files.is_empty() {
             return;
         }
-        let Some((note, folder)) = self.beside() else {
-            self.notices.toasts.show_message("Open a note first. Files are stored next to it.");
+        let Some((note, folder)) = self.beside(host) else {
+            notices.toasts.show_message("Open a note first. Files are stored next to it.");
             return;
         };
-        let (bring, wake) = (self.input.dropped.bring.clone(), ctx.clone());
+        let (bring, wake) = (input.dropped.bring.clone(), ctx.clone());
         host::fs::copy::import_files(files, folder, move |results| {
             let _ = bring.send((note, results));
             wake.request_repaint();
@@ -70,18 +120,25 @@ impl AppWindow {
     }
 
     /// Imports notebooks next to the open note or into the first volume, and opens them.
-    fn import(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
-        let session = self.host.session();
-        let own = self.panes.active.note.and_then(|note| session.locate_file(note)).map(|(volume, path)| {
+    fn import(
+        &mut self,
+        host: &HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        paths: Vec<PathBuf>,
+    ) {
+        let session = host.session();
+        let own = self.active.note.and_then(|note| session.locate_file(note)).map(|(volume, path)| {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             (volume, if folder.is_empty() { String::new() } else { format!("{folder}/") })
         });
         let Some((volume, folder)) = own.or_else(|| session.volumes().next().map(|volume| (volume.id, String::new())))
         else {
-            self.notices.toasts.show_message("A notebook becomes a note in a volume: open a folder first.");
+            notices.toasts.show_message("A notebook becomes a note in a volume: open a folder first.");
             return;
         };
-        let (handle, made, wake) = (self.host.driver.handle(), self.input.dropped.make.clone(), ctx.clone());
+        let (handle, made, wake) = (host.driver.handle(), input.dropped.make.clone(), ctx.clone());
         std::thread::spawn(move || {
             for path in paths {
                 let _ = made.send(imported(&handle, volume, &folder, path)); // the window may be closed
@@ -91,12 +148,19 @@ impl AppWindow {
     }
 
     /// Stores a pasted picture next to the note, as PNG.
-    pub(crate) fn paste_picture(&mut self, ctx: &egui::Context, picture: Arc<egui::ColorImage>) {
-        let Some((note, folder)) = self.beside() else {
-            self.notices.toasts.show_message("Open a note first. Pictures are stored next to it.");
+    pub(crate) fn paste_picture(
+        &mut self,
+        host: &HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        picture: Arc<egui::ColorImage>,
+    ) {
+        let Some((note, folder)) = self.beside(host) else {
+            notices.toasts.show_message("Open a note first. Pictures are stored next to it.");
             return;
         };
-        let (bring, wake) = (self.input.dropped.bring.clone(), ctx.clone());
+        let (bring, wake) = (input.dropped.bring.clone(), ctx.clone());
         let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
         host::fs::copy::save_new_file(
             host::clock::timestamped_name("Pasted picture"),
@@ -111,47 +175,11 @@ impl AppWindow {
     }
 
     /// Returns the open note, and the folder of its file.
-    fn beside(&self) -> Option<(DocId, ConfinedPath)> {
-        let (note, session) = (self.panes.active.note?, self.host.session());
+    fn beside(&self, host: &HostLink) -> Option<(DocId, ConfinedPath)> {
+        let (note, session) = (self.active.note?, host.session());
         let (volume, path) = session.locate_file(note)?;
         let root = session.volume(volume)?.root.as_deref()?;
         Some((note, ConfinedPath::new(root, path.rsplit_once('/').map_or("", |(folder, _)| folder))))
-    }
-
-    /// Puts links where the caret is, or at the end of a note that has none.
-    pub(crate) fn link(&mut self, ctx: &egui::Context, note: DocId, links: &str) {
-        let Some(length) = self.host.session().note(note).map(engine::Note::length) else { return };
-        let caret = self.panes.active.editor.caret.filter(|_| self.panes.active.note == Some(note));
-        let ends = self.host.session().note(note).is_none_or(|note| {
-            note.blocks().last().is_none_or(|block| block.text.is_empty() || block.text.ends_with('\n'))
-        });
-        let insert = match caret {
-            Some(_) => links.to_owned(),
-            None => format!("{}\n{links}\n", if ends { "" } else { "\n" }),
-        };
-        let at = caret.map_or(length, |caret| caret.at);
-        let after = at + insert.len();
-        if self.panes.active.note == Some(note) {
-            self.perform_actions(
-                ctx,
-                vec![PageAction::Edit(NoteEdit { at, delete: 0, insert, caret: after, anchor: after })],
-            );
-        } else {
-            self.send(Command::Edit { note, at, delete: 0, insert });
-        }
-    }
-
-    /// Says, while files are held over the window, what letting go does.
-    fn invite(&self, ctx: &egui::Context) {
-        let colours = ThemeColors::for_dark_mode(ctx.global_style().visuals.dark_mode);
-        let all = ctx.content_rect().shrink(space::S);
-        let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("drop")));
-        let corner = CornerRadius::same(10);
-        painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
-        painter.rect_stroke(all, corner, Stroke::new(size::FOCUS_RING_WIDTH, colours.accent), StrokeKind::Inside);
-        let text =
-            "Drop files to store and link them next to this note. Folders become volumes, notebooks become notes.";
-        painter.text(all.center(), Align2::CENTER_CENTER, text, theme::body().font, colours.ink);
     }
 }
 

@@ -3,20 +3,30 @@
 use crate::app_window::AppWindow;
 use crate::overlays::find_bar::{FindBar, FindQuery, field, with_field};
 use crate::shell::commands;
+use crate::shell::host_link::HostLink;
+use crate::shell::input_state::InputState;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use std::rc::Rc;
 
-impl AppWindow {
+impl PaneState {
     /// Opens the bar, with what is selected.
-    pub(crate) fn open_find(&mut self, replacing: bool) {
-        if self.panes.active.note.is_none() {
-            self.notices.toasts.show_message("No note is open.");
+    pub(crate) fn open_find(
+        &mut self,
+        host: &HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        replacing: bool,
+    ) {
+        if self.active.note.is_none() {
+            notices.toasts.show_message("No note is open.");
             return;
         }
-        let selected = self.selected_text();
-        let from = self.panes.active.editor.caret.map_or(0, |caret| caret.range().start);
-        let find = self.input.find.get_or_insert_default();
+        let selected = self.selected_text(host);
+        let from = self.active.editor.caret.map_or(0, |caret| caret.range().start);
+        let find = input.find.get_or_insert_default();
         if !selected.is_empty() && !selected.contains('\n') {
             find.query.text = selected;
         }
@@ -24,12 +34,82 @@ impl AppWindow {
         find.focus = Some(field());
         find.go = Some(from).filter(|_| !find.query.text.is_empty());
         // Chosen in the palette, whose end gives the keyboard back to the note.
-        self.panes.active.editor.focus = false;
+        self.active.editor.focus = false;
     }
 
+    /// Removes highlights of matches.
+    pub(crate) fn unmark_found(&mut self, host: &HostLink, input: &mut InputState) {
+        if input.find.is_some() {
+            self.close_find(host, input);
+        }
+        self.active.page.found = Rc::default();
+        self.active.page.current = None;
+    }
+
+    /// Closes the bar; what was found last stays selected.
+    pub(crate) fn close_find(&mut self, host: &HostLink, input: &mut InputState) {
+        input.last_search = input.find.take().or(input.last_search.take());
+        if let Some(caret) = self.active.editor.caret.filter(|_| input.commands_by_letter(host)) {
+            self.active.editor.place_caret(caret.range().start);
+        }
+        self.active.page.found = Rc::default();
+        self.active.page.current = None;
+        self.active.editor.focus = self.active.editor.caret.is_some();
+    }
+
+    /// Goes to the next match, or the one before.
+    pub(crate) fn next_match(
+        &mut self,
+        host: &HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        back: bool,
+    ) {
+        let note = self.open_note(host);
+        let (Some(find), Some(note)) = (&mut input.find, note) else {
+            self.open_find(host, input, notices, false);
+            return;
+        };
+        find.refresh(note);
+        let caret = self.active.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
+        find.go(&mut self.active, if back { caret.start } else { caret.end }, back);
+    }
+
+    /// Jumps to the next or previous match of the last search, even if the bar is closed. Returns whether there is one.
+    pub(crate) fn seek_again(
+        &mut self,
+        host: &HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        back: bool,
+    ) -> bool {
+        let note = self.open_note(host);
+        let (Some(find), Some(note)) = (input.find.as_mut().or(input.last_search.as_mut()), note) else {
+            self.open_find(host, input, notices, false);
+            return false;
+        };
+        find.refresh(note);
+        let back = back != find.back;
+        let at = self.active.editor.caret.map_or(0, |caret| caret.range().start);
+        let next = match back {
+            true => find.found[..find.found.partition_point(|range| range.start < at)].last().or(find.found.last()),
+            false => find.found.get(find.found.partition_point(|range| range.start <= at)).or(find.found.first()),
+        };
+        match next {
+            Some(range) => self.active.editor.place_caret(range.start),
+            None => {
+                notices.toasts.show_message(format!("No match: {}", find.query.text));
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl AppWindow {
     /// Opens the bar as Vim's slash does: empty, and what is found first is behind the caret, or before it.
     pub(crate) fn open_seeking(&mut self, ctx: &egui::Context, back: bool) {
-        let at = self.vim_caret();
+        let at = self.panes.vim_caret(&self.input);
         self.panes.active.editor.select(at, at);
         self.run_command(ctx, commands::WindowCommand::Find);
         let note = self.panes.open_note(&self.host);
@@ -39,99 +119,6 @@ impl AppWindow {
             (find.back, find.origin) = (back, Some((at, if back { at } else { next })));
             find.go = None;
         }
-    }
-
-    /// Looks for words as Vim's slash does. Whether there are some.
-    pub(crate) fn find_pattern(&mut self, words: String, back: bool) -> bool {
-        let find = self.input.last_search.get_or_insert_default();
-        if !words.is_empty() {
-            find.query = FindQuery { text: words, ..FindQuery::default() };
-        }
-        find.back = back;
-        self.input.find = None;
-        self.seek_again(false)
-    }
-
-    /// Returns the last search as a pattern.
-    pub(crate) fn last_search_pattern(&self) -> Option<String> {
-        let query = &self.input.find.as_ref().or(self.input.last_search.as_ref())?.query;
-        let pattern = if query.regex { query.text.clone() } else { regex_lite::escape(&query.text) };
-        (!pattern.is_empty()).then_some(pattern)
-    }
-
-    /// Stores the last search.
-    pub(crate) fn remember_search(&mut self, pattern: String, case: bool) {
-        let query = FindQuery { text: pattern, case, whole: false, regex: true };
-        self.input.last_search = Some(FindBar { query, ..FindBar::default() });
-    }
-
-    /// Removes highlights of matches.
-    pub(crate) fn unmark_found(&mut self) {
-        if self.input.find.is_some() {
-            self.close_find();
-        }
-        self.panes.active.page.found = Rc::default();
-        self.panes.active.page.current = None;
-    }
-
-    /// Closes the bar; what was found last stays selected.
-    pub(crate) fn close_find(&mut self) {
-        self.input.last_search = self.input.find.take().or(self.input.last_search.take());
-        if let Some(caret) = self.panes.active.editor.caret.filter(|_| self.commands_by_letter()) {
-            self.panes.active.editor.place_caret(caret.range().start);
-        }
-        self.panes.active.page.found = Rc::default();
-        self.panes.active.page.current = None;
-        self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
-    }
-
-    /// Goes to the next match, or the one before.
-    pub(crate) fn next_match(&mut self, back: bool) {
-        let note = self.panes.open_note(&self.host);
-        let (Some(find), Some(note)) = (&mut self.input.find, note) else {
-            self.open_find(false);
-            return;
-        };
-        find.refresh(note);
-        let caret = self.panes.active.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
-        find.go(&mut self.panes.active, if back { caret.start } else { caret.end }, back);
-    }
-
-    /// Jumps to the next or previous match of the last search, even if the bar is closed. Returns whether there is one.
-    pub(crate) fn seek_again(&mut self, back: bool) -> bool {
-        let note = self.panes.open_note(&self.host);
-        let (Some(find), Some(note)) = (self.input.find.as_mut().or(self.input.last_search.as_mut()), note) else {
-            self.open_find(false);
-            return false;
-        };
-        find.refresh(note);
-        let back = back != find.back;
-        let at = self.panes.active.editor.caret.map_or(0, |caret| caret.range().start);
-        let next = match back {
-            true => find.found[..find.found.partition_point(|range| range.start < at)].last().or(find.found.last()),
-            false => find.found.get(find.found.partition_point(|range| range.start <= at)).or(find.found.first()),
-        };
-        match next {
-            Some(range) => self.panes.active.editor.place_caret(range.start),
-            None => {
-                self.notices.toasts.show_message(format!("No match: {}", find.query.text));
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Looks for a word from the caret on, or before it. Whether there is one.
-    pub(crate) fn seek_word(&mut self, word: String, back: bool) -> bool {
-        if word.is_empty() {
-            return false;
-        }
-        let query = FindQuery { text: word, case: true, whole: true, regex: false };
-        match &mut self.input.find {
-            Some(find) => (find.query, find.back) = (query, back),
-            None => self.input.last_search = Some(FindBar { query, back, ..FindBar::default() }),
-        }
-        self.seek_again(false)
     }
 
     /// Keys while the bar has the keyboard.
@@ -146,13 +133,15 @@ impl AppWindow {
             Key::Escape if modifiers.is_none() => {
                 // Who did not want it is where they were.
                 let origin = self.input.find.as_ref().and_then(|find| find.origin);
-                self.close_find();
-                if let Some((at, _)) = origin.filter(|_| self.commands_by_letter()) {
+                self.panes.close_find(&self.host, &mut self.input);
+                if let Some((at, _)) = origin.filter(|_| self.input.commands_by_letter(&self.host)) {
                     self.vim_led(ctx, at);
                 }
             }
             // The bar has done its work: the keys are the note's.
-            Key::Enter if modifiers.is_none() && focused == Some(field()) && self.commands_by_letter() => {
+            Key::Enter
+                if modifiers.is_none() && focused == Some(field()) && self.input.commands_by_letter(&self.host) =>
+            {
                 let note = self.panes.open_note(&self.host);
                 if let (Some(find), Some(note)) = (&mut self.input.find, note) {
                     // What was typed last may not have been gone to yet.
@@ -161,14 +150,18 @@ impl AppWindow {
                         find.go(&mut self.panes.active, from, find.back);
                     }
                     let words = find.query.text.clone();
-                    self.record_line(&words);
+                    self.input.record_line(&words);
                 }
-                self.close_find();
+                self.panes.close_find(&self.host, &mut self.input);
                 let at = self.panes.active.editor.caret.map_or(0, |caret| caret.at);
                 self.vim_led(ctx, at);
             }
-            Key::Enter if modifiers.is_none() && focused == Some(field()) => self.next_match(false),
-            Key::Enter if modifiers.shift_only() => self.next_match(true),
+            Key::Enter if modifiers.is_none() && focused == Some(field()) => {
+                self.panes.next_match(&self.host, &mut self.input, &mut self.notices, false)
+            }
+            Key::Enter if modifiers.shift_only() => {
+                self.panes.next_match(&self.host, &mut self.input, &mut self.notices, true)
+            }
             Key::Enter if modifiers.is_none() => {
                 let note = self.panes.open_note(&self.host);
                 let mut actions = Vec::new();
@@ -181,5 +174,58 @@ impl AppWindow {
         }
         ctx.request_repaint();
         true
+    }
+}
+
+impl InputState {
+    /// Looks for words as Vim's slash does. Whether there are some.
+    pub(crate) fn find_pattern(
+        &mut self,
+        host: &HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        words: String,
+        back: bool,
+    ) -> bool {
+        let find = self.last_search.get_or_insert_default();
+        if !words.is_empty() {
+            find.query = FindQuery { text: words, ..FindQuery::default() };
+        }
+        find.back = back;
+        self.find = None;
+        panes.seek_again(host, self, notices, false)
+    }
+
+    /// Returns the last search as a pattern.
+    pub(crate) fn last_search_pattern(&self) -> Option<String> {
+        let query = &self.find.as_ref().or(self.last_search.as_ref())?.query;
+        let pattern = if query.regex { query.text.clone() } else { regex_lite::escape(&query.text) };
+        (!pattern.is_empty()).then_some(pattern)
+    }
+
+    /// Stores the last search.
+    pub(crate) fn remember_search(&mut self, pattern: String, case: bool) {
+        let query = FindQuery { text: pattern, case, whole: false, regex: true };
+        self.last_search = Some(FindBar { query, ..FindBar::default() });
+    }
+
+    /// Looks for a word from the caret on, or before it. Whether there is one.
+    pub(crate) fn seek_word(
+        &mut self,
+        host: &HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        word: String,
+        back: bool,
+    ) -> bool {
+        if word.is_empty() {
+            return false;
+        }
+        let query = FindQuery { text: word, case: true, whole: true, regex: false };
+        match &mut self.find {
+            Some(find) => (find.query, find.back) = (query, back),
+            None => self.last_search = Some(FindBar { query, back, ..FindBar::default() }),
+        }
+        panes.seek_again(host, self, notices, false)
     }
 }

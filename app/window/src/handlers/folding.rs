@@ -1,15 +1,17 @@
 //! The commands that fold headings of the open note and unfold them.
 
-use crate::app_window::AppWindow;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::display_map::RowIndex;
 use editor::note_editor::{EditContext, Editor};
 use eframe::egui;
 
-impl AppWindow {
+impl PaneState {
     /// Folds the heading at the caret, or unfolds it.
-    pub(crate) fn fold_here(&mut self, ctx: &egui::Context) {
+    pub(crate) fn fold_here(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context) {
         let dark = ctx.global_style().visuals.dark_mode;
-        let done = self.with_note(ctx, dark, |world, editor, _| {
+        let done = self.with_note(host, ctx, dark, |world, editor, _| {
             let spot = editor.caret.and_then(|caret| world.find_row(caret.at))?;
             let heading = world.heading_of(spot)?;
             world.toggle_fold(heading);
@@ -17,14 +19,14 @@ impl AppWindow {
             Some(())
         });
         if done.flatten().is_none() {
-            self.notices.toasts.show_message("Put the caret below a heading first.");
+            notices.toasts.show_message("Put the caret below a heading first.");
         }
     }
 
     /// Folds all headings except a single one at the top level, or unfolds all.
-    pub(crate) fn fold_all(&mut self, ctx: &egui::Context, fold: bool) {
+    pub(crate) fn fold_all(&mut self, host: &HostLink, ctx: &egui::Context, fold: bool) {
         let dark = ctx.global_style().visuals.dark_mode;
-        self.with_note(ctx, dark, |world, editor, _| {
+        self.with_note(host, ctx, dark, |world, editor, _| {
             world.sheet.folds.clear();
             let mut headings = Vec::new();
             for block in (0..world.sheet.len()).filter(|_| fold) {

@@ -1,23 +1,31 @@
 //! Commands that write at the caret: marks around words, rows that move. They are in the one table, with their keys.
 
-use crate::app_window::AppWindow;
 use crate::notebook::page;
 use crate::shell::commands::FormatCommand;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::editor_keys::{CaretRange, KeyOutcome};
 use editor::markdown_keys;
 use editor::motion;
 use editor::note_editor::{Caret, EditContext, Editor};
 use eframe::egui;
 
-impl AppWindow {
+impl PaneState {
     /// Does it, if there is a caret to do it at.
-    pub(crate) fn run_writing(&mut self, ctx: &egui::Context, writing: FormatCommand) {
-        if self.panes.active.editor.caret.is_none() {
-            self.notices.toasts.show_message("Click into a note first: this writes at the caret.");
+    pub(crate) fn run_writing(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        writing: FormatCommand,
+    ) {
+        if self.active.editor.caret.is_none() {
+            notices.toasts.show_message("Click into a note first: this writes at the caret.");
             return;
         }
         if let (FormatCommand::Up | FormatCommand::Down, Some(caret), true) =
-            (writing, self.panes.active.editor.caret, self.panes.active.editor.more.is_empty())
+            (writing, self.active.editor.caret, self.active.editor.more.is_empty())
         {
             let (dark, down) = (ctx.global_style().visuals.dark_mode, writing == FormatCommand::Down);
             let past = |world: &mut EditContext<'_>| {
@@ -26,19 +34,19 @@ impl AppWindow {
                 let hidden = [true, false].map(|behind| world.beside_hidden(spot, behind));
                 if hidden == [false; 2] { page::past_cell(caret, down, world) } else { None }
             };
-            if let Some((edits, at)) = self.with_note(ctx, dark, |world, _, _| past(world)).flatten() {
-                return self.move_rows(edits, Some(at));
+            if let Some((edits, at)) = self.with_note(host, ctx, dark, |world, _, _| past(world)).flatten() {
+                return self.move_rows(host, notices, edits, Some(at));
             }
         }
-        self.write(ctx, |editor, world| act(editor, world, writing), false);
+        self.write(host, notices, ctx, |editor, world| act(editor, world, writing), false);
     }
 }
 
-impl AppWindow {
+impl PaneState {
     /// Selects the word at the caret, or the next or all occurrences of the selection.
-    pub(crate) fn select_same(&mut self, ctx: &egui::Context, all: bool) {
+    pub(crate) fn select_same(&mut self, host: &HostLink, ctx: &egui::Context, all: bool) {
         let dark = ctx.global_style().visuals.dark_mode;
-        self.with_note(ctx, dark, |world, editor, _| {
+        self.with_note(host, ctx, dark, |world, editor, _| {
             let Some(mut caret) = editor.caret else { return };
             if caret.is_empty() {
                 let Some(target) = editor.edit_target(world) else { return };

@@ -1,15 +1,16 @@
 //! Feeds generated views with what their kernels answer.
 
-use crate::app_window::AppWindow;
+use crate::shell::host_link::HostLink;
+use crate::shell::pane_state::PaneState;
 use engine::KernelPhase;
 use engine::generated_view::AgentView;
 use host::KernelInquiry;
 
-impl AppWindow {
+impl PaneState {
     /// Asks kernels for the variables that the views in sight show, after each of their runs.
-    pub(crate) fn feed_views(&mut self) {
-        let driver = &mut self.host.driver;
-        for pane in self.panes.all_mut() {
+    pub(crate) fn feed_views(&mut self, host: &mut HostLink) {
+        let driver = &mut host.driver;
+        for pane in self.all_mut() {
             let Some(note) = pane.note else { continue };
             for view in pane.page.insets.generated_views() {
                 let state = driver.session().note(note).map(|note| (note.kernel, note.run_revision()));

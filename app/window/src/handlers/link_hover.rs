@@ -1,9 +1,11 @@
 //! Shows the card of a link on which the pointer rests.
 
-use crate::app_window::AppWindow;
 use crate::notebook::link_targets::{heading_offset, link_target};
 use crate::overlays::hover::{beginning, card};
 use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::host_link::HostLink;
+use crate::shell::input_state::InputState;
+use crate::shell::pane_state::PaneState;
 use eframe::egui;
 use engine::{Command, NotePhase};
 use ui::text::shown_name;
@@ -11,28 +13,29 @@ use ui::text::shown_name;
 /// The pointer rests for this long, in seconds.
 const HOVER_DELAY_SECONDS: f64 = 0.3;
 
-impl AppWindow {
+impl InputState {
     /// Looks what the pointer rests on, and draws the card.
-    pub(crate) fn update_link_hover(&mut self, ctx: &egui::Context) {
+    pub(crate) fn update_link_hover(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        overlay: &mut WindowOverlay,
+        ctx: &egui::Context,
+    ) {
         let now = ctx.input(|input| input.time);
-        let over = self
-            .panes
-            .active
-            .page
-            .over
-            .take()
-            .filter(|_| matches!(self.overlay, WindowOverlay::None) && self.panes.view.is_none());
+        let over =
+            panes.active.page.over.take().filter(|_| matches!(overlay, WindowOverlay::None) && panes.view.is_none());
         let Some((link, at)) = over.filter(|(link, _)| {
             !link.contains("://") && !link.starts_with("mailto:") && !link.starts_with(editor::render::embeds::TAG)
         }) else {
-            self.input.hover.link = None;
-            return self.release_hovered_note();
+            self.hover.link = None;
+            return self.release_hovered_note(host);
         };
-        let (at, since) = match &self.input.hover.link {
+        let (at, since) = match &self.hover.link {
             Some((known, at, since)) if *known == link => (*at, *since),
             Some(_) | None => {
-                self.release_hovered_note();
-                self.input.hover.link = Some((link.clone(), at, now));
+                self.release_hovered_note(host);
+                self.hover.link = Some((link.clone(), at, now));
                 (at, now)
             }
         };
@@ -40,19 +43,19 @@ impl AppWindow {
             ctx.request_repaint_after(std::time::Duration::from_secs_f64(HOVER_DELAY_SECONDS - (now - since)));
             return;
         }
-        let Some(target) = self.panes.active.note.and_then(|note| link_target(self.host.session(), note, &link)) else {
+        let Some(target) = panes.active.note.and_then(|note| link_target(host.session(), note, &link)) else {
             return;
         };
-        if Some(target) == self.panes.active.note {
+        if Some(target) == panes.active.note {
             return;
         }
-        if self.input.hover.held.is_none() {
-            if self.host.driver.run_command(Command::HoldNote { note: target }).is_err() {
+        if self.hover.held.is_none() {
+            if host.driver.run_command(Command::HoldNote { note: target }).is_err() {
                 return; // an attachment
             }
-            self.input.hover.held = Some(target);
+            self.hover.held = Some(target);
         }
-        let session = self.host.session();
+        let session = host.session();
         let Some(note) = session.note(target).filter(|note| note.phase == NotePhase::Ready) else { return };
         let length = (0..4).map(|less| note.length().min(4_000) - less.min(note.length()));
         let text = length.into_iter().find_map(|length| note.slice(0, length)).unwrap_or_default();
@@ -63,9 +66,9 @@ impl AppWindow {
         card(ctx, at, &name, &beginning(&text[from..]));
     }
 
-    fn release_hovered_note(&mut self) {
-        if let Some(note) = self.input.hover.held.take() {
-            let _ = self.host.driver.run_command(Command::ReleaseNote { note }); // it may be closed by now
+    fn release_hovered_note(&mut self, host: &mut HostLink) {
+        if let Some(note) = self.hover.held.take() {
+            let _ = host.driver.run_command(Command::ReleaseNote { note }); // it may be closed by now
         }
     }
 }

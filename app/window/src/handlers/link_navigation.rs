@@ -3,6 +3,11 @@
 use crate::actions::PendingJump;
 use crate::app_window::AppWindow;
 use crate::notebook::link_targets::{heading_offset, link_target};
+use crate::shell::dock_state::DockState;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
+use crate::shell::window_state::WindowState;
 use eframe::egui;
 use store::{DocId, FileKind};
 use text::links;
@@ -11,7 +16,7 @@ impl AppWindow {
     /// Follows a link of the open note.
     pub(crate) fn follow_link(&mut self, ctx: &egui::Context, link: &str) {
         if let Some(tag) = link.strip_prefix(editor::render::embeds::TAG) {
-            self.open_search_for(&format!("tag:{tag}"));
+            self.overlay.open_search_for(&self.host, &format!("tag:{tag}"));
             return;
         }
         if link.contains("://") || link.starts_with("mailto:") {
@@ -30,9 +35,11 @@ impl AppWindow {
             (target, row)
         };
         match (target, file) {
-            (Some(target), Some((FileKind::Note | FileKind::Script, _))) => self.open_at(target, part),
+            (Some(target), Some((FileKind::Note | FileKind::Script, _))) => {
+                self.panes.open_at(&mut self.host, &mut self.notices, target, part)
+            }
             (Some(target), Some((FileKind::Collection, _))) => {
-                self.open(target);
+                self.panes.open(&mut self.host, &mut self.notices, target);
                 self.panes.active.collection.begin_with(part);
             }
             (Some(_), Some((FileKind::Attachment, path))) => {
@@ -41,39 +48,60 @@ impl AppWindow {
                     .show_message(format!("An attachment stays as it is; open it with its own program: {path}"));
             }
             _ if self.host.session().agents().find_by_address(path).is_some() => {
-                self.follow_address(path, part);
+                self.panes.follow_address(
+                    &mut self.host,
+                    &mut self.dock,
+                    &mut self.notices,
+                    &mut self.prefs,
+                    path,
+                    part,
+                );
             }
             _ => {
                 let name = text::outline::percent_decode(path).into_owned();
                 let own = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
                 let from_here =
                     own.and_then(|(_, own)| links::resolve_relative(own, &name)).filter(|_| name.starts_with('.'));
-                self.ask_name(links::without_md_extension(&from_here.unwrap_or(name)).to_owned(), None);
+                self.overlay.ask_name(
+                    &self.host,
+                    &mut self.panes,
+                    &mut self.notices,
+                    links::without_md_extension(&from_here.unwrap_or(name)).to_owned(),
+                    None,
+                );
             }
         }
     }
+}
 
+impl PaneState {
     /// Shows the step of a run, or the message of a session, that an address names.
-    pub(crate) fn follow_address(&mut self, address: &str, part: &str) {
-        if let Some(doc) = self.host.session().agents().find_by_address(address) {
-            self.show_found(doc, part.trim());
+    pub(crate) fn follow_address(
+        &mut self,
+        host: &mut HostLink,
+        dock: &mut DockState,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        address: &str,
+        part: &str,
+    ) {
+        if let Some(doc) = host.session().agents().find_by_address(address) {
+            dock.show_found(host, self, notices, prefs, doc, part.trim());
         }
     }
 
     /// Shows a note, from a heading or block on.
-    pub(crate) fn open_at(&mut self, note: DocId, part: &str) {
-        self.open(note);
-        let session = self.host.session();
+    pub(crate) fn open_at(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId, part: &str) {
+        self.open(host, notices, note);
+        let session = host.session();
         let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
         let outline = volume.and_then(|volume| volume.links.outline(note)).cloned();
         // A block by its own name is what the search gives as an address.
         match (outline.and_then(|outline| heading_offset(&outline, part)), PendingJump::from_place(note, part)) {
-            (Some(at), _) => self.panes.active.page.point_out(at),
-            (None, Some(aim)) => self.panes.pending_jump = Some(aim),
+            (Some(at), _) => self.active.page.point_out(at),
+            (None, Some(aim)) => self.pending_jump = Some(aim),
             (None, None) if part.is_empty() => {}
-            (None, None) => {
-                self.notices.toasts.show_message(format!("The note has no heading or block called “{part}”."))
-            }
+            (None, None) => notices.toasts.show_message(format!("The note has no heading or block called “{part}”.")),
         }
     }
 }

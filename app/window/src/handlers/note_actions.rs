@@ -1,14 +1,17 @@
 //! Note management: daily notes, templates, copies, stars, and the tree's menus. If another note's text is needed, the
 //! session loads it, and the action continues then.
 
-use crate::actions::{PageAction, TreeAction};
-use crate::app_window::AppWindow;
+use crate::actions::TreeAction;
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree;
 use crate::shell::commands::NoteCommand;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use crate::shell::pending_note_action::{FollowUpAction, PendingNoteAction};
+use crate::shell::window_state::WindowState;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use engine::{Command, NotePhase, Session};
@@ -17,41 +20,56 @@ use store::{DocId, FileKind};
 use ui::text::shown_name;
 use ui::time::write_date;
 
-impl AppWindow {
+impl PaneState {
     /// Performs a command that keeps notes in order.
-    pub(crate) fn run_filing(&mut self, filing: NoteCommand) {
-        match (filing, self.panes.active.note) {
-            (NoteCommand::Today, _) => self.today(),
-            (NoteCommand::Template, Some(_)) => self.choose_template(),
-            (NoteCommand::Duplicate, Some(note)) => self.duplicate(note),
-            (NoteCommand::Star, Some(note)) => self.star(note),
+    pub(crate) fn run_filing(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        filing: NoteCommand,
+    ) {
+        match (filing, self.active.note) {
+            (NoteCommand::Today, _) => self.today(host, notices),
+            (NoteCommand::Template, Some(_)) => self.choose_template(host, overlay, notices),
+            (NoteCommand::Duplicate, Some(note)) => self.duplicate(host, notices, note),
+            (NoteCommand::Star, Some(note)) => host.star(notices, prefs, note),
             (NoteCommand::Template | NoteCommand::Duplicate | NoteCommand::Star, None) => {
-                self.notices.toasts.show_message("No note is open.")
+                notices.toasts.show_message("No note is open.")
             }
         }
     }
 
     /// Performs an action of the tree's menu.
-    pub(crate) fn apply_tree_action(&mut self, ctx: &egui::Context, wish: TreeAction) {
+    pub(crate) fn apply_tree_action(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        ctx: &egui::Context,
+        wish: TreeAction,
+    ) {
         match wish {
-            TreeAction::NewNote(volume, folder) => self.ask_name(folder, Some(volume)),
+            TreeAction::NewNote(volume, folder) => overlay.ask_name(host, self, notices, folder, Some(volume)),
             TreeAction::RenameFolder(volume, from) => {
                 let path = from.trim_end_matches('/').to_owned();
-                self.overlay = WindowOverlay::Dialog(Dialog::RenameFolder { volume, from, path, trouble: None });
+                *overlay = WindowOverlay::Dialog(Dialog::RenameFolder { volume, from, path, trouble: None });
             }
-            TreeAction::Duplicate(note) => self.duplicate(note),
-            TreeAction::Star(note) => self.star(note),
-            TreeAction::Discard(files) => self.ask_discard(files),
-            TreeAction::History(note) => self.show_history(Some(note), false),
-            TreeAction::Export(kind, what) => self.ask_export(kind, what),
+            TreeAction::Duplicate(note) => self.duplicate(host, notices, note),
+            TreeAction::Star(note) => host.star(notices, prefs, note),
+            TreeAction::Discard(files) => overlay.ask_discard(host, files),
+            TreeAction::History(note) => self.show_history(host, notices, Some(note), false),
+            TreeAction::Export(kind, what) => overlay.ask_export(host, kind, what),
             TreeAction::CopyLink(note) => {
-                if let Some((_, path)) = self.place_of(note) {
+                if let Some((_, path)) = host.place_of(note) {
                     ctx.copy_text(format!("[[{}]]", shown_name(path.rsplit('/').next().unwrap_or(&path))));
                 }
             }
             TreeAction::CopyPath(file) => {
-                let place = self.place_of(file);
-                let volume = place.as_ref().and_then(|(volume, _)| self.host.session().volume(*volume));
+                let place = host.place_of(file);
+                let volume = place.as_ref().and_then(|(volume, _)| host.session().volume(*volume));
                 let root = volume.and_then(|volume| volume.root.clone());
                 if let (Some(root), Some((_, path))) = (root, place) {
                     ctx.copy_text(root.join(path).display().to_string());
@@ -60,51 +78,28 @@ impl AppWindow {
         }
     }
 
-    fn place_of(&self, file: DocId) -> Option<(DocId, String)> {
-        let (volume, path) = self.host.session().locate_file(file)?;
-        Some((volume, path.to_owned()))
-    }
-
-    /// Moves all files of a folder. Gives why not.
-    pub(crate) fn rename_folder(&mut self, volume: DocId, from: &str, to: &str) -> Result<(), String> {
-        let to = format!("{}/", to.trim().trim_matches('/'));
-        let files = self.host.session().volume(volume).into_iter().flat_map(|volume| tree::files_below(volume, from));
-        let moves = files.map(|(path, file)| (file, format!("{to}{}", &path[from.len()..]))).collect();
-        self.host.command(Command::MoveFiles { moves })
-    }
-
-    fn star(&mut self, note: DocId) {
-        let mut settings = self.host.session().settings().clone();
-        self.prefs.store_settings(&mut settings);
-        match settings.starred.iter().position(|starred| *starred == note) {
-            Some(place) => _ = settings.starred.remove(place),
-            None => settings.starred.push(note),
-        }
-        self.send(Command::Set { settings: Box::new(settings) });
-    }
-
-    fn duplicate(&mut self, note: DocId) {
-        let Some((volume, path)) = self.place_of(note) else { return };
+    fn duplicate(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
+        let Some((volume, path)) = host.place_of(note) else { return };
         let stem = path.strip_suffix(".md").unwrap_or(&path).to_owned();
-        let taken = |path: &str| self.host.file_at(volume, path).is_some();
+        let taken = |path: &str| host.file_at(volume, path).is_some();
         let free = (2..).map(|number| format!("{stem} {number}.md")).find(|path| !taken(path)).unwrap_or_default();
-        self.begin(note, FollowUpAction::New { volume, path: free, fill: false });
+        self.begin(host, notices, note, FollowUpAction::New { volume, path: free, fill: false });
     }
 
     /// Opens today's note; makes it where there is none yet.
-    fn today(&mut self) {
-        let session = self.host.session();
-        let own = self.panes.active.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
+    fn today(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+        let session = host.session();
+        let own = self.active.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
         let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         let Some(volume) = own.or_else(first).and_then(|volume| session.volume(volume)) else {
-            self.notices.toasts.show_message("Open a folder first. A note is a file in a folder.");
+            notices.toasts.show_message("Open a folder first. A note is a file in a folder.");
             return;
         };
         let settings = session.settings();
         let name = match write_date(&settings.daily_format, &Zoned::now()) {
             Ok(name) => name,
             Err(why) => {
-                self.notices.toasts.show_message(why);
+                notices.toasts.show_message(why);
                 return;
             }
         };
@@ -114,22 +109,20 @@ impl AppWindow {
         let template = volume.files.get(settings.daily_template.trim()).filter(|row| row.kind == FileKind::Note);
         let (volume, template) = (volume.id, template.map(|row| row.id));
         match (there, template) {
-            (Some(note), _) => self.open(note),
-            (None, Some(template)) => self.begin(template, FollowUpAction::New { volume, path, fill: true }),
-            (None, None) => self.make(volume, &path, format!("# {name}\n\n")),
+            (Some(note), _) => self.open(host, notices, note),
+            (None, Some(template)) => {
+                self.begin(host, notices, template, FollowUpAction::New { volume, path, fill: true })
+            }
+            (None, None) => self.make(host, notices, volume, &path, format!("# {name}\n\n")),
         }
     }
 
     /// Lists the templates of the open note's volume.
-    fn choose_template(&mut self) {
-        let session = self.host.session();
+    fn choose_template(&mut self, host: &HostLink, overlay: &mut WindowOverlay, notices: &mut NoticeState) {
+        let session = host.session();
         let folder = format!("{}/", session.settings().templates.trim().trim_matches('/'));
-        let volume = self
-            .panes
-            .active
-            .note
-            .and_then(|note| session.locate_file(note))
-            .and_then(|(volume, _)| session.volume(volume));
+        let volume =
+            self.active.note.and_then(|note| session.locate_file(note)).and_then(|(volume, _)| session.volume(volume));
         let notes: Vec<(DocId, String)> = volume
             .into_iter()
             .flat_map(|volume| tree::files_below(volume, &folder))
@@ -137,55 +130,61 @@ impl AppWindow {
             .map(|(path, note)| (note, shown_name(&path[folder.len()..]).to_owned()))
             .collect();
         if notes.is_empty() {
-            self.notices.toasts.show_message(format!("No templates yet. A template is a note in the folder {folder}."));
+            notices.toasts.show_message(format!("No templates yet. A template is a note in the folder {folder}."));
             return;
         }
-        self.overlay = WindowOverlay::Palette(CommandPalette::templates(notes));
+        *overlay = WindowOverlay::Palette(CommandPalette::templates(notes));
     }
 
     /// Puts a template into the open note.
-    pub(crate) fn insert_template(&mut self, template: DocId) {
-        if let Some(note) = self.panes.active.note {
-            self.begin(template, FollowUpAction::Insert { note });
+    pub(crate) fn insert_template(&mut self, host: &mut HostLink, notices: &mut NoticeState, template: DocId) {
+        if let Some(note) = self.active.note {
+            self.begin(host, notices, template, FollowUpAction::Insert { note });
         }
     }
 
-    fn begin(&mut self, source: DocId, then: FollowUpAction) {
-        if self.send(Command::HoldNote { note: source }) {
-            self.panes.pending_note_actions.push(PendingNoteAction { source, then });
+    fn begin(&mut self, host: &mut HostLink, notices: &mut NoticeState, source: DocId, then: FollowUpAction) {
+        if host.send(Command::HoldNote { note: source }, notices) {
+            self.pending_note_actions.push(PendingNoteAction { source, then });
         }
     }
 
     /// Continues actions that waited for a note's text.
-    pub(crate) fn run_pending_note_actions(&mut self, ctx: &egui::Context) {
-        for errand in std::mem::take(&mut self.panes.pending_note_actions) {
-            let read = read(self.host.session(), errand.source);
+    pub(crate) fn run_pending_note_actions(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+    ) {
+        for errand in std::mem::take(&mut self.pending_note_actions) {
+            let read = read(host.session(), errand.source);
             let Some(text) = read else {
-                self.panes.pending_note_actions.push(errand);
+                self.pending_note_actions.push(errand);
                 continue;
             };
-            self.send(Command::ReleaseNote { note: errand.source });
+            host.send(Command::ReleaseNote { note: errand.source }, notices);
             ctx.request_repaint();
             match (text, errand.then) {
-                (Err(why), _) => self.notices.toasts.show_message(format!("The note cannot be read: {why}.")),
+                (Err(why), _) => notices.toasts.show_message(format!("The note cannot be read: {why}.")),
                 (Ok(text), FollowUpAction::New { volume, path, fill }) => {
                     let text = if fill { filled(&text, &title_of(&path), &Zoned::now()) } else { text };
-                    self.make(volume, &path, text);
+                    self.make(host, notices, volume, &path, text);
                 }
                 (Ok(text), FollowUpAction::Insert { note }) => {
-                    let title = self.place_of(note).map(|(_, path)| title_of(&path)).unwrap_or_default();
+                    let title = host.place_of(note).map(|(_, path)| title_of(&path)).unwrap_or_default();
                     let insert = filled(&text, &title, &Zoned::now());
-                    let here = self.panes.active.note == Some(note);
-                    let caret = self.panes.active.editor.caret.filter(|_| here).map(|caret| caret.at);
-                    let end = self.host.session().note(note).map_or(0, |note| note.length());
+                    let here = self.active.note == Some(note);
+                    let caret = self.active.editor.caret.filter(|_| here).map(|caret| caret.at);
+                    let end = host.session().note(note).map_or(0, |note| note.length());
                     let at = caret.unwrap_or(end);
                     if here {
                         let after = at + insert.len();
                         let edit = NoteEdit { at, delete: 0, insert, caret: after, anchor: after };
-                        self.perform_actions(ctx, vec![PageAction::Edit(edit)]);
-                        self.panes.active.editor.place_caret(after);
+                        self.apply_edits(host, notices, vec![edit]);
+                        ctx.request_repaint();
+                        self.active.editor.place_caret(after);
                     } else {
-                        self.send(Command::Edit { note, at, delete: 0, insert });
+                        host.send(Command::Edit { note, at, delete: 0, insert }, notices);
                     }
                 }
             }
@@ -193,14 +192,39 @@ impl AppWindow {
     }
 
     /// Makes a note of a text and shows it, with the caret at its end.
-    fn make(&mut self, volume: DocId, path: &str, text: String) {
+    fn make(&mut self, host: &mut HostLink, notices: &mut NoticeState, volume: DocId, path: &str, text: String) {
         let end = text.len();
-        if self.send(Command::NewNote { volume, path: path.to_owned(), text }) {
-            if let Some(note) = self.host.file_at(volume, path) {
-                self.open(note);
-                self.panes.active.editor.place_caret(end);
-            }
+        if host.send(Command::NewNote { volume, path: path.to_owned(), text }, notices)
+            && let Some(note) = host.file_at(volume, path)
+        {
+            self.open(host, notices, note);
+            self.active.editor.place_caret(end);
         }
+    }
+}
+
+impl HostLink {
+    fn place_of(&self, file: DocId) -> Option<(DocId, String)> {
+        let (volume, path) = self.session().locate_file(file)?;
+        Some((volume, path.to_owned()))
+    }
+
+    /// Moves all files of a folder. Gives why not.
+    pub(crate) fn rename_folder(&mut self, volume: DocId, from: &str, to: &str) -> Result<(), String> {
+        let to = format!("{}/", to.trim().trim_matches('/'));
+        let files = self.session().volume(volume).into_iter().flat_map(|volume| tree::files_below(volume, from));
+        let moves = files.map(|(path, file)| (file, format!("{to}{}", &path[from.len()..]))).collect();
+        self.command(Command::MoveFiles { moves })
+    }
+
+    fn star(&mut self, notices: &mut NoticeState, prefs: &mut WindowState, note: DocId) {
+        let mut settings = self.session().settings().clone();
+        prefs.store_settings(&mut settings);
+        match settings.starred.iter().position(|starred| *starred == note) {
+            Some(place) => _ = settings.starred.remove(place),
+            None => settings.starred.push(note),
+        }
+        self.send(Command::Set { settings: Box::new(settings) }, notices);
     }
 }
 

@@ -1,168 +1,159 @@
 //! Opens, splits, turns and closes tabs.
 
 use crate::actions::PaneId;
-use crate::app_window::AppWindow;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use crate::shell::panes::MAX_REOPENABLE_TABS;
 use egui_tiles::LinearDir;
 use engine::Command;
 use store::DocId;
 
-impl AppWindow {
+impl PaneState {
     /// The caret goes to another pane.
-    pub(crate) fn go_to_pane(&mut self, id: PaneId) {
-        self.panes.layout.reveal(id);
-        let Some(pane) = self.panes.layout.others.remove(&id) else { return };
-        let old = std::mem::replace(&mut self.panes.active, pane);
-        self.panes.layout.others.insert(old.id, old);
-        self.panes.has_chosen_note = true;
-        self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
+    pub(crate) fn go_to_pane(&mut self, host: &mut HostLink, notices: &mut NoticeState, id: PaneId) {
+        self.layout.reveal(id);
+        let Some(pane) = self.layout.others.remove(&id) else { return };
+        let old = std::mem::replace(&mut self.active, pane);
+        self.layout.others.insert(old.id, old);
+        self.has_chosen_note = true;
+        self.active.editor.focus = self.active.editor.caret.is_some();
         // The note may have been closed; now it's the last open one.
-        if let Some(note) = self.panes.active.note
-            && self.is_known(note)
+        if let Some(note) = self.active.note
+            && host.is_known(note)
         {
-            self.send(Command::OpenNote { note });
+            host.send(Command::OpenNote { note }, notices);
         }
     }
 
-    fn is_known(&self, note: DocId) -> bool {
-        self.host.session().locate_file(note).is_some()
-    }
-
     /// The next tab, or the one before.
-    pub(crate) fn turn_tabs(&mut self, back: bool) {
-        let order = self.panes.layout.reading_order();
-        let Some(place) = order.iter().position(|pane| *pane == self.panes.active.id) else { return };
+    pub(crate) fn turn_tabs(&mut self, host: &mut HostLink, notices: &mut NoticeState, back: bool) {
+        let order = self.layout.reading_order();
+        let Some(place) = order.iter().position(|pane| *pane == self.active.id) else { return };
         let by = if back { order.len() - 1 } else { 1 };
         if let Some(pane) = order.get((place + by) % order.len()) {
-            self.go_to_pane(*pane);
+            self.go_to_pane(host, notices, *pane);
         }
     }
 
     /// A new tab, with a note or without one.
-    pub(crate) fn new_tab(&mut self, note: Option<DocId>) {
-        let pane = self.panes.layout.fresh(None);
+    pub(crate) fn new_tab(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: Option<DocId>) {
+        let pane = self.layout.fresh(None);
         let id = pane.id;
-        self.panes.layout.add_background_tab(self.panes.active.id, id);
-        self.panes.layout.others.insert(id, pane);
-        self.go_to_pane(id);
+        self.layout.add_background_tab(self.active.id, id);
+        self.layout.others.insert(id, pane);
+        self.go_to_pane(host, notices, id);
         if let Some(note) = note {
-            self.open(note);
+            self.open(host, notices, note);
         }
     }
 
     /// Opens the same note in another pane, next to this one or below.
-    pub(crate) fn split(&mut self, dir: LinearDir) {
-        let mut pane = self.panes.layout.fresh(None);
+    pub(crate) fn split(&mut self, host: &mut HostLink, notices: &mut NoticeState, dir: LinearDir) {
+        let mut pane = self.layout.fresh(None);
         let id = pane.id;
-        pane.show_note(self.panes.active.note);
-        self.panes.layout.add_beside(self.panes.active.id, id, dir);
-        self.panes.layout.others.insert(id, pane);
-        self.go_to_pane(id);
+        pane.show_note(self.active.note);
+        self.layout.add_beside(self.active.id, id, dir);
+        self.layout.others.insert(id, pane);
+        self.go_to_pane(host, notices, id);
     }
 
     /// Shows the pane of the same tabs in which a note is open already.
-    pub(crate) fn go_to_note(&mut self, note: DocId) -> bool {
-        let pane = self.panes.layout.background_tab(self.panes.active.id, note);
+    pub(crate) fn go_to_note(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) -> bool {
+        let pane = self.layout.background_tab(self.active.id, note);
         if let Some(pane) = pane {
-            self.go_to_pane(pane);
+            self.go_to_pane(host, notices, pane);
         }
         pane.is_some()
     }
 
     /// Closes a tab; the last one only loses its note.
-    pub(crate) fn close_tab(&mut self, id: PaneId) {
-        if id == self.panes.active.id {
-            let order = self.panes.layout.reading_order();
+    pub(crate) fn close_tab(&mut self, host: &mut HostLink, notices: &mut NoticeState, id: PaneId) {
+        if id == self.active.id {
+            let order = self.layout.reading_order();
             let place = order.iter().position(|pane| *pane == id).unwrap_or(0);
-            let group = self.panes.layout.group(id);
-            let near = |pane: &&PaneId| self.panes.layout.group(**pane) == group;
+            let group = self.layout.group(id);
+            let near = |pane: &&PaneId| self.layout.group(**pane) == group;
             let next = order.get(place + 1).filter(near).or_else(|| {
                 let before = place.checked_sub(1).and_then(|place| order.get(place));
                 before.filter(near).or(order.get(place + 1)).or(before)
             });
             match next.copied() {
-                Some(next) => self.go_to_pane(next),
+                Some(next) => self.go_to_pane(host, notices, next),
                 None => {
-                    let note = self.panes.active.note;
-                    self.panes.active.show_note(None);
-                    self.was_closed(note);
+                    let note = self.active.note;
+                    self.active.show_note(None);
+                    self.was_closed(host, notices, note);
                     return;
                 }
             }
         }
-        let Some(pane) = self.panes.layout.others.remove(&id) else { return };
-        if let Some(tile) = self.panes.layout.tile(id) {
-            self.panes.layout.tree.remove_recursively(tile);
+        let Some(pane) = self.layout.others.remove(&id) else { return };
+        if let Some(tile) = self.layout.tile(id) {
+            self.layout.tree.remove_recursively(tile);
         }
-        self.was_closed(pane.note);
+        self.was_closed(host, notices, pane.note);
     }
 
     /// A tab with this note was closed.
-    fn was_closed(&mut self, note: Option<DocId>) {
+    fn was_closed(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: Option<DocId>) {
         let Some(note) = note else { return };
-        self.panes.layout.closed.push(note);
-        if self.panes.layout.closed.len() > MAX_REOPENABLE_TABS {
-            self.panes.layout.closed.remove(0);
+        self.layout.closed.push(note);
+        if self.layout.closed.len() > MAX_REOPENABLE_TABS {
+            self.layout.closed.remove(0);
         }
-        if self.panes.active.note == Some(note) || self.panes.layout.pane_with_note(note).is_some() {
+        if self.active.note == Some(note) || self.layout.pane_with_note(note).is_some() {
             return;
         }
-        self.panes.background_notes.retain(|kept| *kept != note);
-        let is_open = self.host.session().note(note).is_some();
+        self.background_notes.retain(|kept| *kept != note);
+        let is_open = host.session().note(note).is_some();
         if is_open {
-            self.send(Command::CloseNote { note });
+            host.send(Command::CloseNote { note }, notices);
         }
     }
 
     /// Lets go of the rows that the pointer holds. Whether there were some.
     pub(crate) fn release_dragged_rows(&mut self) -> bool {
-        let panes = std::iter::once(&mut self.panes.active).chain(self.panes.layout.others.values_mut());
+        let panes = std::iter::once(&mut self.active).chain(self.layout.others.values_mut());
         // Each of them, also behind one that held some.
         panes.map(|pane| pane.page.release_rows()).filter(|held| *held).count() > 0
     }
 
     /// Closes all tabs but the one with the caret.
-    pub(crate) fn close_other_tabs(&mut self) {
-        for pane in self
-            .panes
-            .layout
-            .reading_order()
-            .into_iter()
-            .filter(|pane| *pane != self.panes.active.id)
-            .collect::<Vec<_>>()
-        {
-            self.close_tab(pane);
+    pub(crate) fn close_other_tabs(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+        for pane in self.layout.reading_order().into_iter().filter(|pane| *pane != self.active.id).collect::<Vec<_>>() {
+            self.close_tab(host, notices, pane);
         }
     }
 
     /// Opens the tab again that was closed last.
-    pub(crate) fn reopen_tab(&mut self) {
-        while let Some(note) = self.panes.layout.closed.pop() {
-            if self.is_known(note) {
-                if self.panes.active.note.is_none() {
-                    self.open(note);
+    pub(crate) fn reopen_tab(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+        while let Some(note) = self.layout.closed.pop() {
+            if host.is_known(note) {
+                if self.active.note.is_none() {
+                    self.open(host, notices, note);
                 } else {
-                    self.new_tab(Some(note));
+                    self.new_tab(host, notices, Some(note));
                 }
                 return;
             }
         }
-        self.notices.toasts.show_message("No tab was closed.");
+        notices.toasts.show_message("No tab was closed.");
     }
 
     /// Sees to it that the notes in sight are read, and that the pane with the caret is one of them.
-    pub(crate) fn save_panes(&mut self) {
-        let seen = self.panes.layout.in_sight();
-        if !seen.contains(&self.panes.active.id)
-            && let Some(front) = self.panes.layout.in_front_of(self.panes.active.id)
+    pub(crate) fn save_panes(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+        let seen = self.layout.in_sight();
+        if !seen.contains(&self.active.id)
+            && let Some(front) = self.layout.in_front_of(self.active.id)
         {
-            self.go_to_pane(front);
+            self.go_to_pane(host, notices, front);
         }
-        let session = self.host.session();
+        let session = host.session();
         let settled = session.is_open() && session.volumes().all(|volume| volume.known && volume.scans > 0);
         let mut gone = Vec::new();
         let mut unread = Vec::new();
-        for pane in self.panes.layout.others.values() {
+        for pane in self.layout.others.values() {
             let Some(note) = pane.note else { continue };
             if session.locate_file(note).is_none() && session.note(note).is_none() {
                 if settled {
@@ -174,18 +165,24 @@ impl AppWindow {
         }
         let read = !unread.is_empty();
         for (pane, note) in unread {
-            if !self.send(Command::OpenNote { note }) {
+            if !host.send(Command::OpenNote { note }, notices) {
                 gone.push(pane);
             }
         }
         for pane in gone {
-            if let Some(pane) = self.panes.layout.others.get_mut(&pane) {
+            if let Some(pane) = self.layout.others.get_mut(&pane) {
                 pane.show_note(None);
             }
         }
         // What was opened last is the note with the caret.
-        if let Some(note) = self.panes.active.note.filter(|note| read && self.is_known(*note)) {
-            self.send(Command::OpenNote { note });
+        if let Some(note) = self.active.note.filter(|note| read && host.is_known(*note)) {
+            host.send(Command::OpenNote { note }, notices);
         }
+    }
+}
+
+impl HostLink {
+    fn is_known(&self, note: DocId) -> bool {
+        self.session().locate_file(note).is_some()
     }
 }

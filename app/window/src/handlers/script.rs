@@ -1,12 +1,13 @@
 //! Turns on and off that scripts run by themselves.
 
-use crate::app_window::AppWindow;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
 use engine::Command;
 
-impl AppWindow {
+impl HostLink {
     /// Lets scripts run by themselves while one writes, or not.
-    pub(crate) fn toggle_script_runs(&mut self) {
-        let session = self.host.session();
+    pub(crate) fn toggle_script_runs(&mut self, notices: &mut NoticeState) {
+        let session = self.session();
         let mut settings = session.settings().clone();
         settings.script_runs = !settings.script_runs;
         let said = if settings.script_runs {
@@ -14,8 +15,8 @@ impl AppWindow {
         } else {
             "Scripts run when you ask for it."
         };
-        if self.send(Command::Set { settings: Box::new(settings) }) {
-            self.notices.toasts.show_message(said);
+        if self.send(Command::Set { settings: Box::new(settings) }, notices) {
+            notices.toasts.show_message(said);
         }
     }
 }

@@ -4,27 +4,36 @@ use crate::actions::PendingJump;
 use crate::app_window::AppWindow;
 use crate::overlays::search::SearchOverlay;
 use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::dock_state::DockState;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
+use crate::shell::window_state::WindowState;
 use eframe::egui;
 use engine::NotePhase;
 use host::search::highlight_ranges;
 
-impl AppWindow {
+impl WindowOverlay {
     /// Opens the search with the last query.
-    pub(crate) fn open_search(&mut self) {
-        let seek = self.new_search();
-        self.overlay = WindowOverlay::Search(Box::new(seek));
+    pub(crate) fn open_search(&mut self, host: &HostLink) {
+        let seek = host.new_search();
+        *self = WindowOverlay::Search(Box::new(seek));
     }
 
     /// The palette that searches, with something asked already.
-    pub(crate) fn open_search_for(&mut self, query: &str) {
-        let seek = SearchOverlay { query: query.to_owned(), ..self.new_search() };
-        self.overlay = WindowOverlay::Search(Box::new(seek));
+    pub(crate) fn open_search_for(&mut self, host: &HostLink, query: &str) {
+        let seek = SearchOverlay { query: query.to_owned(), ..host.new_search() };
+        *self = WindowOverlay::Search(Box::new(seek));
     }
+}
 
+impl HostLink {
     fn new_search(&self) -> SearchOverlay {
-        SearchOverlay::new(self.host.driver.search().clone(), self.host.session().settings().searches.clone())
+        SearchOverlay::new(self.driver.search().clone(), self.session().settings().searches.clone())
     }
+}
 
+impl AppWindow {
     /// Keeps a search in the settings, or forgets it.
     pub(crate) fn save_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
         let mut settings = self.host.session().settings().clone();
@@ -36,25 +45,35 @@ impl AppWindow {
         }
         self.set(ctx, vec![crate::overlays::settings::SettingsChange::Searches(settings.searches)]);
     }
+}
 
+impl PaneState {
     /// Opens what was found; goes to the block once the note can be read.
-    pub(crate) fn go_to_hit(&mut self, aim: PendingJump) {
-        self.close_overlay();
-        if self.show_found(aim.note, &aim.part) {
+    pub(crate) fn go_to_hit(
+        &mut self,
+        host: &mut HostLink,
+        dock: &mut DockState,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        aim: PendingJump,
+    ) {
+        self.close_overlay(overlay);
+        if dock.show_found(host, self, notices, prefs, aim.note, &aim.part) {
             return; // a run, or what was said in a session
         }
-        self.open(aim.note);
-        self.panes.pending_jump = Some(aim);
+        self.open(host, notices, aim.note);
+        self.pending_jump = Some(aim);
     }
 
     /// Jumps to the chosen hit once its note is loaded.
-    pub(crate) fn follow_aim(&mut self) {
-        let Some(aim) = &self.panes.pending_jump else { return };
-        if self.panes.active.note != Some(aim.note) {
-            self.panes.pending_jump = None; // the user went elsewhere
+    pub(crate) fn follow_aim(&mut self, host: &HostLink, notices: &mut NoticeState) {
+        let Some(aim) = &self.pending_jump else { return };
+        if self.active.note != Some(aim.note) {
+            self.pending_jump = None; // the user went elsewhere
             return;
         }
-        let Some(note) = self.host.session().note(aim.note) else { return };
+        let Some(note) = host.session().note(aim.note) else { return };
         if note.phase == NotePhase::Reading {
             return;
         }
@@ -64,11 +83,11 @@ impl AppWindow {
             let first = highlight_ranges(text, &aim.terms).first().map_or(0, |mark| mark.start);
             Some(note.block_start(id)? + first)
         });
-        self.panes.active.editor.place_caret(at.unwrap_or(0));
-        self.panes.active.page.point_out(at.unwrap_or(0));
-        self.panes.pending_jump = None;
+        self.active.editor.place_caret(at.unwrap_or(0));
+        self.active.page.point_out(at.unwrap_or(0));
+        self.pending_jump = None;
         if lost {
-            self.notices.toasts.show_message("That passage is no longer in the note.");
+            notices.toasts.show_message("That passage is no longer in the note.");
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Opens the menu behind a slash and writes what is chosen from it.
 
-use crate::app_window::AppWindow;
 use crate::overlays::slash_menu::{
     MAX_VISIBLE_SLASH_ROWS, SLASH_MENU_WIDTH, SLASH_ROW_HEIGHT, SlashMenu, filter, line, written,
 };
+use crate::shell::host_link::HostLink;
+use crate::shell::input_state::InputState;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::editor_keys::KeyOutcome;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,42 +14,50 @@ use egui::{Area, Id, Key, Modifiers, Order, Sense, pos2, vec2};
 use ui::theme::{CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
-impl AppWindow {
+impl InputState {
     /// Opens the menu behind a slash that was just typed, and closes it where it no longer fits.
-    pub(crate) fn sync_slash(&mut self, ctx: &egui::Context, typed: bool) {
-        if self.input.slash.is_none() && !typed {
+    pub(crate) fn sync_slash(&mut self, host: &HostLink, panes: &mut PaneState, ctx: &egui::Context, typed: bool) {
+        if self.slash.is_none() && !typed {
             return;
         }
         let dark = ctx.global_style().visuals.dark_mode;
-        let words = self.with_note(ctx, dark, |world, editor, _| {
+        let words = panes.with_note(host, ctx, dark, |world, editor, _| {
             let target = editor.edit_target(world)?;
             filter(editor, &target)
         });
         match words.flatten() {
-            Some(words) if typed || self.input.slash.is_some() => {
-                let slash = self.input.slash.get_or_insert_default();
+            Some(words) if typed || self.slash.is_some() => {
+                let slash = self.slash.get_or_insert_default();
                 if slash.filter != words {
                     *slash = SlashMenu { chosen: 0, filter: words };
                 }
                 if slash.entries().is_empty() {
-                    self.input.slash = None;
+                    self.slash = None;
                 }
             }
-            _ => self.input.slash = None,
+            _ => self.slash = None,
         }
     }
 
     /// Keys while the menu is open.
-    pub(crate) fn slash_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
+    pub(crate) fn slash_key(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        key: Key,
+        modifiers: Modifiers,
+    ) -> bool {
         // A key of this very frame may have changed what is typed.
-        self.sync_slash(ctx, false);
-        let Some(slash) = self.input.slash.as_mut().filter(|_| modifiers.is_none()) else { return false };
+        self.sync_slash(host, panes, ctx, false);
+        let Some(slash) = self.slash.as_mut().filter(|_| modifiers.is_none()) else { return false };
         let count = slash.entries().len().max(1);
         match key {
             Key::ArrowDown => slash.chosen = (slash.chosen + 1) % count,
             Key::ArrowUp => slash.chosen = (slash.chosen + count - 1) % count,
-            Key::Escape => self.input.slash = None,
-            Key::Enter | Key::Tab => self.write_entry(ctx),
+            Key::Escape => self.slash = None,
+            Key::Enter | Key::Tab => self.write_entry(host, panes, notices, ctx),
             _ => return false,
         }
         ctx.request_repaint();
@@ -54,11 +65,19 @@ impl AppWindow {
     }
 
     /// Writes what is chosen in place of the slash and what is behind it.
-    fn write_entry(&mut self, ctx: &egui::Context) {
-        let Some(slash) = self.input.slash.take() else { return };
+    fn write_entry(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+    ) {
+        let Some(slash) = self.slash.take() else { return };
         let Some(entry) = slash.entries().get(slash.chosen).copied() else { return };
         let (text, caret) = written(entry);
-        self.write(
+        panes.write(
+            host,
+            notices,
             ctx,
             |editor, world| match editor.edit_target(world) {
                 Some(target) => KeyOutcome::edit(target.replace(0..target.shown.len(), &text, caret)),
@@ -67,11 +86,19 @@ impl AppWindow {
             false,
         );
     }
+}
 
+impl PaneState {
     /// Draws the menu below the caret.
-    pub(crate) fn slash_menu(&mut self, ctx: &egui::Context) {
-        self.sync_slash(ctx, false);
-        let (Some(slash), Some(caret)) = (&mut self.input.slash, self.panes.active.editor.seen) else { return };
+    pub(crate) fn slash_menu(
+        &mut self,
+        host: &mut HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+    ) {
+        input.sync_slash(host, self, ctx, false);
+        let (Some(slash), Some(caret)) = (&mut input.slash, self.active.editor.seen) else { return };
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = ThemeColors::for_dark_mode(dark);
         let entries = slash.entries();
@@ -105,7 +132,7 @@ impl AppWindow {
         });
         if let Some(index) = clicked {
             slash.chosen = index;
-            self.write_entry(ctx);
+            input.write_entry(host, self, notices, ctx);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Checks spelling, suggests corrections, and learns words.
 
-use crate::actions::PageAction;
-use crate::app_window::AppWindow;
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::motion;
 use editor::note_editor::NoteEdit;
 use editor::spelling::{SpellChecker, SpellingRequest, with};
@@ -11,10 +12,10 @@ use eframe::egui;
 use host::spelling::{HunspellChecker, system_language};
 use std::ops::Range;
 
-impl AppWindow {
+impl PaneState {
     /// Puts the settings into force, and shows the suggestions that have been found since.
-    pub(crate) fn update_spelling(&mut self, ctx: &egui::Context) {
-        let settings = self.host.session().settings();
+    pub(crate) fn update_spelling(&mut self, host: &HostLink, overlay: &mut WindowOverlay, ctx: &egui::Context) {
+        let settings = host.session().settings();
         let (on, own) = (settings.spelling, &settings.words);
         let asked = with(ctx, |spelling| {
             if on != spelling.speller.is_some() {
@@ -34,18 +35,18 @@ impl AppWindow {
             spelling.requests.try_recv().ok()
         });
         if let Some(Some(SpellingRequest { note, range, word, found })) = asked
-            && self.panes.active.note == Some(note)
-            && matches!(self.overlay, WindowOverlay::None)
+            && self.active.note == Some(note)
+            && matches!(overlay, WindowOverlay::None)
         {
-            self.overlay = WindowOverlay::Palette(CommandPalette::words(&word, &range, &found));
+            *overlay = WindowOverlay::Palette(CommandPalette::words(&word, &range, &found));
         }
     }
 
     /// Asks for words that may have been meant by the one at the caret.
-    pub(crate) fn suggest_corrections(&mut self, ctx: &egui::Context) {
-        let Some(note) = self.panes.active.note else { return };
+    pub(crate) fn suggest_corrections(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context) {
+        let Some(note) = self.active.note else { return };
         let dark = ctx.global_style().visuals.dark_mode;
-        let word = self.with_note(ctx, dark, |world, editor, _| {
+        let word = self.with_note(host, ctx, dark, |world, editor, _| {
             let target = editor.edit_target(world)?;
             let caret = target.shown_byte(editor.caret?.at);
             let range = motion::word_around(&target.shown, caret);
@@ -54,7 +55,7 @@ impl AppWindow {
         });
         let Some(Some((range, word))) = word.filter(|word| word.as_ref().is_some_and(|(_, word)| !word.is_empty()))
         else {
-            self.notices.toasts.show_message("Put the caret into a word first.");
+            notices.toasts.show_message("Put the caret into a word first.");
             return;
         };
         let said = with(ctx, |spelling| {
@@ -76,35 +77,45 @@ impl AppWindow {
             }
         });
         if let Some(Some(said)) = said {
-            self.notices.toasts.show_message(said);
+            notices.toasts.show_message(said);
         }
     }
 
     /// Puts another word in the place of one.
-    pub(crate) fn replace_word(&mut self, ctx: &egui::Context, range: Range<usize>, word: String) {
+    pub(crate) fn replace_word(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        range: Range<usize>,
+        word: String,
+    ) {
         let caret = range.start + word.len();
         let edit = NoteEdit { at: range.start, delete: range.len(), insert: word, caret, anchor: caret };
-        self.perform_actions(ctx, vec![PageAction::Edit(edit)]);
+        self.apply_edits(host, notices, vec![edit]);
+        ctx.request_repaint();
     }
+}
 
+impl HostLink {
     /// Takes a word for right from now on.
-    pub(crate) fn learn_word(&mut self, word: String) {
-        let session = self.host.session();
+    pub(crate) fn learn_word(&mut self, notices: &mut NoticeState, word: String) {
+        let session = self.session();
         let mut settings = session.settings().clone();
         if !settings.words.contains(&word) {
             settings.words.push(word);
-            self.send(engine::Command::Set { settings: Box::new(settings) });
+            self.send(engine::Command::Set { settings: Box::new(settings) }, notices);
         }
     }
 
     /// Turns the marks on or off.
-    pub(crate) fn toggle_spelling(&mut self) {
-        let session = self.host.session();
+    pub(crate) fn toggle_spelling(&mut self, notices: &mut NoticeState) {
+        let session = self.session();
         let mut settings = session.settings().clone();
         settings.spelling = !settings.spelling;
         let said = if settings.spelling { "Spell check is on." } else { "Spell check is off." };
-        if self.send(engine::Command::Set { settings: Box::new(settings) }) {
-            self.notices.toasts.show_message(said);
+        if self.send(engine::Command::Set { settings: Box::new(settings) }, notices) {
+            notices.toasts.show_message(said);
         }
     }
 }

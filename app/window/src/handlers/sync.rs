@@ -6,25 +6,34 @@ use crate::overlays::settings::SettingsSection;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::pages::sync::SyncPage;
 use crate::shell::commands::{SyncCommand, SyncTab};
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;
+use crate::shell::pane_state::PaneState;
 use eframe::egui;
 use engine::Command;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
 
-impl AppWindow {
+impl PaneState {
     /// Performs a command that concerns sync.
-    pub(crate) fn run_sync(&mut self, wish: SyncCommand) {
+    pub(crate) fn run_sync(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        wish: SyncCommand,
+    ) {
         match wish {
-            SyncCommand::Show(tab) => match &mut self.panes.view {
+            SyncCommand::Show(tab) => match &mut self.view {
                 Some(PageView::Sync(page)) => page.tab = tab,
-                _ => self.panes.view = Some(PageView::Sync(Box::new(SyncPage::new(tab)))),
+                _ => self.view = Some(PageView::Sync(Box::new(SyncPage::new(tab)))),
             },
             SyncCommand::Pause => {
-                let paused = self.host.session().sync().shares.paused;
-                if self.send(Command::PauseSync { paused: !paused }) {
-                    self.notices.toasts.show_message(if paused {
+                let paused = host.session().sync().shares.paused;
+                if host.send(Command::PauseSync { paused: !paused }, notices) {
+                    notices.toasts.show_message(if paused {
                         "Sync resumed."
                     } else {
                         "Sync paused. Changes stay on this device."
@@ -32,46 +41,59 @@ impl AppWindow {
                 }
             }
             SyncCommand::Retry => {
-                if self.send(Command::RetrySync) {
-                    self.notices.toasts.show_message("Hubs are called.");
+                if host.send(Command::RetrySync, notices) {
+                    notices.toasts.show_message("Hubs are called.");
                 }
             }
             SyncCommand::Share => {
-                let here = self
-                    .panes
-                    .active
-                    .note
-                    .and_then(|note| self.host.session().locate_file(note))
-                    .map(|(volume, _)| volume);
-                match here.or_else(|| self.host.session().volumes().next().map(|volume| volume.id)) {
-                    Some(volume) => self.ask_share(volume),
-                    None => self.notices.toasts.show_message("Open a folder first: what is shared is a volume."),
+                let here = self.active.note.and_then(|note| host.session().locate_file(note)).map(|(volume, _)| volume);
+                match here.or_else(|| host.session().volumes().next().map(|volume| volume.id)) {
+                    Some(volume) => overlay.ask_share(host, volume),
+                    None => notices.toasts.show_message("Open a folder first: what is shared is a volume."),
                 }
             }
             SyncCommand::Join => {
                 let (address, folder) = (String::new(), String::new());
-                self.overlay = WindowOverlay::Dialog(Dialog::Join { address, folder, trouble: None });
+                *overlay = WindowOverlay::Dialog(Dialog::Join { address, folder, trouble: None });
             }
-            SyncCommand::Devices => self.open_settings(SettingsSection::Devices),
+            SyncCommand::Devices => overlay.open_settings(host, SettingsSection::Devices),
         }
     }
 
-    /// Asks over which hub a volume shall be shared.
-    pub(crate) fn ask_share(&mut self, volume: DocId) {
-        let session = self.host.session();
-        let Some(known) = session.volume(volume) else { return };
-        let hub = session.sync().shares.hubs.first().map_or_else(String::new, |hub| hub.url.clone());
-        let name = known.name.clone();
-        self.overlay = WindowOverlay::Dialog(Dialog::Share { volume, name, hub, trouble: None });
-    }
-
     /// Shares a volume. Gives why not.
-    pub(crate) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
-        self.host.command(Command::ShareVolume { volume, hub })?;
-        self.run_sync(SyncCommand::Show(SyncTab::State));
+    pub(crate) fn share(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        volume: DocId,
+        hub: String,
+    ) -> Result<(), String> {
+        host.command(Command::ShareVolume { volume, hub })?;
+        self.run_sync(host, overlay, notices, SyncCommand::Show(SyncTab::State));
         Ok(())
     }
 
+    /// Takes requested texts for the sync page.
+    pub(crate) fn sync_step(&mut self, host: &HostLink) {
+        if let Some(PageView::Sync(page)) = &mut self.view {
+            page.merges.step(&host.driver);
+        }
+    }
+}
+
+impl WindowOverlay {
+    /// Asks over which hub a volume shall be shared.
+    pub(crate) fn ask_share(&mut self, host: &HostLink, volume: DocId) {
+        let session = host.session();
+        let Some(known) = session.volume(volume) else { return };
+        let hub = session.sync().shares.hubs.first().map_or_else(String::new, |hub| hub.url.clone());
+        let name = known.name.clone();
+        *self = WindowOverlay::Dialog(Dialog::Share { volume, name, hub, trouble: None });
+    }
+}
+
+impl AppWindow {
     /// Gets a shared volume into a folder. The disk's answer is shown when it arrives.
     pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
         engine::read_volume_address(&address).map_err(|reject| ui::text::sentence(&reject.0))?;
@@ -90,14 +112,7 @@ impl AppWindow {
             });
             wake.request_repaint_after(Duration::from_millis(1));
         });
-        self.run_sync(SyncCommand::Show(SyncTab::State));
+        self.panes.run_sync(&mut self.host, &mut self.overlay, &mut self.notices, SyncCommand::Show(SyncTab::State));
         Ok(())
-    }
-
-    /// Takes requested texts for the sync page.
-    pub(crate) fn sync_step(&mut self) {
-        if let Some(PageView::Sync(page)) = &mut self.panes.view {
-            page.merges.step(&self.host.driver);
-        }
     }
 }

@@ -1,26 +1,27 @@
 //! Asks before files of the trash are deleted for good.
 
-use crate::app_window::AppWindow;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
 use store::DocId;
 use ui::text::shown_name;
 
-impl AppWindow {
+impl WindowOverlay {
     /// Asks whether to empty the trash.
-    pub(crate) fn ask_empty(&mut self) {
-        let files: Vec<DocId> = self.host.session().trash().map(|(file, _)| file).collect();
+    pub(crate) fn ask_empty(&mut self, host: &HostLink, notices: &mut NoticeState) {
+        let files: Vec<DocId> = host.session().trash().map(|(file, _)| file).collect();
         if files.is_empty() {
-            self.notices.toasts.show_message("The trash is empty.");
+            notices.toasts.show_message("The trash is empty.");
         } else {
-            self.ask_discard(files);
+            self.ask_discard(host, files);
         }
     }
 
     /// Asks whether files shall be deleted for good.
-    pub(crate) fn ask_discard(&mut self, files: Vec<DocId>) {
+    pub(crate) fn ask_discard(&mut self, host: &HostLink, files: Vec<DocId>) {
         let named = |file: &DocId| {
-            let trashed = self.host.session().trash().find(|(one, _)| one == file)?.1;
+            let trashed = host.session().trash().find(|(one, _)| one == file)?.1;
             let name = trashed.row.path.rsplit('/').next().unwrap_or(&trashed.row.path);
             Some(shown_name(name).to_owned())
         };
@@ -28,6 +29,6 @@ impl AppWindow {
             [one] => named(one).map_or_else(|| "this file".to_owned(), |name| format!("“{name}”")),
             many => format!("{} files", many.len()),
         };
-        self.overlay = WindowOverlay::Dialog(Dialog::Discard { files, what });
+        *self = WindowOverlay::Dialog(Dialog::Discard { files, what });
     }
 }

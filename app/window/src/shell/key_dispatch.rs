@@ -7,6 +7,10 @@ use crate::app_window::AppWindow;
 use crate::overlays::dialogs::DialogDecision;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::commands::{CellCommand, FormatCommand};
+use crate::shell::host_link::HostLink;
+use crate::shell::input_state::InputState;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::cell_edits::CellEdit;
 use editor::editor_keys::KeyOutcome;
 use editor::input_order::InputOrder;
@@ -19,7 +23,7 @@ impl AppWindow {
     /// Takes this frame's keys out of the input, as far as they mean something here.
     pub(crate) fn dispatch_keys(&mut self, ctx: &egui::Context) {
         let events = ctx.input_mut(|input| std::mem::take(&mut input.events));
-        let events = self.filter_paste_events(ctx, events);
+        let events = self.input.filter_paste_events(&mut self.host, &mut self.panes, &mut self.notices, ctx, events);
         let (events, mut later) = self.filter_input_events(ctx, events);
         let (mut keep, mut typed) = (Vec::with_capacity(events.len()), false);
         let floats = |window: &AppWindow| (!matches!(window.overlay, WindowOverlay::None), window.input.find.is_some());
@@ -42,8 +46,8 @@ impl AppWindow {
                 continue;
             }
             match &event {
-                Raw::PasteImage(picture) if self.writes(ctx) => {
-                    self.paste_picture(ctx, picture.clone());
+                Raw::PasteImage(picture) if self.panes.writes(ctx) => {
+                    self.panes.paste_picture(&self.host, &mut self.input, &mut self.notices, ctx, picture.clone());
                     continue;
                 }
                 Raw::Key { key, pressed: true, modifiers, .. } => {
@@ -62,7 +66,11 @@ impl AppWindow {
                     }
                     typed = true;
                 }
-                Raw::AccessKitActionRequest(request) if self.handle_accessibility_action(ctx, request) => continue,
+                Raw::AccessKitActionRequest(request)
+                    if self.panes.handle_accessibility_action(&mut self.host, &mut self.notices, ctx, request) =>
+                {
+                    continue;
+                }
                 _ => {}
             }
             keep.push(event);
@@ -71,16 +79,8 @@ impl AppWindow {
         InputOrder::requeue_events(ctx, later);
     }
 
-    /// Whether the keyboard belongs to the note.
-    fn writes(&self, ctx: &egui::Context) -> bool {
-        let focused = ctx.memory(|memory| memory.focused());
-        self.panes.view.is_none()
-            && self.panes.active.editor.caret.is_some()
-            && (focused == Some(note_editor::field()) || self.panes.active.editor.focus)
-    }
-
     fn key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if self.is_saving() {
+        if self.shutdown.is_saving() {
             return true;
         }
         let what = self
@@ -92,24 +92,28 @@ impl AppWindow {
         if !matches!(self.overlay, WindowOverlay::None) {
             return self.overlay_key(ctx, key, modifiers, what);
         }
-        if key == Key::Escape && self.release_dragged_rows() {
+        if key == Key::Escape && self.panes.release_dragged_rows() {
             return true;
         }
-        if self.writes(ctx) && self.vim_escape(ctx, key, modifiers) {
+        if self.panes.writes(ctx) && self.vim_escape(ctx, key, modifiers) {
             return true;
         }
-        if self.complete_key(key, modifiers) || (self.writes(ctx) && self.code_key(ctx, key, modifiers)) {
+        if self.input.complete_key(&mut self.host, &mut self.panes, &mut self.notices, key, modifiers)
+            || (self.panes.writes(ctx)
+                && self.input.code_key(&mut self.host, &mut self.panes, &mut self.notices, ctx, key, modifiers))
+        {
             return true;
         }
-        if self.writes(ctx) && self.is_vims(key, modifiers) {
+        if self.panes.writes(ctx) && self.input.is_vims(&self.host, key, modifiers) {
             return self.vim_key(ctx, key, modifiers);
         }
         // Who has selected words means them, and not the tree.
-        let on_words =
-            what == Some(WindowCommand::Left) && self.writes(ctx) && !self.panes.active.editor.selected().is_empty();
+        let on_words = what == Some(WindowCommand::Left)
+            && self.panes.writes(ctx)
+            && !self.panes.active.editor.selected().is_empty();
         let what = if on_words { Some(WindowCommand::Write(FormatCommand::Bold)) } else { what };
         if let Some(what) = what
-            && self.means(ctx, what)
+            && self.panes.means(&self.host, ctx, what)
         {
             self.run_command(ctx, what);
             return true;
@@ -123,105 +127,26 @@ impl AppWindow {
         if self.find_key(ctx, key, modifiers) {
             return true;
         }
-        if !self.writes(ctx) {
-            return self.unfocused_key(ctx, key, modifiers);
+        if !self.panes.writes(ctx) {
+            return self.panes.unfocused_key(&self.host, ctx, key, modifiers);
         }
-        if self.slash_key(ctx, key, modifiers) {
+        if self.input.slash_key(&mut self.host, &mut self.panes, &mut self.notices, ctx, key, modifiers) {
             return true;
         }
-        if self.vim_key(ctx, key, modifiers) || self.jupyter_key(ctx, key, modifiers) {
+        if self.vim_key(ctx, key, modifiers) || self.input.jupyter_key(&self.host, &mut self.panes, ctx, key, modifiers)
+        {
             return true;
         }
         if key == Key::Escape && modifiers.is_none() {
-            return self.escape();
+            return self.panes.escape(&self.host, &mut self.input);
         }
-        self.write(ctx, |editor, world| editor.key(key, modifiers, world), modifiers.shift)
-    }
-
-    /// Ends what was begun last: several carets, a selection, editing.
-    fn escape(&mut self) -> bool {
-        let Some(caret) = self.panes.active.editor.caret else { return false };
-        if !self.panes.active.editor.more.is_empty() {
-            self.panes.active.editor.more.clear();
-        } else if self.input.find.is_some() {
-            self.close_find();
-        } else if !caret.is_empty() {
-            self.panes.active.editor.place_caret(caret.at);
-        } else {
-            self.panes.active.editor.end_editing();
-        }
-        true
-    }
-
-    /// Does something at every caret of the open note, and makes the edits that it asks for.
-    pub(crate) fn write(
-        &mut self,
-        ctx: &egui::Context,
-        step: impl FnMut(&mut Editor, &mut EditContext<'_>) -> KeyOutcome,
-        extend: bool,
-    ) -> bool {
-        let dark = ctx.global_style().visuals.dark_mode;
-        let now = ctx.input(|input| input.time);
-        let done = self.with_note(ctx, dark, |world, editor, page| {
-            let done = editor.for_each_caret(world, step);
-            if let KeyOutcome::Page(direction) = done {
-                let anchor = editor.caret.map(|caret| caret.anchor);
-                page.move_caret_by_page(direction, editor, world);
-                if let (Some(caret), Some(anchor)) = (&mut editor.caret, anchor.filter(|_| extend)) {
-                    caret.anchor = anchor;
-                }
-            }
-            editor.touched = now;
-            done
-        });
-        ctx.request_repaint();
-        match done {
-            Some(KeyOutcome::Not) | None => false,
-            Some(KeyOutcome::Moved | KeyOutcome::Page(_)) => true,
-            Some(KeyOutcome::Edits(edits)) => {
-                self.apply_edits(edits);
-                self.panes.active.editor.reveal = true;
-                true
-            }
-        }
-    }
-
-    /// Whether a command's key means the command here: those that run a cell do in a cell.
-    fn means(&mut self, ctx: &egui::Context, what: WindowCommand) -> bool {
-        match what {
-            WindowCommand::RunCell { .. }
-            | WindowCommand::Cells(CellCommand::RunInsert | CellCommand::Work(CellEdit::Split)) => {
-                self.writes(ctx) && self.cell_of_caret(ctx).is_some()
-            }
-            WindowCommand::TurnView { .. } => self.has_collection(),
-            // A text field elsewhere has keys of its own.
-            WindowCommand::Undo | WindowCommand::Redo => !ctx.text_edit_focused(),
-            WindowCommand::Write(_) | WindowCommand::SelectNext | WindowCommand::SelectAll => {
-                self.writes(ctx) || (self.panes.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
-            }
-            _ => true,
-        }
-    }
-
-    /// Keys while nothing has the keyboard: the page can still be turned.
-    fn unfocused_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if ctx.memory(|memory| memory.focused()).is_some() {
-            return false;
-        }
-        match key {
-            Key::PageDown if modifiers.is_none() => self.panes.active.page.turn_by(1.0),
-            Key::PageUp if modifiers.is_none() => self.panes.active.page.turn_by(-1.0),
-            Key::Home if modifiers.is_none() || modifiers.command_only() => self.panes.active.page.scroll_to_byte(0),
-            Key::End if modifiers.is_none() || modifiers.command_only() => {
-                self.panes.active.page.scroll_to_byte(usize::MAX)
-            }
-            Key::A if modifiers.command_only() && self.panes.active.note.is_some() => {
-                let length = self.panes.open_note(&self.host).map_or(0, engine::Note::length);
-                self.panes.active.editor.select_all(length);
-            }
-            _ => return false,
-        }
-        true
+        self.panes.write(
+            &mut self.host,
+            &mut self.notices,
+            ctx,
+            |editor, world| editor.key(key, modifiers, world),
+            modifiers.shift,
+        )
     }
 
     fn overlay_key(
@@ -238,14 +163,14 @@ impl AppWindow {
             WindowOverlay::Palette(palette) => {
                 if what == Some(WindowCommand::Search) && !palette.typed_query().is_empty() {
                     let text = palette.typed_query().to_owned();
-                    self.close_overlay();
-                    self.open_search_for(&text);
+                    self.panes.close_overlay(&mut self.overlay);
+                    self.overlay.open_search_for(&self.host, &text);
                     return true;
                 }
                 if closes
                     || matches!(what, Some(WindowCommand::Palette | WindowCommand::Switcher | WindowCommand::Search))
                 {
-                    self.close_overlay();
+                    self.panes.close_overlay(&mut self.overlay);
                     if let Some(what) = what.filter(|_| !closes) {
                         self.run_command(ctx, what);
                     }
@@ -269,13 +194,13 @@ impl AppWindow {
                 }
                 let again = matches!(what, Some(WindowCommand::Keys | WindowCommand::Settings));
                 if closes || again {
-                    self.close_overlay();
+                    self.panes.close_overlay(&mut self.overlay);
                 }
                 closes || again
             }
             WindowOverlay::Search(seek) => {
                 if closes || matches!(what, Some(WindowCommand::Palette | WindowCommand::Switcher)) {
-                    self.close_overlay();
+                    self.panes.close_overlay(&mut self.overlay);
                     if let Some(what) = what.filter(|_| !closes) {
                         self.run_command(ctx, what);
                     }
@@ -283,7 +208,14 @@ impl AppWindow {
                 }
                 if enters {
                     if let Some(aim) = seek.take_choice() {
-                        self.go_to_hit(aim);
+                        self.panes.go_to_hit(
+                            &mut self.host,
+                            &mut self.dock,
+                            &mut self.overlay,
+                            &mut self.notices,
+                            &mut self.prefs,
+                            aim,
+                        );
                     }
                     return true;
                 }
@@ -319,9 +251,9 @@ impl AppWindow {
     /// Text that is typed, composed, pasted, copied or cut in the note.
     fn text(&mut self, ctx: &egui::Context, event: &Raw) -> bool {
         if matches!(event, Raw::Text(_)) {
-            self.take_caret(ctx);
+            self.panes.take_caret(&self.host, &mut self.overlay, &mut self.input, ctx);
         }
-        if self.is_saving() || !self.writes(ctx) || !matches!(self.overlay, WindowOverlay::None) {
+        if self.shutdown.is_saving() || !self.panes.writes(ctx) || !matches!(self.overlay, WindowOverlay::None) {
             return false;
         }
         match event {
@@ -329,32 +261,36 @@ impl AppWindow {
             Raw::Text(text) if matches!(text.as_str(), "" | "\n" | "\r") => true,
             Raw::Paste(text) if self.vim_paste(ctx, text) => true,
             Raw::Cut if self.vim_cut(ctx) => true,
-            Raw::Paste(text) => self.start_paste(ctx, text),
+            Raw::Paste(text) => self.input.start_paste(&mut self.host, &mut self.panes, &mut self.notices, ctx, text),
             Raw::Text(text) if self.vim_text(ctx, text) || self.jupyter_text(ctx, text) => true,
             Raw::Text(text) => {
-                let done = self.write(ctx, |editor, world| editor.write(text, world), false);
-                self.sync_slash(ctx, text == "/");
+                let done = self.panes.write(
+                    &mut self.host,
+                    &mut self.notices,
+                    ctx,
+                    |editor, world| editor.write(text, world),
+                    false,
+                );
+                self.input.sync_slash(&self.host, &mut self.panes, ctx, text == "/");
                 done
             }
             Raw::Copy | Raw::Cut => {
-                let text = self.selected_text();
+                let text = self.panes.selected_text(&self.host);
                 if text.is_empty() {
                     return false;
                 }
                 ctx.copy_text(text);
-                *event == Raw::Copy || self.write(ctx, |editor, world| editor.write("", world), false)
+                *event == Raw::Copy
+                    || self.panes.write(
+                        &mut self.host,
+                        &mut self.notices,
+                        ctx,
+                        |editor, world| editor.write("", world),
+                        false,
+                    )
             }
             Raw::Ime(event) => self.composed(ctx, event),
             _ => false,
-        }
-    }
-
-    /// Where letters are commands, the first one finds a caret.
-    fn take_caret(&mut self, ctx: &egui::Context) {
-        let free = matches!(self.overlay, WindowOverlay::None) && self.panes.view.is_none();
-        let idle = self.panes.active.editor.caret.is_none() && ctx.memory(|memory| memory.focused()).is_none();
-        if free && idle && self.panes.active.note.is_some() && self.commands_by_letter() {
-            self.panes.active.page.restore_caret(&mut self.panes.active.editor);
         }
     }
 
@@ -371,12 +307,24 @@ impl AppWindow {
             ImeEvent::Commit(text) => {
                 self.panes.active.editor.preedit = None;
                 if !matches!(text.as_str(), "" | "\n" | "\r") && !self.vim_text(ctx, text) {
-                    self.write(ctx, |editor, world| editor.write(text, world), false);
+                    self.panes.write(
+                        &mut self.host,
+                        &mut self.notices,
+                        ctx,
+                        |editor, world| editor.write(text, world),
+                        false,
+                    );
                 }
             }
             ImeEvent::DeleteSurrounding { before_chars, after_chars } => {
                 let (before, behind) = (*before_chars, *after_chars);
-                self.write(ctx, |editor, world| editor.delete_surrounding(before, behind, world), false);
+                self.panes.write(
+                    &mut self.host,
+                    &mut self.notices,
+                    ctx,
+                    |editor, world| editor.delete_surrounding(before, behind, world),
+                    false,
+                );
             }
             #[allow(deprecated, reason = "egui sends them no longer; the match is whole")]
             ImeEvent::Enabled | ImeEvent::Disabled => {}
@@ -384,16 +332,137 @@ impl AppWindow {
         ctx.request_repaint();
         true
     }
+}
+
+impl PaneState {
+    /// Whether the keyboard belongs to the note.
+    fn writes(&self, ctx: &egui::Context) -> bool {
+        let focused = ctx.memory(|memory| memory.focused());
+        self.view.is_none()
+            && self.active.editor.caret.is_some()
+            && (focused == Some(note_editor::field()) || self.active.editor.focus)
+    }
+
+    /// Ends what was begun last: several carets, a selection, editing.
+    fn escape(&mut self, host: &HostLink, input: &mut InputState) -> bool {
+        let Some(caret) = self.active.editor.caret else { return false };
+        if !self.active.editor.more.is_empty() {
+            self.active.editor.more.clear();
+        } else if input.find.is_some() {
+            self.close_find(host, input);
+        } else if !caret.is_empty() {
+            self.active.editor.place_caret(caret.at);
+        } else {
+            self.active.editor.end_editing();
+        }
+        true
+    }
+
+    /// Does something at every caret of the open note, and makes the edits that it asks for.
+    pub(crate) fn write(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        step: impl FnMut(&mut Editor, &mut EditContext<'_>) -> KeyOutcome,
+        extend: bool,
+    ) -> bool {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let now = ctx.input(|input| input.time);
+        let done = self.with_note(host, ctx, dark, |world, editor, page| {
+            let done = editor.for_each_caret(world, step);
+            if let KeyOutcome::Page(direction) = done {
+                let anchor = editor.caret.map(|caret| caret.anchor);
+                page.move_caret_by_page(direction, editor, world);
+                if let (Some(caret), Some(anchor)) = (&mut editor.caret, anchor.filter(|_| extend)) {
+                    caret.anchor = anchor;
+                }
+            }
+            editor.touched = now;
+            done
+        });
+        ctx.request_repaint();
+        match done {
+            Some(KeyOutcome::Not) | None => false,
+            Some(KeyOutcome::Moved | KeyOutcome::Page(_)) => true,
+            Some(KeyOutcome::Edits(edits)) => {
+                self.apply_edits(host, notices, edits);
+                self.active.editor.reveal = true;
+                true
+            }
+        }
+    }
+
+    /// Whether a command's key means the command here: those that run a cell do in a cell.
+    fn means(&mut self, host: &HostLink, ctx: &egui::Context, what: WindowCommand) -> bool {
+        match what {
+            WindowCommand::RunCell { .. }
+            | WindowCommand::Cells(CellCommand::RunInsert | CellCommand::Work(CellEdit::Split)) => {
+                self.writes(ctx) && self.cell_of_caret(host, ctx).is_some()
+            }
+            WindowCommand::TurnView { .. } => self.has_collection(host),
+            // A text field elsewhere has keys of its own.
+            WindowCommand::Undo | WindowCommand::Redo => !ctx.text_edit_focused(),
+            WindowCommand::Write(_) | WindowCommand::SelectNext | WindowCommand::SelectAll => {
+                self.writes(ctx) || (self.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
+            }
+            _ => true,
+        }
+    }
+
+    /// Keys while nothing has the keyboard: the page can still be turned.
+    fn unfocused_key(&mut self, host: &HostLink, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
+        if ctx.memory(|memory| memory.focused()).is_some() {
+            return false;
+        }
+        match key {
+            Key::PageDown if modifiers.is_none() => self.active.page.turn_by(1.0),
+            Key::PageUp if modifiers.is_none() => self.active.page.turn_by(-1.0),
+            Key::Home if modifiers.is_none() || modifiers.command_only() => self.active.page.scroll_to_byte(0),
+            Key::End if modifiers.is_none() || modifiers.command_only() => self.active.page.scroll_to_byte(usize::MAX),
+            Key::A if modifiers.command_only() && self.active.note.is_some() => {
+                let length = self.open_note(host).map_or(0, engine::Note::length);
+                self.active.editor.select_all(length);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Where letters are commands, the first one finds a caret.
+    fn take_caret(
+        &mut self,
+        host: &HostLink,
+        overlay: &mut WindowOverlay,
+        input: &mut InputState,
+        ctx: &egui::Context,
+    ) {
+        let free = matches!(overlay, WindowOverlay::None) && self.view.is_none();
+        let idle = self.active.editor.caret.is_none() && ctx.memory(|memory| memory.focused()).is_none();
+        if free && idle && self.active.note.is_some() && input.commands_by_letter(host) {
+            self.active.page.restore_caret(&mut self.active.editor);
+        }
+    }
 
     /// What a screen reader, or another program that helps, writes into the row of the caret.
-    fn handle_accessibility_action(&mut self, ctx: &egui::Context, request: &ActionRequest) -> bool {
+    fn handle_accessibility_action(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        request: &ActionRequest,
+    ) -> bool {
         if request.target_node != note_editor::field().accesskit_id() {
             return false;
         }
         let Some(ActionData::Value(text)) = &request.data else { return false };
         match request.action {
-            Wish::ReplaceSelectedText => self.write(ctx, |editor, world| editor.write(text, world), false),
+            Wish::ReplaceSelectedText => {
+                self.write(host, notices, ctx, |editor, world| editor.write(text, world), false)
+            }
             Wish::SetValue => self.write(
+                host,
+                notices,
                 ctx,
                 |editor, world| {
                     let Some(target) = editor.edit_target(world) else { return KeyOutcome::Not };
@@ -407,11 +476,11 @@ impl AppWindow {
     }
 
     /// Returns the selected source text.
-    pub(crate) fn selected_text(&self) -> String {
-        let Some(note) = self.panes.open_note(&self.host) else {
+    pub(crate) fn selected_text(&self, host: &HostLink) -> String {
+        let Some(note) = self.open_note(host) else {
             return String::new();
         };
-        let mut ranges = self.panes.active.editor.selected();
+        let mut ranges = self.active.editor.selected();
         ranges.sort_by_key(|range| range.start);
         let parts: Vec<String> = ranges.into_iter().filter_map(|range| note.slice(range.start, range.len())).collect();
         parts.join("\n")

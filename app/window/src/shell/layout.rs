@@ -5,7 +5,10 @@ use crate::actions::PageAction;
 use crate::app_window::AppWindow;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree;
+use crate::shell::dock_state::DockState;
 use crate::shell::dock_state::{RightPanel, panel_tabs};
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -47,7 +50,7 @@ impl AppWindow {
         if left > 0.0 {
             let mut ui =
                 ui::layout::part(ui, "left", tree.intersect(body).with_min_x(tree.left()), tree.intersect(body));
-            self.left(&mut ui, &mut actions);
+            self.panes.left(&self.host, &mut self.dock, &mut ui, &mut actions);
             ui.painter().vline(tree.right() - 0.5, body.y_range(), line);
         }
         let mut centre = ui::layout::part(ui, "middle", middle, middle);
@@ -61,13 +64,13 @@ impl AppWindow {
         }
         if right > 0.0 {
             let mut ui = ui::layout::part(ui, "right", panel, panel);
-            self.right(&mut ui, &mut actions);
+            self.dock.right(&mut self.host, &mut self.panes, &mut self.notices, &mut ui, &mut actions);
             ui.painter().vline(panel.left() + 0.5, body.y_range(), line);
         }
         let bottom = Rect::from_min_max(pos2(all.left(), body.bottom()), all.max);
         ui.painter().hline(bottom.x_range(), bottom.top() + 0.5, line);
         let mut foot = ui::layout::part(ui, "status", bottom, bottom);
-        let mode = self.mode_says();
+        let mode = self.panes.mode_says(&self.host, &self.input);
         let (session, note) = (self.host.session(), self.panes.open_note(&self.host));
         let words = self.panes.active.sheet.words();
         self.notices.status.show(&mut foot, session, note, words, mode.as_deref(), &mut actions);
@@ -80,43 +83,10 @@ impl AppWindow {
             let moved = edge(ui, "right edge", panel.left(), body, -560.0..=-280.0, width);
             self.prefs.right = -moved.unwrap_or(width);
         }
-        if self.is_saving() {
+        if self.shutdown.is_saving() {
             saving(ui, all);
         }
         actions
-    }
-
-    fn left(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        let session = self.host.session();
-        self.dock.tree.show(ui, session, self.panes.active.note, actions);
-        if session.is_open() && session.volumes().next().is_none() {
-            tree::show_empty_tree(ui, actions);
-        }
-    }
-
-    fn right(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        self.dock.right = panel_tabs(ui, self.dock.right);
-        match self.dock.right {
-            RightPanel::Outline => self.show_outline(ui),
-            RightPanel::Backlinks => self.dock.backlinks.show(ui, &self.host.driver, self.panes.active.note, actions),
-            RightPanel::Variables => self.show_variables(ui),
-            RightPanel::Agent => self.show_agent(ui, actions),
-        }
-    }
-
-    fn show_outline(&mut self, ui: &mut Ui) {
-        let dark = ui.visuals().dark_mode;
-        let ctx = ui.ctx().clone();
-        let (session, outline) = (self.host.session(), &mut self.dock.outline);
-        let shown = self.panes.active.with_note(session, &ctx, dark, |world, _, page| {
-            if let Some(at) = outline.show(ui, session, Some(world)) {
-                page.scroll_to_byte(at);
-                ctx.request_repaint();
-            }
-        });
-        if shown.is_none() {
-            outline.show(ui, session, None);
-        }
     }
 
     fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
@@ -142,7 +112,51 @@ impl AppWindow {
         tabs::show_pane_handles(ui, &mut layout.tree);
         tabs::release_drag_on_pointer_up(ui, self.panes.all_mut());
         if closes_find {
-            self.close_find();
+            self.panes.close_find(&self.host, &mut self.input);
+        }
+    }
+}
+
+impl PaneState {
+    fn left(&mut self, host: &HostLink, dock: &mut DockState, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+        let session = host.session();
+        dock.tree.show(ui, session, self.active.note, actions);
+        if session.is_open() && session.volumes().next().is_none() {
+            tree::show_empty_tree(ui, actions);
+        }
+    }
+
+    fn show_outline(&mut self, host: &HostLink, dock: &mut DockState, ui: &mut Ui) {
+        let dark = ui.visuals().dark_mode;
+        let ctx = ui.ctx().clone();
+        let (session, outline) = (host.session(), &mut dock.outline);
+        let shown = self.active.with_note(session, &ctx, dark, |world, _, page| {
+            if let Some(at) = outline.show(ui, session, Some(world)) {
+                page.scroll_to_byte(at);
+                ctx.request_repaint();
+            }
+        });
+        if shown.is_none() {
+            outline.show(ui, session, None);
+        }
+    }
+}
+
+impl DockState {
+    fn right(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        ui: &mut Ui,
+        actions: &mut Vec<PageAction>,
+    ) {
+        self.right = panel_tabs(ui, self.right);
+        match self.right {
+            RightPanel::Outline => panes.show_outline(host, self, ui),
+            RightPanel::Backlinks => self.backlinks.show(ui, &host.driver, panes.active.note, actions),
+            RightPanel::Variables => self.show_variables(host, panes, notices, ui),
+            RightPanel::Agent => self.show_agent(host, panes, notices, ui, actions),
         }
     }
 }

@@ -72,4 +72,12 @@ impl PaneState {
     pub(crate) fn open_note<'h>(&self, host: &'h HostLink) -> Option<&'h Note> {
         host.note(self.active.note)
     }
+
+    /// All carets, from the top of the note: where each is, and where its selection begins.
+    pub(crate) fn carets(&self) -> Vec<(usize, usize)> {
+        let mut carets: Vec<(usize, usize)> =
+            self.active.editor.carets().map(|caret| (caret.at, caret.anchor)).collect();
+        carets.sort_unstable();
+        carets
+    }
 }

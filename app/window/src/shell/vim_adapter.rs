@@ -9,6 +9,10 @@ pub(crate) mod vim_state;
 use super::commands;
 use crate::app_window::AppWindow;
 use crate::notebook::page::NotePage;
+use crate::shell::host_link::HostLink;
+use crate::shell::input_state::InputState;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::editor_keys::KeyOutcome;
 use editor::motion;
 use editor::note_editor::{Caret, CaretShape, EditContext, Editor, NoteEdit};
@@ -31,19 +35,89 @@ const SAME_LINE_CHANGE_BYTES: usize = 80;
 /// So long, in seconds, a put waits for the clipboard.
 const CLIPBOARD_TIMEOUT_SECONDS: f64 = 1.0;
 
-impl AppWindow {
+impl HostLink {
     pub(crate) fn preset(&self) -> KeymapPreset {
-        self.host.session().settings().preset
+        self.session().settings().preset
     }
+}
 
+impl InputState {
     /// Whether letters are commands now, and no text.
-    pub(crate) fn commands_by_letter(&self) -> bool {
-        self.preset() == KeymapPreset::Vim && !self.input.vim.vim.mode().is_typing()
+    pub(crate) fn commands_by_letter(&self, host: &HostLink) -> bool {
+        host.preset() == KeymapPreset::Vim && !self.vim.vim.mode().is_typing()
     }
 
+    /// Whether Vim handles a key with Ctrl, whatever command has it otherwise.
+    pub(crate) fn is_vims(&self, host: &HostLink, key: Key, modifiers: Modifiers) -> bool {
+        modifiers.matches_exact(Modifiers::COMMAND) && self.commands_by_letter(host) && press(key, modifiers).is_some()
+    }
+
+    /// Passes a key to the machine with the current text.
+    fn vim_asked(
+        &mut self,
+        host: &HostLink,
+        panes: &mut PaneState,
+        ctx: &egui::Context,
+        ask: impl FnOnce(&mut VimMachine, &BufferView<'_>, Caret) -> Vec<VimAction>,
+    ) -> Vec<VimAction> {
+        let Some(note) = panes.active.note else { return Vec::new() };
+        let mut vim = std::mem::take(&mut self.vim.vim);
+        vim.places = self.vim.places.remove(&note).unwrap_or_default();
+        let dark = ctx.global_style().visuals.dark_mode;
+        let now = ctx.input(|input| input.time);
+        let deeds = panes.with_note(host, ctx, dark, |world, editor, _| {
+            editor.touched = now;
+            go_along(&mut vim.places, world.note);
+            let Some(caret) = editor.caret else { return Vec::new() };
+            let text = world.note.text();
+            let world = RefCell::new(world);
+            let stands = |at: usize| is_caret_stop(at, &mut world.borrow_mut());
+            ask(&mut vim, &BufferView { text: &text, stands: &stands }, caret)
+        });
+        self.vim.places.insert(note, std::mem::take(&mut vim.places));
+        self.vim.vim = vim;
+        deeds.unwrap_or_default()
+    }
+
+    /// Where a command has ended, its edits are taken back together from now on.
+    fn finish_vim_action(&mut self, host: &HostLink, panes: &mut PaneState) {
+        let vim = &self.vim.vim;
+        let whole = vim.mode() == VimMode::Normal && !vim.replays && !vim.plays && !self.vim.playing.is_playing();
+        let Some((begun, from)) = self.vim.from.take_if(|_| whole) else { return };
+        let to = panes.undo_steps(host);
+        if panes.active.note == Some(begun) && to > from + 1 {
+            self.vim.whole.retain(|(other, steps)| *other != begun || steps.end <= from);
+            self.vim.whole.push((begun, from..to));
+        }
+    }
+
+    fn type_again(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        input: VimStroke,
+    ) {
+        let replaces = self.vim.vim.mode() == VimMode::Replace;
+        match input {
+            VimStroke::Text(text) if replaces => {
+                self.overwrite_text(host, panes, notices, ctx, &text);
+                true
+            }
+            VimStroke::Key(Key::Backspace, _) if replaces => self.restore_overwritten_char(host, panes, notices, ctx),
+            VimStroke::Text(text) => panes.write(host, notices, ctx, |editor, world| editor.write(&text, world), false),
+            VimStroke::Key(key, modifiers) => {
+                panes.write(host, notices, ctx, |editor, world| editor.key(key, modifiers, world), false)
+            }
+        };
+    }
+}
+
+impl PaneState {
     /// How the caret looks.
-    pub(crate) fn caret_shape(&self) -> CaretShape {
-        match (self.commands_by_letter(), self.commands_cells()) {
+    pub(crate) fn caret_shape(&self, host: &HostLink, input: &InputState) -> CaretShape {
+        match (input.commands_by_letter(host), self.commands_cells(host, input)) {
             (true, _) => CaretShape::Block,
             (false, true) => CaretShape::None,
             (false, false) => CaretShape::Line,
@@ -51,21 +125,140 @@ impl AppWindow {
     }
 
     /// What the status line says of the mode.
-    pub(crate) fn mode_says(&self) -> Option<String> {
-        if self.commands_cells() {
+    pub(crate) fn mode_says(&self, host: &HostLink, input: &InputState) -> Option<String> {
+        if self.commands_cells(host, input) {
             return Some("Command".to_owned());
         }
-        let caret = self.panes.active.editor.caret.filter(|_| self.preset() == KeymapPreset::Vim)?;
-        Some(self.input.vim.vim.status_text(caret.at, caret.anchor))
+        let caret = self.active.editor.caret.filter(|_| host.preset() == KeymapPreset::Vim)?;
+        Some(input.vim.vim.status_text(caret.at, caret.anchor))
     }
 
+    /// Where Vim's keys see the caret: in a selection, on its last letter.
+    pub(crate) fn vim_caret(&self, input: &InputState) -> usize {
+        let at = self.active.editor.caret.map_or(0, |caret| caret.at);
+        input.vim.vim.head().unwrap_or(at)
+    }
+
+    fn undo_steps(&self, host: &HostLink) -> usize {
+        self.open_note(host).map_or(0, engine::Note::undo_steps)
+    }
+
+    /// Several carets, each with what it selects; the first leads.
+    fn vim_select(&mut self, places: Vec<(usize, usize)>) {
+        let mut carets = places.into_iter().map(|(at, anchor)| Caret { at, anchor });
+        let Some(first) = carets.next() else { return };
+        self.active.editor.select(first.anchor, first.at);
+        self.active.editor.more = carets.collect();
+    }
+
+    fn vim_page(
+        &mut self,
+        host: &HostLink,
+        ctx: &egui::Context,
+        look: impl FnOnce(&mut NotePage, &mut Editor, &mut EditContext<'_>),
+    ) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(host, ctx, dark, |world, editor, page| look(page, editor, world));
+    }
+
+    /// Edits with line ends as the note has them.
+    fn with_line_ends(&mut self, host: &HostLink, ctx: &egui::Context, mut edits: Vec<NoteEdit>) -> Vec<NoteEdit> {
+        let dark = ctx.global_style().visuals.dark_mode;
+        if self.with_note(host, ctx, dark, |world, _, _| world.crlf()).unwrap_or(false) {
+            edits.iter_mut().for_each(|edit| edit.insert = edit.insert.replace("\r\n", "\n").replace('\n', "\r\n"));
+        }
+        edits
+    }
+
+    /// Moves the caret to a position computed from the text.
+    fn vim_place(&mut self, host: &HostLink, ctx: &egui::Context, place: impl FnOnce(&str, usize) -> usize) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(host, ctx, dark, |world, editor, _| {
+            let text = world.note.text();
+            let at = editor.caret.map_or(0, |caret| motion::floor_grapheme(&text, caret.at));
+            editor.place_caret(place(&text, at));
+        });
+    }
+
+    /// Puts a text in place of a range of the note, with line ends as the note has them; the caret goes to `at`.
+    pub(crate) fn replace_text(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        range: Range<usize>,
+        with: String,
+        at: usize,
+    ) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let crlf = self.with_note(host, ctx, dark, |world, _, _| world.crlf()).unwrap_or(false);
+        let inside = at.saturating_sub(range.start).min(with.len());
+        let (head, tail) = with.split_at(motion::floor_grapheme(&with, inside));
+        let lines = |text: &str| if crlf { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text.to_owned() };
+        let caret = if at > range.start { at + lines(head).len() - head.len() } else { at };
+        let insert = lines(head) + &lines(tail);
+        self.apply_edits(
+            host,
+            notices,
+            vec![NoteEdit { at: range.start, delete: range.len(), insert, caret, anchor: caret }],
+        );
+        self.active.editor.reveal = true;
+    }
+
+    /// Whether a range holds more than one line.
+    fn selects_lines(&self, host: &HostLink, range: &Range<usize>) -> bool {
+        let note = self.open_note(host);
+        note.and_then(|note| note.slice(range.start, range.len())).is_some_and(|text| text.contains('\n'))
+    }
+
+    /// Takes whole commands back, or makes them again.
+    fn vim_undo(
+        &mut self,
+        host: &mut HostLink,
+        input: &mut InputState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        times: usize,
+        redo: bool,
+    ) {
+        let Some(note) = self.active.note else { return };
+        let before = host.session().note(note).map_or(0, engine::Note::revision);
+        for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
+            let steps = self.undo_steps(host);
+            let edge = |range: &Range<usize>| if redo { range.start } else { range.end };
+            let whole = input.vim.whole.iter().find(|(other, range)| *other == note && edge(range) == steps);
+            for _ in 0..whole.map_or(1, |(_, range)| range.len()) {
+                self.undo(host, notices, redo);
+            }
+        }
+        let noted = host.session().note(note);
+        let first =
+            noted.and_then(|note| note.shifts_since(before)).and_then(|shifts| shifts.map(|shift| shift.at).min());
+        if let Some(at) = first {
+            self.vim_place(host, ctx, |text, _| {
+                let at = motion::floor_grapheme(text, at);
+                let line = motion::line_around(text, at);
+                if at == line.end && at > line.start { motion::previous_grapheme(text, at) } else { at }
+            });
+        }
+    }
+
+    fn word_at_caret(&self, host: &HostLink) -> String {
+        let note = self.open_note(host);
+        let Some((note, caret)) = note.zip(self.active.editor.caret) else { return String::new() };
+        let text = note.text();
+        text.get(motion::word_around(&text, motion::floor_grapheme(&text, caret.at))).unwrap_or("").trim().to_owned()
+    }
+}
+
+impl AppWindow {
     /// Ends insert mode, where it is on, with what floats at the caret.
     pub(crate) fn vim_escape(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        let escapes = is_escape(key, modifiers) && self.preset() == KeymapPreset::Vim;
+        let escapes = is_escape(key, modifiers) && self.host.preset() == KeymapPreset::Vim;
         if !escapes || !self.input.vim.vim.mode().is_typing() {
             return false;
         }
-        self.complete_key(Key::Escape, Modifiers::NONE);
+        self.input.complete_key(&mut self.host, &mut self.panes, &mut self.notices, Key::Escape, Modifiers::NONE);
         self.input.slash = None;
         self.input.vim.vim.record(VimStroke::Key(Key::Escape, Modifiers::NONE));
         self.vim_press(ctx, VimKey::Escape);
@@ -73,14 +266,9 @@ impl AppWindow {
         true
     }
 
-    /// Whether Vim handles a key with Ctrl, whatever command has it otherwise.
-    pub(crate) fn is_vims(&self, key: Key, modifiers: Modifiers) -> bool {
-        modifiers.matches_exact(Modifiers::COMMAND) && self.commands_by_letter() && press(key, modifiers).is_some()
-    }
-
     /// Handles a key press other than text. Returns whether it was used.
     pub(crate) fn vim_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if self.preset() != KeymapPreset::Vim {
+        if self.host.preset() != KeymapPreset::Vim {
             return false;
         }
         if self.input.vim.vim.mode().is_typing() {
@@ -89,7 +277,9 @@ impl AppWindow {
             if writes && !letters {
                 self.input.vim.vim.record(VimStroke::Key(key, modifiers));
             }
-            return key == Key::Backspace && modifiers.is_none() && self.restore_overwritten_char(ctx);
+            return key == Key::Backspace
+                && modifiers.is_none()
+                && self.input.restore_overwritten_char(&mut self.host, &mut self.panes, &mut self.notices, ctx);
         }
         let Some(press) = press(key, modifiers) else { return false };
         self.input.vim.vim.record(VimStroke::Key(key, modifiers));
@@ -100,7 +290,7 @@ impl AppWindow {
 
     /// Answers letters. Whether they were commands, and no text.
     pub(crate) fn vim_text(&mut self, ctx: &egui::Context, text: &str) -> bool {
-        if self.preset() != KeymapPreset::Vim {
+        if self.host.preset() != KeymapPreset::Vim {
             return false;
         }
         if self.input.vim.vim.mode() == VimMode::Insert {
@@ -109,7 +299,7 @@ impl AppWindow {
         }
         if self.input.vim.vim.mode() == VimMode::Replace {
             self.input.vim.vim.record(VimStroke::Text(text.to_owned()));
-            self.overwrite_text(ctx, text);
+            self.input.overwrite_text(&mut self.host, &mut self.panes, &mut self.notices, ctx, text);
             return true;
         }
         for letter in text.chars() {
@@ -125,14 +315,15 @@ impl AppWindow {
     pub(crate) fn vim_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
         let now = ctx.input(|input| input.time);
         let waits = self.input.vim.fetching.take().filter(|(.., since)| now - since < CLIPBOARD_TIMEOUT_SECONDS);
-        if !self.commands_by_letter() {
+        if !self.input.commands_by_letter(&self.host) {
             return false;
         }
         match waits {
             Some((behind, times, _)) => {
                 let text = text.replace("\r\n", "\n");
-                let deeds = self
-                    .vim_asked(ctx, |vim, ground, caret| vim.paste_clipboard(&text, (behind, times), ground, caret.at));
+                let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
+                    vim.paste_clipboard(&text, (behind, times), ground, caret.at)
+                });
                 self.apply_vim_actions(ctx, deeds);
             }
             None => _ = self.vim_key(ctx, Key::V, Modifiers::COMMAND),
@@ -142,47 +333,24 @@ impl AppWindow {
 
     /// What Ctrl+X takes for a cut elsewhere makes a number smaller where letters are commands.
     pub(crate) fn vim_cut(&mut self, ctx: &egui::Context) -> bool {
-        self.commands_by_letter() && self.vim_key(ctx, Key::X, Modifiers::COMMAND)
+        self.input.commands_by_letter(&self.host) && self.vim_key(ctx, Key::X, Modifiers::COMMAND)
     }
 
     fn vim_press(&mut self, ctx: &egui::Context, press: VimKey) {
         let Some(note) = self.panes.active.note else { return };
-        let steps = self.undo_steps();
+        let steps = self.panes.undo_steps(&self.host);
         if !self.input.vim.vim.replays && !self.input.vim.vim.plays {
             self.input.vim.from.get_or_insert((note, steps));
         }
         if !self.input.vim.vim.mode().is_typing() {
             self.panes.active.editor.more.clear();
         }
-        let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.handle_key(press, ground, caret.at, caret.anchor));
-        self.apply_vim_actions(ctx, deeds);
-        self.finish_vim_action();
-        ctx.request_repaint();
-    }
-
-    /// Passes a key to the machine with the current text.
-    fn vim_asked(
-        &mut self,
-        ctx: &egui::Context,
-        ask: impl FnOnce(&mut VimMachine, &BufferView<'_>, Caret) -> Vec<VimAction>,
-    ) -> Vec<VimAction> {
-        let Some(note) = self.panes.active.note else { return Vec::new() };
-        let mut vim = std::mem::take(&mut self.input.vim.vim);
-        vim.places = self.input.vim.places.remove(&note).unwrap_or_default();
-        let dark = ctx.global_style().visuals.dark_mode;
-        let now = ctx.input(|input| input.time);
-        let deeds = self.with_note(ctx, dark, |world, editor, _| {
-            editor.touched = now;
-            go_along(&mut vim.places, world.note);
-            let Some(caret) = editor.caret else { return Vec::new() };
-            let text = world.note.text();
-            let world = RefCell::new(world);
-            let stands = |at: usize| is_caret_stop(at, &mut world.borrow_mut());
-            ask(&mut vim, &BufferView { text: &text, stands: &stands }, caret)
+        let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
+            vim.handle_key(press, ground, caret.at, caret.anchor)
         });
-        self.input.vim.places.insert(note, std::mem::take(&mut vim.places));
-        self.input.vim.vim = vim;
-        deeds.unwrap_or_default()
+        self.apply_vim_actions(ctx, deeds);
+        self.input.finish_vim_action(&self.host, &mut self.panes);
+        ctx.request_repaint();
     }
 
     fn apply_vim_actions(&mut self, ctx: &egui::Context, deeds: Vec<VimAction>) {
@@ -198,38 +366,20 @@ impl AppWindow {
             self.apply_vim_action(ctx, deed);
             // Motions by screen lines report the position back to the machine.
             if seen {
-                let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.extend_selection_to(ground, caret.at));
+                let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
+                    vim.extend_selection_to(ground, caret.at)
+                });
                 deeds.into_iter().for_each(|deed| self.apply_vim_action(ctx, deed));
             }
         }
     }
 
-    /// Where Vim's keys see the caret: in a selection, on its last letter.
-    pub(crate) fn vim_caret(&self) -> usize {
-        let at = self.panes.active.editor.caret.map_or(0, |caret| caret.at);
-        self.input.vim.vim.head().unwrap_or(at)
-    }
-
     /// Tells the machine that a search moved the caret, so that a selection extends there.
     pub(crate) fn vim_led(&mut self, ctx: &egui::Context, at: usize) {
-        let deeds = self.vim_asked(ctx, |vim, ground, _| vim.extend_selection_to(ground, at.min(ground.text.len())));
+        let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, _| {
+            vim.extend_selection_to(ground, at.min(ground.text.len()))
+        });
         self.apply_vim_actions(ctx, deeds);
-    }
-
-    /// Where a command has ended, its edits are taken back together from now on.
-    fn finish_vim_action(&mut self) {
-        let vim = &self.input.vim.vim;
-        let whole = vim.mode() == VimMode::Normal && !vim.replays && !vim.plays && !self.input.vim.playing.is_playing();
-        let Some((begun, from)) = self.input.vim.from.take_if(|_| whole) else { return };
-        let to = self.undo_steps();
-        if self.panes.active.note == Some(begun) && to > from + 1 {
-            self.input.vim.whole.retain(|(other, steps)| *other != begun || steps.end <= from);
-            self.input.vim.whole.push((begun, from..to));
-        }
-    }
-
-    fn undo_steps(&self) -> usize {
-        self.panes.open_note(&self.host).map_or(0, engine::Note::undo_steps)
     }
 
     fn apply_vim_action(&mut self, ctx: &egui::Context, deed: VimAction) {
@@ -251,8 +401,8 @@ impl AppWindow {
                     })
                     .collect();
                 let ends = self.panes.active.note.is_some_and(|_| edits.iter().any(|edit| edit.insert.contains('\n')));
-                let edits = if ends { self.with_line_ends(ctx, edits) } else { edits };
-                self.apply_edits(edits);
+                let edits = if ends { self.panes.with_line_ends(&self.host, ctx, edits) } else { edits };
+                self.panes.apply_edits(&mut self.host, &mut self.notices, edits);
                 self.panes.active.editor.more.clear();
                 self.panes.active.editor.place_caret(at);
             }
@@ -262,71 +412,109 @@ impl AppWindow {
                 others.for_each(|(_, places)| places.remove_mark(mark));
             }
             VimAction::Far { mark, line } => self.vim_far(ctx, mark, line),
-            VimAction::Carets(places) => self.vim_select(places.into_iter().map(|at| (at, at)).collect()),
-            VimAction::Select(places) => self.vim_select(places),
-            VimAction::Indent(range) => self.vim_indent(ctx, &range),
+            VimAction::Carets(places) => self.panes.vim_select(places.into_iter().map(|at| (at, at)).collect()),
+            VimAction::Select(places) => self.panes.vim_select(places),
+            VimAction::Indent(range) => self.panes.vim_indent(&mut self.host, &mut self.notices, ctx, &range),
             VimAction::Left => {
                 self.panes.active.editor.more.clear();
                 self.input.vim.overwritten.clear();
-                self.vim_place(ctx, |text, at| {
+                self.panes.vim_place(&self.host, ctx, |text, at| {
                     if at > motion::line_around(text, at).start { motion::previous_grapheme(text, at) } else { at }
                 });
             }
-            VimAction::Replace { range, with, at } => self.replace_text(ctx, range, with, at),
-            VimAction::Open { below } => _ = self.write(ctx, |editor, world| open(editor, world, below), false),
+            VimAction::Replace { range, with, at } => {
+                self.panes.replace_text(&mut self.host, &mut self.notices, ctx, range, with, at)
+            }
+            VimAction::Open { below } => {
+                _ = self.panes.write(
+                    &mut self.host,
+                    &mut self.notices,
+                    ctx,
+                    |editor, world| open(editor, world, below),
+                    false,
+                )
+            }
             VimAction::Shift { range, back, times } => {
                 let first = range.start;
                 let modifiers = if back { Modifiers::SHIFT } else { none };
-                let several = self.selects_lines(&range);
+                let several = self.panes.selects_lines(&self.host, &range);
                 self.panes.active.editor.select(range.start, if several { range.end } else { range.start });
                 for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
-                    self.write(ctx, |editor, world| editor.key(Key::Tab, modifiers, world), false);
+                    self.panes.write(
+                        &mut self.host,
+                        &mut self.notices,
+                        ctx,
+                        |editor, world| editor.key(Key::Tab, modifiers, world),
+                        false,
+                    );
                 }
-                self.vim_place(ctx, |text, _| indent(text, first));
+                self.panes.vim_place(&self.host, ctx, |text, _| indent(text, first));
             }
-            VimAction::Undo(times) => self.vim_undo(ctx, times, false),
-            VimAction::Redo(times) => self.vim_undo(ctx, times, true),
+            VimAction::Undo(times) => {
+                self.panes.vim_undo(&mut self.host, &mut self.input, &mut self.notices, ctx, times, false)
+            }
+            VimAction::Redo(times) => {
+                self.panes.vim_undo(&mut self.host, &mut self.input, &mut self.notices, ctx, times, true)
+            }
             VimAction::Find { back } => self.vim_find(ctx, back),
             VimAction::Match { back, times } => {
                 for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
-                    self.input.vim.vim.failed |= !self.seek_again(back);
+                    self.input.vim.vim.failed |=
+                        !self.panes.seek_again(&self.host, &mut self.input, &mut self.notices, back);
                 }
             }
             VimAction::Star { back } => {
-                let word = self.word_at_caret();
-                self.input.vim.vim.failed |= !self.seek_word(word, back);
+                let word = self.panes.word_at_caret(&self.host);
+                self.input.vim.vim.failed |=
+                    !self.input.seek_word(&self.host, &mut self.panes, &mut self.notices, word, back);
             }
             VimAction::Again(inputs) => {
                 self.input.vim.vim.replays = true;
                 inputs.into_iter().for_each(|input| self.replay_stroke(ctx, input));
                 self.input.vim.vim.replays = false;
             }
-            VimAction::Type(inputs) => inputs.into_iter().for_each(|input| self.type_again(ctx, input)),
+            VimAction::Type(inputs) => inputs.into_iter().for_each(|input| {
+                self.input.type_again(&mut self.host, &mut self.panes, &mut self.notices, ctx, input)
+            }),
             VimAction::Rows { down, times } => {
                 let key = if down { Key::ArrowDown } else { Key::ArrowUp };
                 for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
-                    self.write(ctx, |editor, world| editor.key(key, none, world), false);
+                    self.panes.write(
+                        &mut self.host,
+                        &mut self.notices,
+                        ctx,
+                        |editor, world| editor.key(key, none, world),
+                        false,
+                    );
                 }
             }
-            VimAction::Page { pages } => _ = self.write(ctx, |_, _| KeyOutcome::Page(pages), false),
+            VimAction::Page { pages } => {
+                _ = self.panes.write(&mut self.host, &mut self.notices, ctx, |_, _| KeyOutcome::Page(pages), false)
+            }
             VimAction::Seat { part } => {
-                self.vim_page(ctx, |page, editor, world| page.scroll_caret_to(part, editor, world))
+                self.panes.vim_page(&self.host, ctx, |page, editor, world| page.scroll_caret_to(part, editor, world))
             }
             VimAction::Scroll { lines } => self.panes.active.page.scroll_by(lines * theme::body().line),
             VimAction::Screen { part, further } => {
-                self.vim_page(ctx, |page, editor, world| page.go_to_part(part, editor, world));
+                self.panes.vim_page(&self.host, ctx, |page, editor, world| page.go_to_part(part, editor, world));
                 let key = if part < 0.5 { Key::ArrowDown } else { Key::ArrowUp };
                 for _ in 0..further.min(MAX_WRAPPED_LINES_PER_COMMAND) {
-                    self.write(ctx, |editor, world| editor.key(key, none, world), false);
+                    self.panes.write(
+                        &mut self.host,
+                        &mut self.notices,
+                        ctx,
+                        |editor, world| editor.key(key, none, world),
+                        false,
+                    );
                 }
-                self.vim_place(ctx, indent);
+                self.panes.vim_place(&self.host, ctx, indent);
             }
             VimAction::Copy(text) => ctx.copy_text(text),
             VimAction::Fetch { behind, times } => {
                 self.input.vim.fetching = Some((behind, times, ctx.input(|input| input.time)));
                 ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
             }
-            VimAction::Play { keys, times } => self.start_macro(keys, times),
+            VimAction::Play { keys, times } => self.input.start_macro(keys, times),
             VimAction::Ex { visual } => self.vim_line(ctx, visual),
             VimAction::ExAgain => {
                 let line = self.input.vim.line.clone();
@@ -348,36 +536,14 @@ impl AppWindow {
             self.input.vim.vim.failed = true;
             return;
         };
-        self.open(note);
+        self.panes.open(&mut self.host, &mut self.notices, note);
         self.panes.active.page.point_out(at);
         self.panes.active.editor.place_caret(at);
-        let deeds = self.vim_asked(ctx, |vim, ground, _| {
+        let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, _| {
             let at = motion::floor_grapheme(ground.text, vim.places.get(mark).unwrap_or(at).min(ground.text.len()));
             vim.extend_selection_to(ground, if line { ground.indent(ground.line(at).start) } else { at })
         });
         self.apply_vim_actions(ctx, deeds);
-    }
-
-    /// Several carets, each with what it selects; the first leads.
-    fn vim_select(&mut self, places: Vec<(usize, usize)>) {
-        let mut carets = places.into_iter().map(|(at, anchor)| Caret { at, anchor });
-        let Some(first) = carets.next() else { return };
-        self.panes.active.editor.select(first.anchor, first.at);
-        self.panes.active.editor.more = carets.collect();
-    }
-
-    fn vim_page(&mut self, ctx: &egui::Context, look: impl FnOnce(&mut NotePage, &mut Editor, &mut EditContext<'_>)) {
-        let dark = ctx.global_style().visuals.dark_mode;
-        self.with_note(ctx, dark, |world, editor, page| look(page, editor, world));
-    }
-
-    /// Edits with line ends as the note has them.
-    fn with_line_ends(&mut self, ctx: &egui::Context, mut edits: Vec<NoteEdit>) -> Vec<NoteEdit> {
-        let dark = ctx.global_style().visuals.dark_mode;
-        if self.with_note(ctx, dark, |world, _, _| world.crlf()).unwrap_or(false) {
-            edits.iter_mut().for_each(|edit| edit.insert = edit.insert.replace("\r\n", "\n").replace('\n', "\r\n"));
-        }
-        edits
     }
 
     /// Plays a key that was pressed before.
@@ -386,7 +552,7 @@ impl AppWindow {
         if self.input.vim.vim.mode().is_typing() {
             match input {
                 VimStroke::Key(key, modifiers) if is_escape(key, modifiers) => self.vim_press(ctx, VimKey::Escape),
-                input => self.type_again(ctx, input),
+                input => self.input.type_again(&mut self.host, &mut self.panes, &mut self.notices, ctx, input),
             }
             return;
         }
@@ -398,79 +564,6 @@ impl AppWindow {
                 }
             }
         }
-    }
-
-    fn type_again(&mut self, ctx: &egui::Context, input: VimStroke) {
-        let replaces = self.input.vim.vim.mode() == VimMode::Replace;
-        match input {
-            VimStroke::Text(text) if replaces => {
-                self.overwrite_text(ctx, &text);
-                true
-            }
-            VimStroke::Key(Key::Backspace, _) if replaces => self.restore_overwritten_char(ctx),
-            VimStroke::Text(text) => self.write(ctx, |editor, world| editor.write(&text, world), false),
-            VimStroke::Key(key, modifiers) => self.write(ctx, |editor, world| editor.key(key, modifiers, world), false),
-        };
-    }
-
-    /// Moves the caret to a position computed from the text.
-    fn vim_place(&mut self, ctx: &egui::Context, place: impl FnOnce(&str, usize) -> usize) {
-        let dark = ctx.global_style().visuals.dark_mode;
-        self.with_note(ctx, dark, |world, editor, _| {
-            let text = world.note.text();
-            let at = editor.caret.map_or(0, |caret| motion::floor_grapheme(&text, caret.at));
-            editor.place_caret(place(&text, at));
-        });
-    }
-
-    /// Puts a text in place of a range of the note, with line ends as the note has them; the caret goes to `at`.
-    pub(crate) fn replace_text(&mut self, ctx: &egui::Context, range: Range<usize>, with: String, at: usize) {
-        let dark = ctx.global_style().visuals.dark_mode;
-        let crlf = self.with_note(ctx, dark, |world, _, _| world.crlf()).unwrap_or(false);
-        let inside = at.saturating_sub(range.start).min(with.len());
-        let (head, tail) = with.split_at(motion::floor_grapheme(&with, inside));
-        let lines = |text: &str| if crlf { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text.to_owned() };
-        let caret = if at > range.start { at + lines(head).len() - head.len() } else { at };
-        let insert = lines(head) + &lines(tail);
-        self.apply_edits(vec![NoteEdit { at: range.start, delete: range.len(), insert, caret, anchor: caret }]);
-        self.panes.active.editor.reveal = true;
-    }
-
-    /// Whether a range holds more than one line.
-    fn selects_lines(&self, range: &Range<usize>) -> bool {
-        let note = self.panes.open_note(&self.host);
-        note.and_then(|note| note.slice(range.start, range.len())).is_some_and(|text| text.contains('\n'))
-    }
-
-    /// Takes whole commands back, or makes them again.
-    fn vim_undo(&mut self, ctx: &egui::Context, times: usize, redo: bool) {
-        let Some(note) = self.panes.active.note else { return };
-        let before = self.host.session().note(note).map_or(0, engine::Note::revision);
-        for _ in 0..times.min(MAX_WRAPPED_LINES_PER_COMMAND) {
-            let steps = self.undo_steps();
-            let edge = |range: &Range<usize>| if redo { range.start } else { range.end };
-            let whole = self.input.vim.whole.iter().find(|(other, range)| *other == note && edge(range) == steps);
-            for _ in 0..whole.map_or(1, |(_, range)| range.len()) {
-                self.undo(redo);
-            }
-        }
-        let noted = self.host.session().note(note);
-        let first =
-            noted.and_then(|note| note.shifts_since(before)).and_then(|shifts| shifts.map(|shift| shift.at).min());
-        if let Some(at) = first {
-            self.vim_place(ctx, |text, _| {
-                let at = motion::floor_grapheme(text, at);
-                let line = motion::line_around(text, at);
-                if at == line.end && at > line.start { motion::previous_grapheme(text, at) } else { at }
-            });
-        }
-    }
-
-    fn word_at_caret(&self) -> String {
-        let note = self.panes.open_note(&self.host);
-        let Some((note, caret)) = note.zip(self.panes.active.editor.caret) else { return String::new() };
-        let text = note.text();
-        text.get(motion::word_around(&text, motion::floor_grapheme(&text, caret.at))).unwrap_or("").trim().to_owned()
     }
 }
 

@@ -33,7 +33,7 @@ impl AppWindow {
     /// Opens the line behind a colon: the palette, which knows such lines too.
     pub(super) fn vim_line(&mut self, ctx: &egui::Context, visual: bool) {
         let begin = if visual { "'<,'>" } else { "" };
-        if let Some(line) = self.next_macro_line() {
+        if let Some(line) = self.input.next_macro_line() {
             self.run_line(ctx, &format!("{begin}{line}"));
             return;
         }
@@ -42,8 +42,11 @@ impl AppWindow {
 
     /// Looks for something, by the bar, or by what is played.
     pub(super) fn vim_find(&mut self, ctx: &egui::Context, back: bool) {
-        match self.next_macro_line() {
-            Some(words) => self.input.vim.vim.failed |= !self.find_pattern(words, back),
+        match self.input.next_macro_line() {
+            Some(words) => {
+                self.input.vim.vim.failed |=
+                    !self.input.find_pattern(&self.host, &mut self.panes, &mut self.notices, words, back)
+            }
             None => self.open_seeking(ctx, back),
         }
     }
@@ -60,13 +63,13 @@ impl AppWindow {
                 }
             }
             Ok(ExCommand::Line(place)) => {
-                let deeds = self.vim_asked(ctx, |vim, ground, caret| {
+                let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
                     let at = line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
                     vim.extend_selection_to(ground, at.map_or(caret.at, |line| ground.indent(line)))
                 });
                 self.apply_vim_actions(ctx, deeds);
             }
-            Ok(ExCommand::Unmark) => self.unmark_found(),
+            Ok(ExCommand::Unmark) => self.panes.unmark_found(&self.host, &mut self.input),
             Ok(ExCommand::Substitute(wish)) => self.substitute(ctx, wish),
             Ok(ExCommand::Delete(lines)) => self.in_lines(ctx, lines, |_, _| LineEdit::Goes),
             Ok(ExCommand::Global(wish)) => self.global(ctx, wish),
@@ -75,7 +78,7 @@ impl AppWindow {
 
     /// Performs a command on all lines that match.
     fn global(&mut self, ctx: &egui::Context, mut wish: GlobalCommand) {
-        wish.pattern = wish.pattern.or_else(|| self.last_search_pattern());
+        wish.pattern = wish.pattern.or_else(|| self.input.last_search_pattern());
         let Some(pattern) = wish.pattern.clone() else {
             self.notices.toasts.show_message("Nothing was looked for yet.");
             return;
@@ -97,7 +100,7 @@ impl AppWindow {
             None => LineEdit::Goes,
             Some(then) => with(then, ground, line).map_or(LineEdit::Stays, LineEdit::Becomes),
         });
-        self.remember_search(pattern, true);
+        self.input.remember_search(pattern, true);
     }
 
     /// Replaces or deletes lines. The caret goes to the last one.
@@ -108,7 +111,7 @@ impl AppWindow {
         what: impl Fn(&BufferView<'_>, &Range<usize>) -> LineEdit,
     ) {
         let mut edits: Option<Vec<TextEdit>> = None;
-        self.vim_asked(ctx, |vim, ground, caret| {
+        self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
             let line = |place: LineAddress| line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
             let Some((from, to)) = line(from).zip(line(to)) else { return Vec::new() };
             let (mut found, mut at): (Vec<TextEdit>, _) = (Vec::new(), Some(from.min(to)));
@@ -142,11 +145,11 @@ impl AppWindow {
             before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
         let (at, count) = (last.at + come - gone, edits.len());
         let edit = |TextEdit { at, delete, insert }| NoteEdit { at, delete, insert, caret: at, anchor: at };
-        let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
-        self.apply_edits(edits);
+        let edits = self.panes.with_line_ends(&self.host, ctx, edits.into_iter().map(edit).collect());
+        self.panes.apply_edits(&mut self.host, &mut self.notices, edits);
         self.panes.active.editor.more.clear();
         self.panes.active.editor.place_caret(at);
-        let deeds = self.vim_asked(ctx, |vim, ground, caret| {
+        let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
             let at = caret.at.min(ground.text.len());
             vim.extend_selection_to(ground, ground.indent(ground.line(at).start))
         });
@@ -157,13 +160,13 @@ impl AppWindow {
     }
 
     fn substitute(&mut self, ctx: &egui::Context, mut wish: SubstituteCommand) {
-        wish.pattern = wish.pattern.or_else(|| self.last_search_pattern());
+        wish.pattern = wish.pattern.or_else(|| self.input.last_search_pattern());
         let Some(pattern) = wish.pattern.clone() else {
             self.notices.toasts.show_message("Nothing was looked for yet.");
             return;
         };
         let mut found = None;
-        self.vim_asked(ctx, |vim, ground, caret| {
+        self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
             let line = |place: LineAddress| line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
             if let (Some(from), Some(to)) = (line(wish.lines.0), line(wish.lines.1)) {
                 let range = from.min(to)..ground.line(from.max(to)).end;
@@ -180,7 +183,7 @@ impl AppWindow {
             self.notices.toasts.show_message(format!("No match: {pattern}"));
             return;
         }
-        self.remember_search(pattern, wish.case);
+        self.input.remember_search(pattern, wish.case);
         // The caret goes to the last line that has changed.
         let before = edits.iter().filter(|splice| splice.at < last);
         let (come, gone) =
@@ -190,11 +193,13 @@ impl AppWindow {
             let TextEdit { at: start, delete, insert } = splice;
             NoteEdit { at: start, delete, insert, caret: start, anchor: start }
         };
-        let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
-        self.apply_edits(edits);
+        let edits = self.panes.with_line_ends(&self.host, ctx, edits.into_iter().map(edit).collect());
+        self.panes.apply_edits(&mut self.host, &mut self.notices, edits);
         self.panes.active.editor.more.clear();
         self.panes.active.editor.place_caret(at);
-        let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.extend_selection_to(ground, ground.indent(caret.at)));
+        let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
+            vim.extend_selection_to(ground, ground.indent(caret.at))
+        });
         self.apply_vim_actions(ctx, deeds);
         if count > 1 {
             self.notices.toasts.show_message(format!("Replaced {count} matches."));

@@ -1,6 +1,8 @@
 //! Lines of code, moved in or out as the ones above them ask for.
 
-use crate::app_window::AppWindow;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use std::ops::Range;
@@ -8,12 +10,18 @@ use std::ops::Range;
 /// What one step in is.
 const INDENT_SPACES: usize = 4;
 
-impl AppWindow {
+impl PaneState {
     /// `=`: indents lines of code anew. Prose keeps its place.
-    pub(super) fn vim_indent(&mut self, ctx: &egui::Context, range: &Range<usize>) {
+    pub(super) fn vim_indent(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        range: &Range<usize>,
+    ) {
         let dark = ctx.global_style().visuals.dark_mode;
         let asked = range.clone();
-        let edits = self.with_note(ctx, dark, |world, editor, _| {
+        let edits = self.with_note(host, ctx, dark, |world, editor, _| {
             let first = super::indent(&world.note.text(), asked.start);
             editor.place_caret(first);
             let Some(target) = editor.edit_target(world).filter(|target| target.code_only) else { return Vec::new() };
@@ -28,11 +36,11 @@ impl AppWindow {
         });
         let edits: Vec<NoteEdit> = edits.unwrap_or_default();
         if !edits.is_empty() {
-            self.apply_edits(edits);
-            self.panes.active.editor.more.clear();
-            self.panes.active.editor.place_caret(range.start);
+            self.apply_edits(host, notices, edits);
+            self.active.editor.more.clear();
+            self.active.editor.place_caret(range.start);
         }
-        self.vim_place(ctx, |text, _| super::indent(text, range.start));
+        self.vim_place(host, ctx, |text, _| super::indent(text, range.start));
     }
 }
 

@@ -2,6 +2,7 @@
 //! Escape stops it.
 
 use crate::app_window::AppWindow;
+use crate::shell::input_state::InputState;
 use crate::shell::vim_adapter::vim_state::{MacroFrame, MacroPlayback};
 use editor::vim::VimStroke;
 use eframe::egui;
@@ -15,18 +16,46 @@ const MAX_MACRO_DEPTH: usize = 100;
 /// What may be played in one frame.
 const MACRO_FRAME_BUDGET: Duration = Duration::from_millis(20);
 
-impl AppWindow {
+impl InputState {
     /// Keys shall be played as often.
     pub(super) fn start_macro(&mut self, keys: Vec<VimStroke>, times: usize) {
-        let playing = &mut self.input.vim.playing;
+        let playing = &mut self.vim.playing;
         playing.pop_finished_macros();
         if playing.stack.len() < MAX_MACRO_DEPTH {
             playing.stack.push(MacroFrame { keys: keys.into(), next: 0, left: times.saturating_sub(1) });
         } else {
-            self.input.vim.vim.failed = true;
+            self.vim.vim.failed = true;
         }
     }
 
+    pub(crate) fn stop_macros(&mut self) {
+        self.vim.playing = MacroPlayback::default();
+    }
+
+    /// The words that were played into a line to type in, up to Enter; `None`: nothing is played.
+    pub(super) fn next_macro_line(&mut self) -> Option<String> {
+        if !self.vim.vim.plays {
+            return None;
+        }
+        let mut line = String::new();
+        while let Some(stroke) = self.vim.playing.next() {
+            match stroke {
+                VimStroke::Text(text) => line.push_str(&text),
+                VimStroke::Key(Key::Enter, _) => break,
+                VimStroke::Key(..) => {}
+            }
+        }
+        Some(line)
+    }
+
+    /// Records what was typed into such a line.
+    pub(crate) fn record_line(&mut self, line: &str) {
+        line.chars().for_each(|letter| self.vim.vim.record(VimStroke::Text(letter.to_string())));
+        self.vim.vim.record(VimStroke::Key(Key::Enter, egui::Modifiers::NONE));
+    }
+}
+
+impl AppWindow {
     /// Plays what is to be played, as much as one frame bears.
     pub(super) fn continue_macro(&mut self, ctx: &egui::Context) {
         let begun = Instant::now();
@@ -38,10 +67,10 @@ impl AppWindow {
             self.input.vim.vim.failed = false;
             self.replay_stroke(ctx, stroke);
             if self.input.vim.vim.failed {
-                self.stop_macros();
+                self.input.stop_macros();
             }
             if self.input.vim.playing.count >= MAX_MACRO_KEYS {
-                self.stop_macros();
+                self.input.stop_macros();
                 self.notices.toasts.show_message(format!("What was played ended after {MAX_MACRO_KEYS} keys."));
             }
             if begun.elapsed() > MACRO_FRAME_BUDGET {
@@ -52,14 +81,10 @@ impl AppWindow {
         self.input.vim.vim.plays = false;
         if !self.input.vim.playing.is_playing() {
             self.input.vim.playing.count = 0;
-            self.finish_vim_action();
+            self.input.finish_vim_action(&self.host, &mut self.panes);
         } else {
             ctx.request_repaint();
         }
-    }
-
-    pub(crate) fn stop_macros(&mut self) {
-        self.input.vim.playing = MacroPlayback::default();
     }
 
     /// Continues playback and returns the events to process: keys wait until playback ends, and Escape stops it.
@@ -72,8 +97,8 @@ impl AppWindow {
             return (events, Vec::new());
         }
         if events.iter().any(is_end) {
-            self.stop_macros();
-            self.finish_vim_action();
+            self.input.stop_macros();
+            self.input.finish_vim_action(&self.host, &mut self.panes);
             return (events, Vec::new());
         }
         self.continue_macro(ctx);
@@ -82,27 +107,5 @@ impl AppWindow {
         }
         let (keys, rest) = events.into_iter().partition(is_key);
         (rest, keys)
-    }
-
-    /// The words that were played into a line to type in, up to Enter; `None`: nothing is played.
-    pub(super) fn next_macro_line(&mut self) -> Option<String> {
-        if !self.input.vim.vim.plays {
-            return None;
-        }
-        let mut line = String::new();
-        while let Some(stroke) = self.input.vim.playing.next() {
-            match stroke {
-                VimStroke::Text(text) => line.push_str(&text),
-                VimStroke::Key(Key::Enter, _) => break,
-                VimStroke::Key(..) => {}
-            }
-        }
-        Some(line)
-    }
-
-    /// Records what was typed into such a line.
-    pub(crate) fn record_line(&mut self, line: &str) {
-        line.chars().for_each(|letter| self.input.vim.vim.record(VimStroke::Text(letter.to_string())));
-        self.input.vim.vim.record(VimStroke::Key(Key::Enter, egui::Modifiers::NONE));
     }
 }

@@ -1,18 +1,30 @@
 //! Vim's replace mode: typed text overwrites, and Backspace restores it.
 
-use crate::app_window::AppWindow;
+use crate::shell::host_link::HostLink;
+use crate::shell::input_state::InputState;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
 use editor::editor_keys::KeyOutcome;
 use editor::motion;
 use editor::vim::VimMode;
 use eframe::egui;
 use unicode_segmentation::UnicodeSegmentation;
 
-impl AppWindow {
+impl InputState {
     /// Overwrites text from the caret up to the end of the line.
-    pub(super) fn overwrite_text(&mut self, ctx: &egui::Context, text: &str) {
+    pub(super) fn overwrite_text(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        text: &str,
+    ) {
         let mut held = Vec::new();
         for cluster in text.graphemes(true) {
-            self.write(
+            panes.write(
+                host,
+                notices,
                 ctx,
                 |editor, world| {
                     let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else {
@@ -27,21 +39,29 @@ impl AppWindow {
                 false,
             );
         }
-        self.input.vim.overwritten.extend(held);
+        self.vim.overwritten.extend(held);
     }
 
     /// Puts back what was overwritten last. Whether letters are being overwritten.
-    pub(super) fn restore_overwritten_char(&mut self, ctx: &egui::Context) -> bool {
-        if self.input.vim.vim.mode() != VimMode::Replace {
+    pub(super) fn restore_overwritten_char(
+        &mut self,
+        host: &mut HostLink,
+        panes: &mut PaneState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+    ) -> bool {
+        if self.vim.vim.mode() != VimMode::Replace {
             return false;
         }
-        let Some(held) = self.input.vim.overwritten.pop() else {
-            self.vim_place(ctx, |text, at| {
+        let Some(held) = self.vim.overwritten.pop() else {
+            panes.vim_place(host, ctx, |text, at| {
                 motion::previous_grapheme(text, at).max(motion::line_around(text, at).start)
             });
             return true;
         };
-        self.write(
+        panes.write(
+            host,
+            notices,
             ctx,
             |editor, world| {
                 let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else {
