@@ -48,9 +48,9 @@ pub struct SpellChecker {
     pub words: HashMap<String, bool>,
     /// Counts the changes of all of this: marks made before one may be others now.
     version: u64,
-    /// Takes answers from the thread that looks for corrections.
+    /// Sends answers from the thread that looks for corrections.
     pub tell: Sender<SpellingRequest>,
-    /// Answers that have come.
+    /// Answers received.
     pub requests: Receiver<SpellingRequest>,
 }
 
@@ -65,7 +65,7 @@ impl egui::Plugin for SpellingPlugin {
 pub struct SpellingPlugin(std::sync::Mutex<Option<SpellChecker>>);
 
 impl SpellChecker {
-    /// A checker that is off.
+    /// Creates a checker that is turned off.
     fn new() -> SpellChecker {
         let (tell, told) = channel();
         SpellChecker {

@@ -37,7 +37,7 @@ pub struct AppWindow {
     pub(crate) jobs: BackgroundJobs,
     pub(crate) prefs: WindowState,
     pub(crate) shutdown: ShutdownState,
-    /// The title of the window, as it was set last.
+    /// The current title of the window.
     pub(crate) title: String,
 }
 

@@ -1,11 +1,6 @@
 //! The window: tree, note, panel, status line, palette. It reads the session and sends commands; it opens no file, asks
 //! no network, changes no state of its own accord, and never waits while it draws.
 
-#![allow(
-    missing_docs,
-    reason = "what is public here is so for sibling crates of this program; fields say what they are"
-)]
-
 mod actions;
 mod app_window;
 mod handlers;
@@ -65,10 +60,10 @@ impl eframe::App for AppWindow {
     }
 }
 
-/// A window in eframe's loop, from before its first frame until it is closed.
+/// A window in eframe's event loop, until it is closed.
 struct RunningWindow<F> {
     window: Option<AppWindow>,
-    /// Is called after the first frame.
+    /// Called after the first frame.
     first_frame: Option<F>,
     /// What could not be saved at the end.
     left_behind: Arc<Mutex<Option<String>>>,

@@ -1,8 +1,7 @@
 //! What the commands and pages of the agent do in the window.
 
 use crate::actions::PageAction;
-use crate::shell::dock_state::DockState;
-use crate::shell::dock_state::RightPanel;
+use crate::shell::dock_state::{DockState, RightPanel};
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;

@@ -1,14 +1,14 @@
-//! Work that goes on behind the window, whose result is told once it is there.
+//! Work in the background, and its results.
 
 use crate::overlays::export_form::ExportState;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Jobs of the window.
+/// Background work of the window.
 pub(crate) struct BackgroundJobs {
     pub(crate) exports: ExportState,
-    /// What is said once an output is saved.
+    /// Results of saving outputs.
     pub(crate) saved: (Sender<String>, Receiver<String>),
-    /// How often kernels had been looked for when the user asked which there are.
+    /// Number of kernel searches when the user asked for the list.
     pub(crate) kernels_asked: Option<u64>,
 }
 

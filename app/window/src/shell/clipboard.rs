@@ -6,7 +6,9 @@ use std::sync::mpsc::Receiver;
 
 /// What the clipboard holds.
 pub struct ClipboardContent {
+    /// As plain text.
     pub text: String,
+    /// As HTML.
     pub html: String,
 }
 

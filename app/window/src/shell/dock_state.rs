@@ -1,4 +1,4 @@
-//! What stands beside the note: the file tree at the left, and at the right one of four panels.
+//! The panels beside the note: the file tree on the left, and one of four panels on the right.
 
 use crate::panels::backlinks_panel::BacklinksPanel;
 use crate::panels::outline::OutlinePanel;
@@ -12,7 +12,7 @@ use egui::{Align2, Response, Sense, Ui, vec2};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets;
 
-/// The panel at the right.
+/// The panel on the right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RightPanel {
     #[default]
@@ -46,13 +46,13 @@ pub(crate) struct DockState {
 }
 
 impl DockState {
-    /// Shows a panel at the right; where it is shown already, the right side closes.
+    /// Shows a panel on the right, or closes the right side if this panel is shown already.
     pub(crate) fn toggle(&mut self, panel: RightPanel, open: &mut bool) {
         let is_shown = *open && self.right == panel;
         self.show_or_close(panel, !is_shown, open);
     }
 
-    /// Shows a panel at the right, or closes the right side.
+    /// Shows a panel on the right, or closes the right side.
     pub(crate) fn show_or_close(&mut self, panel: RightPanel, shown: bool, open: &mut bool) {
         *open = shown;
         self.right = if shown { panel } else { RightPanel::default() };

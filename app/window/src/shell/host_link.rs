@@ -1,4 +1,4 @@
-//! The host behind the window: the session is read here, and commands are sent here.
+//! The link to the host: reads the session and sends commands.
 
 use crate::shell::notice_state::NoticeState;
 use engine::{Command, Note, Session};
@@ -11,7 +11,7 @@ pub(crate) struct HostLink {
 }
 
 impl HostLink {
-    /// The state that views read.
+    /// The session that views read.
     pub(crate) fn session(&self) -> &Session {
         self.driver.session()
     }
@@ -26,7 +26,7 @@ impl HostLink {
         self.session().volume(volume)?.files.get(path).map(|row| row.id)
     }
 
-    /// Sends a command. Gives as a sentence why it was refused.
+    /// Sends a command. An error says in a sentence why it was refused.
     pub(crate) fn command(&mut self, command: Command) -> Result<(), String> {
         self.driver.run_command(command).map_err(|reject| ui::text::sentence(&reject.0))
     }

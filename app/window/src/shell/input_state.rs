@@ -1,4 +1,4 @@
-//! What the keyboard and the pointer have begun: modes of other editors, menus at the caret, search in the note, pasting.
+//! Input in progress: modes of other editors, menus at the caret, search in the note, pasting.
 
 use crate::overlays::code_completion::CodeCompletion;
 use crate::overlays::find_bar::FindBar;
@@ -13,7 +13,7 @@ use crate::shell::vim_adapter::vim_state::VimAdapter;
 use engine::commands::CommandId;
 use std::collections::VecDeque;
 
-/// Input that is under way.
+/// Input in progress.
 #[derive(Default)]
 pub(crate) struct InputState {
     pub(crate) shortcuts: Vec<KeyShortcut>,
@@ -24,7 +24,7 @@ pub(crate) struct InputState {
     pub(crate) link_completion: LinkCompletion,
     pub(crate) code_completion: CodeCompletion,
     pub(crate) hover: LinkHover,
-    /// What is looked for in the open note, and what was looked for before.
+    /// Search in the open note, and the previous search.
     pub(crate) find: Option<FindBar>,
     pub(crate) last_search: Option<FindBar>,
     pub(crate) pasting: PasteState,

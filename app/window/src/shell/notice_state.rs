@@ -1,22 +1,21 @@
-//! What the window tells the user, and up to where it has told: toasts, the status bar, problems that were put away.
+//! Messages to the user: toasts, the status bar, dismissed problems, and what was reported last.
 
+use crate::shell::status_bar::StatusBar;
 use engine::Session;
 use std::collections::{BTreeMap, HashSet};
 use store::DocId;
 use ui::toasts::ToastStack;
 
-use crate::shell::status_bar::StatusBar;
-
-/// Notices and what was said last of each kind.
+/// Messages to the user, and the last report of each kind.
 #[derive(Default)]
 pub(crate) struct NoticeState {
     pub(crate) status: StatusBar,
     pub(crate) toasts: ToastStack,
-    /// The number of the last notice that was looked at.
+    /// Number of the last notice that was read.
     pub(crate) last_seen_notice: u64,
     /// In how many notes links could follow renamed files, when that was said last.
     pub(crate) last_reported_renames: usize,
-    /// Of each note the last clean run that was told of.
+    /// The last clean run of each note that was reported.
     pub(crate) last_reported_runs: BTreeMap<DocId, u64>,
     /// Problems that were read and put away.
     pub(crate) dismissed_problems: HashSet<String>,

@@ -1,4 +1,5 @@
-//! Panes and what they show: notes, a page instead of notes, collections inside notes, and what waits for a note's text.
+//! Panes and what they show: notes, a page instead of notes, collections inside notes, and jobs that wait for a note's
+//! text.
 
 use crate::actions::PendingJump;
 use crate::notebook::collection::{CollectionUndo, HeldCollections};
@@ -21,24 +22,24 @@ pub(crate) struct PaneState {
     pub(crate) view: Option<PageView>,
     /// The note to be opened once it is known.
     pub(crate) pending_note: Option<DocId>,
-    /// Whether somebody has chosen a note yet; until then the window may.
+    /// Whether the user has chosen a note yet; until then the window may.
     pub(crate) has_chosen_note: bool,
     /// Notes that the session keeps open, the newest first.
     pub(crate) background_notes: VecDeque<DocId>,
-    /// What waits for a note's text.
+    /// Jobs that wait for a note's text.
     pub(crate) pending_note_actions: Vec<PendingNoteAction>,
     /// Where a chosen hit leads, until its note can be read.
     pub(crate) pending_jump: Option<PendingJump>,
     /// Collections that notes show.
     pub(crate) embedded: HeldCollections,
-    /// What was done in collections.
+    /// Undo history of collections.
     pub(crate) collection_undo: CollectionUndo,
-    /// Where the session was told that the carets are, and of how many shared volumes that was.
+    /// Carets last reported to the session, and the number of shared volumes at that time.
     pub(crate) last_reported_carets: Option<(SharedCarets, usize)>,
 }
 
 impl PaneState {
-    /// The panes as they were kept; their notes are opened once they are known.
+    /// Restores the panes from settings. Their notes are opened once they are known.
     pub(crate) fn from_settings(settings: &Settings) -> PaneState {
         let (mut active, layout) = PaneLayout::restore_panes(settings.panes.as_ref(), settings.pane);
         let pending_note = if settings.panes.is_some() { active.note } else { settings.last_note };
