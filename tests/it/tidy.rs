@@ -204,8 +204,8 @@ const LARGE_IMPORT_CYCLES: &[(&str, usize)] = &[];
 /// one aggregate and take those they need as arguments.
 const WHOLE_SESSION_FILES: &[&str] = &["engine/src/session.rs", "engine/src/session/queries.rs"];
 
-/// The number of files in which the window's root object has methods. All other methods belong to a group of its state and
-/// take the groups they need. It only shrinks.
+/// The number of files in which the window's root object has methods. All other methods belong to a group of its state
+/// and take the groups they need. It only shrinks.
 const MAX_APP_WINDOW_FILES: usize = 12;
 
 /// ARCHITECTURE.md is read in one sitting.
