@@ -101,7 +101,6 @@ impl Session {
         }
         self.state.pass_on_requests(&mut turn);
         self.state.step(&mut turn);
-        self.state.pass_on_requests(&mut turn);
         Ok(turn.effects)
     }
 
@@ -131,11 +130,18 @@ impl Session {
 impl SessionState {
     /// Steps that run after every input.
     fn step(&mut self, turn: &mut ApplyContext<'_>) {
-        self.files.step_move(turn, &self.runs, &mut self.sync, &self.workspace);
+        self.files.step_move(turn, &mut self.sync, &self.workspace);
+        self.pass_on_requests(turn);
         self.files.step_note_jobs(turn, &mut self.sync);
         self.kernels.step_kernel_pool(turn, &self.files, &self.workspace);
         self.runs.step_tool_note_jobs(turn, &mut self.files, &self.kernels, &mut self.sync, &self.workspace);
-        self.sync.step_sync(turn, &mut self.files, &mut self.runs, &self.workspace);
+        if self.sync.is_active() {
+            self.sync.step_remote_changes(turn, &mut self.files, &mut self.runs, &self.workspace);
+            self.runs.step_tool_sharing(turn, &self.files.volumes, &mut self.sync, &self.workspace);
+            self.runs.write_volume_lists(turn, &mut self.files.volumes, &mut self.sync);
+            self.sync.step_reports(turn, &mut self.files, &self.runs, &self.workspace);
+        }
+        self.pass_on_requests(turn);
         self.sync.track_outbox(turn, &self.files.volumes, &self.runs);
     }
 
@@ -143,6 +149,15 @@ impl SessionState {
     fn pass_on_requests(&mut self, turn: &mut ApplyContext<'_>) {
         while let Some(request) = turn.requests.pop_front() {
             match request {
+                SessionRequest::SyncLoadedVolume { volume } => {
+                    let (sync, files) = (&mut self.sync, &mut self.files);
+                    sync.reconcile_files(turn, files, &self.runs, &self.workspace, volume);
+                    sync.sync_volume_loaded(turn, files, &mut self.runs, &self.workspace, volume);
+                }
+                SessionRequest::RetryRemoteChanges { volume, why } => {
+                    let (sync, files) = (&mut self.sync, &mut self.files);
+                    sync.retry_remote_changes(turn, files, &self.runs, &self.workspace, volume, &why);
+                }
                 SessionRequest::FinishSchedule { schedule, outcome } => {
                     self.schedules.finish_schedule(turn, schedule, outcome);
                 }
@@ -376,9 +391,7 @@ impl SessionState {
             Event::Tick => self.tick(turn),
             Event::VolumeRead { volume, files } => self.files.volume_read(turn, volume, *files),
             Event::VolumeLinked { volume, links } => self.files.volumes.volume_linked(turn, volume, *links),
-            Event::VolumeLoaded { volume, doc } => {
-                self.files.volume_loaded(turn, &mut self.runs, &mut self.sync, &self.workspace, volume, doc)
-            }
+            Event::VolumeLoaded { volume, doc } => self.files.volume_loaded(turn, &mut self.sync, volume, doc),
             Event::Scanned { volume, files, seen } => self.files.scanned(turn, &mut self.sync, volume, files, seen),
             Event::ScanDone { volume, gone, skipped, failed } => {
                 self.files.scan_done(turn, &mut self.sync, volume, &gone, skipped, failed)
@@ -396,9 +409,7 @@ impl SessionState {
             Event::FileGone { note } => self.files.file_gone(turn, note),
             Event::FileFailed { note, why } => self.files.file_failed(turn, note, why),
             Event::Indexed { volume, notes } => self.files.on_indexed(turn, volume, notes),
-            Event::FilesMoved { result } => {
-                self.files.on_files_moved(turn, &self.runs, &mut self.sync, &self.workspace, result)
-            }
+            Event::FilesMoved { result } => self.files.on_files_moved(turn, &mut self.sync, result),
             Event::Discarded { file, result } => {
                 self.files.moves.on_trash_file_deleted(turn, &mut self.sync, file, result)
             }

@@ -63,7 +63,6 @@ pub struct StdinRequest {
 
 /// Name of the built-in kernel; all other names are Jupyter's.
 pub const EMBEDDED_KERNEL: &str = "embedded";
-
 /// The answer to a cell's question that says that there will be no answers: Python's `EOFError`. It is what Jupyter's
 /// clients send.
 pub const END_OF_INPUT: &str = "\u{4}";

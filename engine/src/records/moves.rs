@@ -9,16 +9,12 @@ use text::links::LinkRewrite;
 
 /// Under which name the disk keeps what can be taken back.
 pub const UNDO_MOVES_KEY: &str = "moved";
-
 /// Key under which the disk keeps the pending move.
 pub const PENDING_MOVE_KEY: &str = "moving";
-
 /// The beginning of the names under which it keeps what is to be written into which notes.
 pub const RELINK_KEY_PREFIX: &str = "relink/";
-
 /// Prefix of the keys under which the disk keeps files in the trash.
 pub const TRASH_KEY_PREFIX: &str = "trash/";
-
 /// Folder in the workspace that holds deleted files.
 pub const TRASH_FOLDER: &str = "trash";
 

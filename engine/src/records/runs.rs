@@ -8,10 +8,8 @@ use store::{CallUsage, DocId, RunDevice, RunEnding, RunOrigin};
 
 /// The beginning of the names under which the disk keeps a line about each run.
 pub const RUN_KEY_PREFIX: &str = "runs/";
-
 /// The beginning of the names under which the disk keeps a line about each session.
 pub const SESSION_KEY_PREFIX: &str = "sessions/";
-
 /// Under which name the disk keeps the rules that the user's decisions have made.
 pub const POLICY_RULES_KEY: &str = "policy";
 
@@ -106,7 +104,6 @@ pub struct SessionSummary {
 
 /// Prefix of the keys under which the disk keeps cost outside runs.
 pub const EMBEDDING_COSTS_KEY_PREFIX: &str = "outlays/";
-
 /// Milliseconds of a day.
 pub(crate) const DAY_MS: i64 = 86_400_000;
 

@@ -10,10 +10,8 @@ use text::time::UnixMillis;
 
 /// Address that means the local network: all paired devices on it.
 pub const LAN_HUB_ADDRESS: &str = "lan:";
-
 /// Under which name the disk keeps what is shared over which hubs.
 pub const SYNC_SHARES_KEY: &str = "sync";
-
 /// Under which name the disk keeps the log of sync.
 pub const SYNC_LOG_KEY: &str = "sync/log";
 

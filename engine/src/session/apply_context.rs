@@ -18,6 +18,18 @@ pub struct CommandError(pub String);
 /// A request of one aggregate to another that its handlers don't know. `Session::apply` passes it on before it returns.
 #[derive(Debug)]
 pub(in crate::session) enum SessionRequest {
+    /// The document of a volume is loaded: what other devices have said of its files is compared with it.
+    SyncLoadedVolume {
+        /// The volume.
+        volume: DocId,
+    },
+    /// Changes of files from other devices could not be carried out.
+    RetryRemoteChanges {
+        /// The volume of the files, if it's known.
+        volume: Option<DocId>,
+        /// The reason.
+        why: String,
+    },
     /// The work that a schedule began has ended.
     FinishSchedule {
         /// The schedule.

@@ -7,10 +7,9 @@ use crate::records::moves::{
     CompletedMove, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove, RELINK_KEY_PREFIX, TRASH_FOLDER,
     TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
 };
-use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
 use crate::session::state::moves::MovesState;
-use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
@@ -319,13 +318,7 @@ impl FilesState {
     }
 
     /// What a move waits for may have come. Called whenever something has happened.
-    pub(super) fn step_move(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        runs: &RunsState,
-        sync: &mut SyncState,
-        workspace: &WorkspaceState,
-    ) {
+    pub(super) fn step_move(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, workspace: &WorkspaceState) {
         let Some(moving) = &self.moves.pending else { return };
         if !moving.files.is_empty() {
             let waits = moving
@@ -334,7 +327,7 @@ impl FilesState {
             if let Some(why) =
                 moving.files.iter().find_map(|file| self.notes.blocked_reason(file)).filter(|_| !moving.has_started())
             {
-                return self.on_files_moved(turn, runs, sync, workspace, Err(why));
+                return self.on_files_moved(turn, sync, Err(why));
             }
             if moving.is_sent
                 || waits
@@ -348,7 +341,7 @@ impl FilesState {
                 Some((false, _)) => return,
                 Some((true, None)) | None => {
                     let why = "a move was canceled: its volume no longer has a folder on this device";
-                    return self.on_files_moved(turn, runs, sync, workspace, Err(why.to_owned()));
+                    return self.on_files_moved(turn, sync, Err(why.to_owned()));
                 }
             }
             if !moving.has_started() {
@@ -401,9 +394,7 @@ impl FilesState {
     pub(super) fn on_files_moved(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        runs: &RunsState,
         sync: &mut SyncState,
-        workspace: &WorkspaceState,
         result: Result<(), String>,
     ) {
         let Some(mut moving) = self.moves.pending.take() else { return };
@@ -442,7 +433,7 @@ impl FilesState {
                 self.volumes.cancel_move(&files, &moving.relinks);
                 if moving.is_remote || files.iter().any(|file| file.echo) {
                     // What others did is tried again: a scan may find out what stood in its way.
-                    sync.retry_remote_changes(turn, self, runs, workspace, volume, &why);
+                    turn.requests.push_back(SessionRequest::RetryRemoteChanges { volume, why });
                 } else {
                     turn.journal.problems.push(why);
                 }

@@ -242,24 +242,34 @@ impl SyncState {
         }
     }
 
-    /// Called whenever something has happened.
-    pub(super) fn step_sync(
+    /// Whether sync has anything to do.
+    pub(super) fn is_active(&self) -> bool {
+        !self.shares.hubs.is_empty() || self.is_stale
+    }
+
+    /// Carries out what other devices did to files and notes.
+    pub(super) fn step_remote_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
         files: &mut FilesState,
         runs: &mut RunsState,
         workspace: &WorkspaceState,
     ) {
-        if self.shares.hubs.is_empty() && !self.is_stale {
-            return;
-        }
         self.decide_deletions(turn, files);
         self.apply_remote_file_changes(turn, files);
         self.apply_waiting_changes(turn, files, runs, workspace);
         self.place_arrived_notes(turn, files, workspace);
         self.step_undocumented_notes(turn, files);
-        runs.step_tool_sharing(turn, &files.volumes, self, workspace);
-        runs.write_volume_lists(turn, &mut files.volumes, self);
+    }
+
+    /// Tells host, hubs and disk how sync stands now.
+    pub(super) fn step_reports(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        runs: &RunsState,
+        workspace: &WorkspaceState,
+    ) {
         self.save_sync_log(turn, false);
         self.step_outbox(turn, &files.volumes, runs);
         self.step_presence(turn, files);

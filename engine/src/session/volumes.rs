@@ -3,14 +3,12 @@
 use crate::effect::Effect;
 use crate::event::{KnownFiles, OutlineSurvey, ScannedFile, SkippedFile};
 use crate::note::{KernelPhase, Note, NotePhase};
-use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
-use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::{ScanState, Volume, VolumesState};
 use crate::session::state::workspace::WorkspaceState;
 use crate::session::volume_paths::{links_key, normalize_volume_path};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
@@ -237,9 +235,7 @@ impl FilesState {
     pub(super) fn volume_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        runs: &mut RunsState,
         sync: &mut SyncState,
-        workspace: &WorkspaceState,
         id: DocId,
         doc: Result<Box<VolumeDoc>, String>,
     ) {
@@ -254,8 +250,7 @@ impl FilesState {
             Err(why) => volume.trouble = Some(why),
         }
         self.volumes.write_volume_doc(turn, sync, id);
-        self.reconcile_files(turn, runs, sync, workspace, id);
-        sync.sync_volume_loaded(turn, self, runs, workspace, id);
+        turn.requests.push_back(SessionRequest::SyncLoadedVolume { volume: id });
         self.volumes.scan(turn, id);
     }
 
@@ -474,38 +469,6 @@ impl FilesState {
             Some((_, known)) if Some(known) == seen => {}
             Some(_) | None => self.volumes.scan(turn, id),
         }
-    }
-
-    /// Compares the rows of files with the volume's document: a crash or a failed move may have separated them.
-    /// `doc_pending`: changes still to be recorded.
-    pub(super) fn reconcile_files(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        runs: &RunsState,
-        sync: &mut SyncState,
-        workspace: &WorkspaceState,
-        id: DocId,
-    ) {
-        let is_shared = sync.is_shared(id);
-        let Some(volume) = self.volumes.by_id.get_mut(&id).filter(|volume| volume.known) else { return };
-        let Some(doc) = volume.doc.as_ref().filter(|_| !sync.is_coming(id)) else { return };
-        let (listed, mut told, mut unlisted) = (doc.files(), Vec::new(), Vec::new());
-        let said: BTreeSet<DocId> = volume.doc_pending.iter().map(|(file, _)| *file).collect();
-        for row in volume.files.values().filter(|row| !said.contains(&row.id)) {
-            match listed.get(&row.id) {
-                Some(entry) if entry.path == row.path => {}
-                Some(entry) if is_shared => told.push((row.id, Some(entry.clone()))),
-                None if is_shared && doc.is_listed(row.id) => told.push((row.id, None)),
-                Some(_) | None => {
-                    unlisted.push((row.id, Some(FileEntry { path: row.path.clone(), kind: row.kind })));
-                }
-            }
-        }
-        volume.doc_pending.extend(unlisted);
-        for (file, entry) in told {
-            sync.on_remote_file(turn, self, runs, workspace, id, (file, entry));
-        }
-        self.volumes.write_volume_doc(turn, sync, id);
     }
 
     pub(super) fn new_note(

@@ -11,13 +11,10 @@ use store::{StepKind, TodoStatus};
 
 /// The agent that leads larger work in eight phases.
 pub(in crate::session) const SYSTEM_AGENT: &str = "system";
-
 /// The agent that carries out a plan.
 pub(in crate::session) const LEAD_AGENT: &str = "lead";
-
 /// The agent that makes a plan and keeps it as a note.
 pub(in crate::session) const PLANNER_AGENT: &str = "planner";
-
 /// The phases, from 1.
 pub const PHASE_NAMES: [&str; 8] = [
     "Analyse and plan",

@@ -33,16 +33,6 @@ impl RunsState {
         settled || sync.shares.hubs.is_empty()
     }
 
-    /// Returns the documents of a volume besides those of its files.
-    pub(in crate::session) fn agent_docs(&self, volume: DocId) -> Vec<DocId> {
-        let agents = self;
-        let sessions =
-            agents.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume)).map(|(id, _)| *id);
-        let runs = agents.run_summaries.iter().filter(|(_, line)| line.volume == volume).map(|(id, _)| *id);
-        let expected = agents.remote_runs.expected.iter().filter(|(_, (of, _))| *of == volume).map(|(id, _)| *id);
-        sessions.chain(runs).chain(expected).chain([volume.tools_id()]).collect()
-    }
-
     /// A session or a run is new, or was deleted with these heads: its volume's document is to say so, where it is
     /// shared.
     pub(super) fn queue_volume_listing(
@@ -132,11 +122,6 @@ impl RunsState {
             || files.moves.trash.contains_key(&id)
             || self.is_agent_doc(id)
             || files.volumes.by_id.keys().any(|volume| volume.tools_id() == id)
-    }
-
-    /// Whether it is a session or a run of this device.
-    pub(in crate::session) fn is_agent_doc(&self, id: DocId) -> bool {
-        self.session_summaries.contains_key(&id) || self.run_summaries.contains_key(&id)
     }
 
     /// Writes what the lists of volumes do not say yet.

@@ -88,6 +88,19 @@ pub struct RunsState {
 }
 
 impl RunsState {
+    /// Returns the documents of a volume besides those of its files.
+    pub(in crate::session) fn agent_docs(&self, volume: DocId) -> Vec<DocId> {
+        let sessions = self.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume)).map(|(id, _)| *id);
+        let runs = self.run_summaries.iter().filter(|(_, line)| line.volume == volume).map(|(id, _)| *id);
+        let expected = self.remote_runs.expected.iter().filter(|(_, (of, _))| *of == volume).map(|(id, _)| *id);
+        sessions.chain(runs).chain(expected).chain([volume.tools_id()]).collect()
+    }
+
+    /// Whether it is a session or a run of this device.
+    pub(in crate::session) fn is_agent_doc(&self, id: DocId) -> bool {
+        self.session_summaries.contains_key(&id) || self.run_summaries.contains_key(&id)
+    }
+
     /// What agents have to work with; `None`: it is still being read.
     pub fn setup(&self) -> Option<&AgentSetup> {
         self.setup.as_deref()

@@ -19,7 +19,6 @@ use text::time::UnixMillis;
 
 /// Lines of the log that are kept.
 pub(in crate::session) const MAX_SYNC_LOG_LINES: usize = 200;
-
 /// The log is kept on disk this often at most, in milliseconds.
 pub(in crate::session) const SYNC_LOG_SAVE_INTERVAL_MS: i64 = 2_000;
 

@@ -131,7 +131,7 @@ impl SyncState {
             self.log_line(turn.now, format!("{name} has arrived, with {} files", changed.files.len()));
             self.save_shares(turn, &files.volumes, runs);
             runs.on_volume_list_loaded(turn, files, self, workspace, id);
-            files.reconcile_files(turn, runs, self, workspace, id);
+            self.reconcile_files(turn, files, runs, workspace, id);
         }
         self.on_remote_attachments(
             &files.volumes,

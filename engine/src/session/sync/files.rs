@@ -11,6 +11,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use crate::session::volume_paths::{name_with_mark, normalize_volume_path};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc};
@@ -33,7 +34,7 @@ impl SyncState {
         let Some(entry) = entry else { return self.on_remote_deletion(&files.volumes, file) };
         let elsewhere = files.volumes.locate_file(file).is_some_and(|(of, _)| of != volume);
         if elsewhere
-            || (!files.volumes.locations.contains_key(&file) && runs.is_non_file_id(&files.volumes, workspace, file))
+            || (!files.volumes.locations.contains_key(&file) && is_non_file_id(&files.volumes, runs, workspace, file))
         {
             self.log_line(turn.now, format!("a file from another device is refused: {} is something else here", file));
             return;
@@ -107,6 +108,38 @@ impl SyncState {
         goes_on
     }
 
+    /// Compares the rows of files with the volume's document: a crash or a failed move may have separated them.
+    /// `doc_pending`: changes still to be recorded.
+    pub(in crate::session) fn reconcile_files(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        runs: &RunsState,
+        workspace: &WorkspaceState,
+        id: DocId,
+    ) {
+        let is_shared = self.is_shared(id);
+        let Some(volume) = files.volumes.by_id.get_mut(&id).filter(|volume| volume.known) else { return };
+        let Some(doc) = volume.doc.as_ref().filter(|_| !self.is_coming(id)) else { return };
+        let (listed, mut told, mut unlisted) = (doc.files(), Vec::new(), Vec::new());
+        let said: BTreeSet<DocId> = volume.doc_pending.iter().map(|(file, _)| *file).collect();
+        for row in volume.files.values().filter(|row| !said.contains(&row.id)) {
+            match listed.get(&row.id) {
+                Some(entry) if entry.path == row.path => {}
+                Some(entry) if is_shared => told.push((row.id, Some(entry.clone()))),
+                None if is_shared && doc.is_listed(row.id) => told.push((row.id, None)),
+                Some(_) | None => {
+                    unlisted.push((row.id, Some(FileEntry { path: row.path.clone(), kind: row.kind })));
+                }
+            }
+        }
+        volume.doc_pending.extend(unlisted);
+        for (file, entry) in told {
+            self.on_remote_file(turn, files, runs, workspace, id, (file, entry));
+        }
+        files.volumes.write_volume_doc(turn, self, id);
+    }
+
     /// A move failed that others had made: what is here is held against what they say, a little later.
     pub(in crate::session) fn retry_remote_changes(
         &mut self,
@@ -122,7 +155,7 @@ impl SyncState {
         self.retry_at = Some(later);
         turn.wake_at(later);
         if let Some(volume) = volume {
-            files.reconcile_files(turn, runs, self, workspace, volume);
+            self.reconcile_files(turn, files, runs, workspace, volume);
             let known = files.volumes.by_id.get(&volume).and_then(|volume| volume.doc.as_ref());
             let back = |file: &&DocId| known.is_some_and(|doc| doc.file_entry(**file).is_some());
             let back: Vec<DocId> = files.moves.trash.keys().filter(back).copied().collect();
@@ -334,14 +367,9 @@ impl SyncState {
     }
 }
 
-impl RunsState {
-    /// Whether an id belongs to something that isn't a file; no volume may use it for one.
-    fn is_non_file_id(&self, volumes: &VolumesState, workspace: &WorkspaceState, id: DocId) -> bool {
-        id == workspace.id
-            || id == workspace.id.registry_id()
-            || volumes.by_id.contains_key(&id)
-            || self.is_agent_doc(id)
-    }
+/// Whether an id belongs to something that isn't a file; no volume may use it for one.
+fn is_non_file_id(volumes: &VolumesState, runs: &RunsState, workspace: &WorkspaceState, id: DocId) -> bool {
+    id == workspace.id || id == workspace.id.registry_id() || volumes.by_id.contains_key(&id) || runs.is_agent_doc(id)
 }
 
 impl FilesState {
