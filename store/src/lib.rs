@@ -13,7 +13,6 @@ mod journal;
 mod keys;
 mod note;
 mod outputs;
-mod plain;
 mod position;
 mod registry;
 mod run;
@@ -37,7 +36,6 @@ pub use note::{
     sort_blocks,
 };
 pub use outputs::{BlobRef, CellOutput, Execution, ExecutionStatus, OutputBody, OutputsDoc};
-pub use plain::PlainText;
 pub use position::{position_between, spread_positions};
 pub use registry::{RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 pub use run::{

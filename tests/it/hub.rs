@@ -6,13 +6,13 @@ mod behind;
 mod files;
 
 use crate::program::{House, bytes, noise, strict};
-use host::hub::endure::{EnduranceReport, TypingClients, check_acknowledged, check_ephemeral_delivery};
-use host::hub::measure::{free_port, is_listening};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use support::hub_load::{free_port, is_listening};
+use support::typing_clients::{EnduranceReport, TypingClients, check_acknowledged, check_ephemeral_delivery};
 
 /// A process that is killed when it is dropped.
 struct Runs(Child);

@@ -209,9 +209,9 @@ fn ten_thousand_notes_cost_no_frame() {
     });
     window.run();
     assert!(window.query_by_label("Note 0000").is_none());
-    let begun = host::measure::thread_cpu();
+    let begun = support::measure::thread_cpu();
     window.run_steps(100);
-    let frame = (host::measure::thread_cpu() - begun) / 100;
+    let frame = (support::measure::thread_cpu() - begun) / 100;
     // Processor time in a debug build; drawing all of them takes some hundred milliseconds.
     assert!(frame < Duration::from_millis(60), "{frame:?}");
 }

@@ -16,7 +16,6 @@ pub mod loader;
 mod lock;
 mod mailbox;
 pub mod maintenance;
-pub mod measure;
 pub mod renderer;
 pub mod rlimits;
 pub mod sandbox;

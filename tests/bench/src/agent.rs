@@ -8,13 +8,13 @@ use agent::config;
 use agent::model_call::{ModelResponse, ModelStopReason};
 use eframe::egui::vec2;
 use engine::{AgentSetup, Command, Event, SessionInput};
-use host::measure::{self, ScratchFolder};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use store::{
     AgentState, CallUsage, DocId, ExecutionStep, MessageId, MessageRole, RunAbout, RunEnding, SessionMessage, StepId,
     StepKind, ToolCall,
 };
+use support::measure::{self, ScratchFolder};
 
 const RUN_STEPS: u64 = 10_000;
 const SESSION_MESSAGES: u64 = 5_000;

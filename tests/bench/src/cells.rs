@@ -6,11 +6,11 @@ use super::report::{BenchReport, FigureGoal, percentile};
 use super::{drive_until, open_volume, open_workspace, to_ms};
 use engine::{Command, Note, Session};
 use host::Driver;
-use host::measure::{self, ScratchFolder};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use store::{BlockId, DocId, Execution, ExecutionStatus, OutputBody};
+use support::measure::{self, ScratchFolder};
 
 /// Processes that are started, one after the other.
 const KERNEL_STARTS: usize = 20;

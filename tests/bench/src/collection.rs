@@ -4,8 +4,8 @@ use super::report::{BenchReport, FigureGoal};
 use super::text_fixtures::{self, FixtureRng};
 use super::{open_headless_window, to_ms};
 use engine::Session;
-use host::measure::ScratchFolder;
 use std::time::{Duration, Instant};
+use support::measure::ScratchFolder;
 
 /// Frames of each kind.
 const COLLECTION_FRAMES: usize = 300;

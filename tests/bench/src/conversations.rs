@@ -7,12 +7,12 @@ use agent::memory::experience::{EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Exp
 use agent::memory::{self, ProjectMemory};
 use engine::Session;
 use host::agents::project_memory::{memory_folders, nearest_experiences, read_project_memory};
-use host::measure::{self, ScratchFolder};
 use host::search::SearchMode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
+use support::measure::{self, ScratchFolder};
 
 /// How many are looked at among those that are found.
 const RECALL_CUTOFFS: [usize; 2] = [5, 10];

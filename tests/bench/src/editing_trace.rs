@@ -7,13 +7,13 @@ use engine::{Command, NotePhase, Session};
 use flate2::read::GzDecoder;
 use host::Driver;
 use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread};
-use host::measure::{self, ScratchFolder};
 use serde::Deserialize;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use store::DocId;
 use store::disk::{DiskReader, SqliteReader};
+use support::measure::{self, ScratchFolder};
 
 const TRACE_PATH: &str = "traces/automerge-paper.json.gz";
 /// How often the note is opened again.

@@ -10,9 +10,9 @@ use super::text_fixtures::{self, FixtureRng};
 use super::{collection, open_note_window, to_ms};
 use crate::headless_window::{HeadlessWindow, key_events};
 use engine::{Command, Session};
-use host::measure::ScratchFolder;
 use std::time::Duration;
 use store::{DocId, OutputBody};
+use support::measure::ScratchFolder;
 
 /// Frames of each kind.
 const NOTE_FRAMES: usize = 300;

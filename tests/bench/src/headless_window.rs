@@ -9,9 +9,9 @@ use eframe::egui::{
 };
 use engine::{Command, Session};
 use host::Driver;
-use host::measure;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use support::measure;
 use window::AppWindow;
 
 /// How long anything may take before it is given up.

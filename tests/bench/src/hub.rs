@@ -2,12 +2,12 @@
 //! `automerge-repo-sync-server` doing the same beside it.
 
 use super::report::{BenchReport, FigureGoal, percentile};
-use host::hub::measure::{ClientLoad, free_port, is_listening, run_client_load};
-use host::measure::{self, ScratchFolder};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use support::hub_load::{ClientLoad, free_port, is_listening, run_client_load};
+use support::measure::{self, ScratchFolder};
 
 /// Keys that one client types for another.
 const PAIR_KEYSTROKES: usize = 500;

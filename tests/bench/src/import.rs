@@ -6,9 +6,9 @@ use super::text_fixtures;
 use super::{open_workspace, to_ms};
 use crate::headless_window::HeadlessWindow;
 use engine::{Command, ScanState, Session};
-use host::measure::{self, ScratchFolder};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use support::measure::{self, ScratchFolder};
 
 /// One frame of a screen at 60 Hz.
 const FRAME_INTERVAL: Duration = Duration::from_micros(16_667);

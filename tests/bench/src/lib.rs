@@ -36,13 +36,13 @@ use crate::headless_window::HeadlessWindow;
 use clap::ArgMatches;
 use cli::{CliError, EXIT_DONE, EXIT_FAILED, parse};
 use engine::{Command, ScanState, Session};
-use host::measure::ScratchFolder;
 use host::{Driver, WorkspaceOptions};
 use report::BenchReport;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use store::DocId;
+use support::measure::ScratchFolder;
 
 /// How long anything may take before the measurement is given up.
 const BENCH_TIMEOUT: Duration = Duration::from_secs(1_800);

@@ -9,12 +9,12 @@ use agent::memory::ProjectMemory;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience, RunOutcome};
 use engine::Session;
 use host::agents::project_memory::{memory_folders, nearest_experiences, read_project_memory};
-use host::measure::{self, ScratchFolder};
 use host::search::SearchMode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
+use support::measure::{self, ScratchFolder};
 
 /// So many entries come to the gate.
 const LOG_ENTRIES: usize = 500;

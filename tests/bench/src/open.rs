@@ -4,12 +4,12 @@ use super::report::{BenchReport, FigureGoal, percentile};
 use super::text_fixtures;
 use super::{drive_until, open_volume, open_workspace, to_ms};
 use engine::{Command, Session};
-use host::measure::{self, ProcessFootprint, ScratchFolder};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
+use support::measure::{self, ProcessFootprint, ScratchFolder};
 
 /// How often it is started.
 const PROGRAM_STARTS: usize = 5;

@@ -4,8 +4,8 @@ use super::report::{BenchReport, FigureGoal};
 use super::{open_note_window, to_ms};
 use eframe::egui::vec2;
 use engine::{Command, Session};
-use host::measure::ScratchFolder;
 use std::time::{Duration, Instant};
+use support::measure::ScratchFolder;
 
 /// Frames of each kind.
 const PLOT_FRAMES: usize = 200;

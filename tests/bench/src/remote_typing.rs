@@ -7,13 +7,13 @@ use super::to_ms;
 use agent::model_call::ModelCallId;
 use engine::event::{FileStamp, NoteDocs, WorkspaceStart};
 use engine::{AgentSetup, Command, Effect, Event, Session, SessionInput, Settings, UnixMillis};
-use host::measure;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use store::disk::RowWrite;
-use store::{ActorId, BlobHash, DocId, NoteDoc, NoteOp, OutputsDoc, PlainText, RegistryDoc, WorkspaceDoc};
+use store::{ActorId, BlobHash, DocId, NoteDoc, NoteOp, OutputsDoc, RegistryDoc, WorkspaceDoc};
+use support::{PlainText, measure};
 
 const NOTE_CHARS: usize = 1_000_000;
 const REMOTE_EDITS: usize = 500;

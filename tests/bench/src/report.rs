@@ -1,8 +1,8 @@
 //! What a measurement found: as lines while it goes on, or as one JSON object at its end.
 
-use host::measure;
 use serde::Serialize;
 use std::io::Write;
+use support::measure;
 
 /// What a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,7 +3,6 @@
 
 use super::{CliError, EXIT_DONE, drive_until, open_volume, open_workspace};
 use engine::Session;
-use host::measure::{self, ScratchFolder};
 use host::search::{RankingWeights, SearchMode, SearchRequest, SearchService};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
+use support::measure::{self, ScratchFolder};
 
 /// Meanings of a whole collection take this long at most.
 const CORPUS_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(7_200);

@@ -12,11 +12,11 @@ use clap::ArgMatches;
 use cli::{CliError, EXIT_DONE, EXIT_FAILED, parse, program_path};
 use eframe::egui::{Color32, ColorImage};
 use engine::{Command, Session};
-use host::measure::ScratchFolder;
 use host::{WorkspaceOptions, fs::copy};
 use note_fixtures::FIXTURE_NOTES;
 use std::io::Write;
 use std::time::Duration;
+use support::measure::ScratchFolder;
 
 /// One thing done in the window.
 enum SceneStep {

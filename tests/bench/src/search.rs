@@ -5,10 +5,10 @@ use super::report::{BenchReport, FigureGoal, percentile};
 use super::text_fixtures::FixtureRng;
 use super::{drive_until, open_volume, open_workspace, to_ms};
 use engine::{Command, Session};
-use host::measure::{self, ScratchFolder};
 use host::search::{self, RankingWeights, SearchMode, SearchRequest, SearchService};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use support::measure::{self, ScratchFolder};
 
 /// Meanings of very many notes take this long at most.
 const NOTES_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(7_200);

@@ -4,10 +4,10 @@
 use super::report::{BenchReport, FigureGoal};
 use super::{drive_until, hub, open_volume, text_fixtures, to_ms};
 use engine::{Command, HubConnection, Session};
-use host::measure::{self, ScratchFolder};
 use host::{Driver, WorkspaceOptions};
 use std::time::{Duration, Instant};
 use store::DocId;
+use support::measure::{self, ScratchFolder};
 
 /// Keys that are typed, one in this time.
 const TYPED_KEYS: usize = 300;

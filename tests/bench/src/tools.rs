@@ -3,11 +3,11 @@
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::to_ms;
 use agent::tool_job::{ToolJob, ToolOutcome};
-use host::measure::ScratchFolder;
 use host::tools::{ToolRunner, ToolWorkspace};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
+use support::measure::ScratchFolder;
 
 /// Python's processes that are started.
 const PYTHON_STARTS: usize = 20;

@@ -6,11 +6,11 @@ use super::text_fixtures::{self, FixtureRng};
 use super::{open_note_window, to_ms};
 use crate::headless_window::{FrameTimings, HeadlessWindow, key_events};
 use engine::Session;
-use host::measure::ScratchFolder;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use store::DocId;
-use store::disk::BaselineDatabase;
+use support::BaselineDatabase;
+use support::measure::ScratchFolder;
 
 const NOTE_SIZES: [(usize, &str); 3] = [(10_000, "10k"), (100_000, "100k"), (1_000_000, "1M")];
 /// Keys in each note.

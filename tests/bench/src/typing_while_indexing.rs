@@ -5,9 +5,9 @@ use super::report::{BenchReport, FigureGoal};
 use super::{open_note_window_in, open_workspace, search, text_fixtures, to_ms};
 use crate::headless_window::{HeadlessWindow, key_events};
 use engine::{Command, Session};
-use host::measure::ScratchFolder;
 use host::search::SearchService;
 use std::time::{Duration, Instant};
+use support::measure::ScratchFolder;
 
 /// Keys in each half.
 const KEYS_PER_PHASE: usize = 400;

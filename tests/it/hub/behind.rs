@@ -3,9 +3,9 @@
 
 use super::{Cluster, Runs, joins, replica, shares, sync, until};
 use crate::program::{House, bytes, noise};
-use host::hub::measure::free_port;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use support::hub_load::free_port;
 
 /// A process that stands still until this is dropped: nothing is lost on the way to it, and it learns of nothing.
 struct Still(u32);

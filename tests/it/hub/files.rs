@@ -2,12 +2,12 @@
 
 use super::{Cluster, Runs, joins, received, replica, shares, sync, until};
 use crate::program::{House, noise};
-use host::hub::measure::free_port;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use store::BlobHash;
+use support::hub_load::free_port;
 
 /// Bytes of a piece.
 const PIECE: usize = 65_536;

@@ -477,9 +477,9 @@ fn ten_thousand_steps_cost_no_frame() {
     for button in ["Step 10000: Model call thought 9999", "All of it"] {
         window.get_by_label(button).click();
         window.run();
-        let begun = host::measure::thread_cpu();
+        let begun = support::measure::thread_cpu();
         window.run_steps(60);
-        let frame = (host::measure::thread_cpu() - begun) / 60;
+        let frame = (support::measure::thread_cpu() - begun) / 60;
         // Processor time in a debug build; drawing all boxes with their words takes some hundred milliseconds.
         assert!(frame < Duration::from_millis(120), "{button}: {frame:?}");
     }

@@ -188,12 +188,12 @@ fn a_key_costs_the_same_in_a_note_of_ten_thousand_blocks() {
         window.state_mut().place_caret(note.find("Words 2 of it").expect("some words"));
         window.run();
         type_text(&mut window, "first");
-        let begun = host::measure::thread_cpu();
+        let begun = support::measure::thread_cpu();
         for letter in "These are one hundred letters, or nearly so.".chars() {
             window.input_mut().events.push(egui::Event::Text(letter.to_string()));
             window.step();
         }
-        (host::measure::thread_cpu() - begun) / 44
+        (support::measure::thread_cpu() - begun) / 44
     };
     let (small, large) = (cost(20), cost(10_000));
     // Processor time in a debug build: what is drawn is the same, what is counted is not.

@@ -9,14 +9,11 @@
 mod blobs;
 mod certificate;
 mod connections;
-pub mod endure;
 mod hub_core;
 mod invitation;
-pub mod measure;
 mod metrics;
 mod nats;
 mod policy;
-mod probe;
 mod server;
 mod settings;
 mod sqlite_storage;

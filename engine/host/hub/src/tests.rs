@@ -1,6 +1,5 @@
 //! A hub over real sockets on loopback: what devices get, and what is rejected. Others continue after every rejection.
 
-use crate::probe::HubProbe;
 use crate::{HubLog, HubPolicy, HubServer, HubSettings, InvitationGrant, OpenAccess, RunningHub, VolumePolicy};
 use flate2::Compression;
 use flate2::read::DeflateEncoder;
@@ -17,7 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::sync::PeerId;
 use store::sync::wire::{self, WireMessage};
-use store::{ActorId, DeviceAccess, DocId, FileEntry, FileKind, PlainText, VolumeDoc};
+use store::{ActorId, DeviceAccess, DocId, FileEntry, FileKind, VolumeDoc};
+use support::PlainText;
+use support::hub_probe::HubProbe;
 
 const SOON: Duration = Duration::from_secs(15);
 const DOC: DocId = DocId([7; 16]);

@@ -654,7 +654,7 @@ mod tests {
     #[test]
     fn a_change_that_was_read_to_compare_is_said() {
         for before_the_end in [true, false] {
-            let mut text = crate::PlainText::new("old", automerge::ActorId::from([1; 16])).expect("made");
+            let mut text = support::PlainText::new("old", automerge::ActorId::from([1; 16])).expect("made");
             let old = text.save();
             let change = text.insert(3, " and new").expect("typed");
             let mut disks = [vec![old.clone(), change.clone()], vec![old]];
@@ -695,7 +695,7 @@ mod tests {
                     }
                 }
             }
-            let other = crate::PlainText::load(&disks[1], automerge::ActorId::from([2; 16])).expect("it loads");
+            let other = support::PlainText::load(&disks[1], automerge::ActorId::from([2; 16])).expect("it loads");
             assert_eq!(other.text().expect("text"), "old and new", "told of before the end: {before_the_end}");
             assert_eq!((one.is_in_sync(1, doc(3)), two.is_in_sync(1, doc(3))), (Some(true), Some(true)));
         }

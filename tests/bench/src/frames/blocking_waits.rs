@@ -7,8 +7,8 @@ use super::super::report::{BenchReport, FigureGoal};
 use super::super::{open_note_window, text_fixtures, to_ms};
 use crate::headless_window::key_events;
 use engine::{Command, Session};
-use host::measure::{self, DiskLoad, ScratchFolder};
 use std::time::Duration;
+use support::measure::{self, DiskLoad, ScratchFolder};
 
 /// Keystrokes that are looked at.
 const BUSY_KEYSTROKES: usize = 1_000;

@@ -4,8 +4,8 @@ use super::super::report::{BenchReport, FigureGoal};
 use super::super::{open_headless_window, text_fixtures, to_ms};
 use super::NOTE_FRAMES;
 use eframe::egui::vec2;
-use host::measure::ScratchFolder;
 use std::time::{Duration, Instant};
+use support::measure::ScratchFolder;
 
 /// What one frame may cost.
 const GRAPH_FRAME_GOAL: FigureGoal = FigureGoal::Under(8.0);

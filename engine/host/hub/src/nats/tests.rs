@@ -3,7 +3,6 @@
 use super::files::{NatsFiles, lock};
 use super::{NatsReplicas, ReplicaListener};
 use crate::HubLog;
-use crate::measure::{free_port, is_listening};
 use crate::storage::{HubBus, HubFiles, HubStore, ReplicaNews, SharedBytes};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -13,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::sync::blobs::{BlobExtent, PIECE_BYTES, VolumeBlob};
 use store::{BlobHash, DocId};
+use support::hub_load::{free_port, is_listening};
 use tokio::runtime::Runtime;
 
 /// A server that is killed when it is dropped.

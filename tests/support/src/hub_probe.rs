@@ -1,14 +1,11 @@
 //! A device with documents in memory that speaks to a hub over a real socket: for measurements and tests.
 
-#[cfg(test)]
 use peers::handshake::{self, DEVICE_PATH};
 use peers::handshake::{ControlMessage, FrameTransport, PeerFrame};
 use peers::hub_socket::{CertificateTrust, HubSocket};
-#[cfg(test)]
 use peers::{DeviceId, DeviceKey};
 use std::collections::HashMap;
 use std::time::Duration;
-#[cfg(test)]
 use store::ChangeHash;
 use store::DocId;
 use store::sync::peers::SyncLimits;
@@ -17,22 +14,24 @@ use store::sync::{DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, Syn
 const HUB_LINK: LinkId = 1;
 
 /// A device that tests use to probe a hub.
-pub(crate) struct HubProbe {
-    pub(crate) socket: HubSocket,
-    pub(crate) peers: SyncPeers,
+pub struct HubProbe {
+    /// The connection.
+    pub socket: HubSocket,
+    /// Its side of the protocol.
+    pub peers: SyncPeers,
     /// Chunks received so far, by document.
-    pub(crate) chunks: HashMap<DocId, Vec<Vec<u8>>>,
+    pub chunks: HashMap<DocId, Vec<Vec<u8>>>,
     /// Why the connection ended.
-    pub(crate) ended: Option<String>,
+    pub ended: Option<String>,
     /// What the hub does not have.
-    pub(crate) absent: Vec<DocId>,
+    pub absent: Vec<DocId>,
     /// What was said by others.
-    pub(crate) ephemeral: Vec<Vec<u8>>,
+    pub ephemeral: Vec<Vec<u8>>,
 }
 
 impl HubProbe {
     /// Connects without a key, as automerge-repo does.
-    pub(crate) async fn open(at: &str, path: &str, name: &str) -> Result<HubProbe, String> {
+    pub async fn open(at: &str, path: &str, name: &str) -> Result<HubProbe, String> {
         let (way, _) = HubSocket::connect(at, path, &CertificateTrust::Any).await?;
         Ok(HubProbe::from_socket(way, name))
     }
@@ -45,20 +44,20 @@ impl HubProbe {
     }
 
     /// Wants a document, or offers the one that it has.
-    pub(crate) async fn follow(&mut self, doc: DocId) {
+    pub async fn follow(&mut self, doc: DocId) {
         self.peers.follow(HUB_LINK, doc);
         self.perform().await;
     }
 
     /// Announces a chunk that it has written.
-    pub(crate) async fn send_change(&mut self, doc: DocId, chunk: Vec<u8>) {
+    pub async fn send_change(&mut self, doc: DocId, chunk: Vec<u8>) {
         self.chunks.entry(doc).or_default().push(chunk.clone());
         self.peers.on_changed(doc, &chunk);
         self.perform().await;
     }
 
     /// Does what the protocol wants, until it wants nothing more.
-    pub(crate) async fn perform(&mut self) {
+    pub async fn perform(&mut self) {
         loop {
             let outputs = self.peers.take_outputs();
             if outputs.is_empty() {
@@ -94,7 +93,7 @@ impl HubProbe {
     }
 
     /// Takes in one frame, if one comes within this time; says whether one came.
-    pub(crate) async fn receive_frame(&mut self, within: Duration) -> bool {
+    pub async fn receive_frame(&mut self, within: Duration) -> bool {
         match tokio::time::timeout(within, self.socket.next_frame()).await {
             Err(_) => return false,
             Ok(None) => drop(self.ended.get_or_insert_with(|| "it hung up".to_owned())),
@@ -112,7 +111,7 @@ impl HubProbe {
     }
 
     /// Takes frames in until something holds; says whether it did in time.
-    pub(crate) async fn receive_until(&mut self, within: Duration, holds: impl Fn(&HubProbe) -> bool) -> bool {
+    pub async fn receive_until(&mut self, within: Duration, holds: impl Fn(&HubProbe) -> bool) -> bool {
         let end = tokio::time::Instant::now() + within;
         loop {
             if holds(self) {
@@ -129,29 +128,28 @@ impl HubProbe {
 
 impl HubProbe {
     /// Sends an ephemeral message.
-    pub(crate) async fn send_ephemeral(&mut self, doc: DocId, data: &[u8]) {
+    pub async fn send_ephemeral(&mut self, doc: DocId, data: &[u8]) {
         self.peers.broadcast(doc, "a session", data);
         self.perform().await;
     }
 
     /// Whether nothing of a document is here yet.
-    pub(crate) fn is_document_empty(&self, doc: DocId) -> bool {
+    pub fn is_document_empty(&self, doc: DocId) -> bool {
         self.peers.heads(doc).is_none_or(|heads| heads.is_empty())
     }
 }
 
 /// What only tests do.
-#[cfg(test)]
 impl HubProbe {
     /// Connects as the device of this key to a plain hub.
-    pub(crate) async fn device(at: &str, key: &DeviceKey, hub: DeviceId) -> Result<HubProbe, String> {
+    pub async fn device(at: &str, key: &DeviceKey, hub: DeviceId) -> Result<HubProbe, String> {
         let (mut way, binding) = HubSocket::connect(at, DEVICE_PATH, &CertificateTrust::Any).await?;
         handshake::authenticate_to_listener(&mut way, key, hub, &binding).await?;
         Ok(HubProbe::from_socket(way, &key.id().to_string()))
     }
 
     /// The heads of a document.
-    pub(crate) fn heads(&self, doc: DocId) -> Vec<ChangeHash> {
+    pub fn heads(&self, doc: DocId) -> Vec<ChangeHash> {
         self.peers.heads(doc).unwrap_or_default()
     }
 }

@@ -1,9 +1,7 @@
 //! What `tracebook bench` and `screenshots` need of the machine: clocks of CPU time, counters of processes, a folder
 //! that goes away. Nothing else uses it, and it knows nothing of notes.
 
-mod stub_embedder;
-
-pub use stub_embedder::start_stub_embedder;
+pub use crate::stub_embedder::start_stub_embedder;
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,12 @@
 //! A text as one object of a plain automerge document: what a note would be without blocks. Only `tracebook bench`
 //! uses it, to have something to compare a remote edit with.
 
-use crate::error::StoreError;
-use crate::schema::TEXT_ENCODING;
 use automerge::transaction::Transactable;
-use automerge::{ActorId, Automerge, AutomergeError, LoadOptions, ObjId, ObjType, ROOT, ReadDoc};
+use automerge::{ActorId, Automerge, AutomergeError, LoadOptions, ObjId, ObjType, ROOT, ReadDoc, TextEncoding};
+use store::StoreError;
+
+/// Offsets in bytes, as in notes.
+const TEXT_ENCODING: TextEncoding = TextEncoding::Utf8CodeUnit;
 
 /// A document that holds one plain text.
 pub struct PlainText {

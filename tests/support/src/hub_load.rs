@@ -1,12 +1,13 @@
 //! Clients that type, for `tracebook bench hub`: against our hub or any other that speaks automerge-repo's protocol.
 //! Two clients look at each document; one types, and it is measured when the other has what was typed.
 
-use crate::probe::HubProbe;
+use crate::PlainText;
+use crate::hub_probe::HubProbe;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use store::{ActorId, DocId, PlainText};
+use store::{ActorId, DocId};
 
 /// What simulated clients do to load the hub.
 #[derive(Clone, Copy, Debug)]

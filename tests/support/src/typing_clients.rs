@@ -1,12 +1,13 @@
 //! Test clients that type while hubs come and go: each counts a key as acknowledged once the hub has confirmed it.
 //! Whatever fails, acknowledged keys must exist afterwards.
 
-use crate::probe::HubProbe;
+use crate::PlainText;
+use crate::hub_probe::HubProbe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{ActorId, DocId, PlainText};
+use store::{ActorId, DocId};
 
 /// How long a client waits for a document at the end.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);
