@@ -20,7 +20,6 @@ pub mod records;
 pub mod session;
 pub mod settings;
 mod staleness;
-mod undo;
 
 pub use command::Command;
 pub use effect::Effect;

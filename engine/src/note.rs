@@ -6,7 +6,6 @@ use crate::event::{FileMark, FileText};
 use crate::records::files::FileStamp;
 use crate::records::kernels::{CleanRun, CleanRunReport, named_kernel};
 use crate::staleness::{HeldName, KeptStaleness, Reactivity};
-use crate::undo::UndoHistory;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use store::{Block, BlockId, ChangeParcel, DocId, Execution, ExecutionId, FileKind, NoteDoc, NoteOp, OutputsDoc};
@@ -14,6 +13,7 @@ use text::markdown::{self, CellParts};
 use text::python_scope::CellNames;
 use text::text_edit;
 use text::time::UnixMillis;
+use text::undo::UndoHistory;
 
 /// Loading state of a note's text.
 #[derive(Clone, Debug, PartialEq, Eq)]

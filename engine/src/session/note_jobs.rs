@@ -5,7 +5,6 @@ use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::notes::{NoteJob, NoteJobKind, NotesState};
 use crate::session::state::sync::SyncState;
-use crate::undo::UndoChange;
 use agent::memory::experience::{self, Experience};
 use agent::memory::task_log;
 use agent::memory::trace::{self, RunTrace};
@@ -15,6 +14,7 @@ use store::DocId;
 use text::properties;
 use text::task::{self, CalendarDay, NoteTask};
 use text::text_edit::{self, TextEdit};
+use text::undo::UndoChange;
 
 impl NoteJobKind {
     /// Finds the place of the change in a text: position, old and new text.

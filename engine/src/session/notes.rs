@@ -10,13 +10,13 @@ use crate::session::state::kernels::KernelsState;
 use crate::session::state::notes::NotesState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use crate::undo::UndoChange;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, BlockId, ChangeParcel, DocId, FileKind, JournalRecord, NoteOp, import_blocks};
 use text::text_edit::{self, TextEdit};
 use text::time::UnixMillis;
+use text::undo::UndoChange;
 use text::{markdown, text_edit::trim_common};
 
 /// A burst ends after a pause of this many milliseconds …

@@ -14,5 +14,6 @@ pub mod task;
 pub mod text_edit;
 pub mod time;
 pub mod time_zone;
+pub mod undo;
 pub mod untrusted_text;
 pub mod yaml_edit;

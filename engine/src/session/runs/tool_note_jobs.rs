@@ -9,11 +9,11 @@ use crate::session::state::kernels::KernelsState;
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use crate::undo::UndoChange as Undoable;
 use agent::tool_job::ToolOutcome;
 use store::{ChangeKind, DocId, ExecutionStatus, RunChange, RunOrigin, TextHunk};
 use text::ansi;
 use text::text_edit::{self, TextEdit};
+use text::undo::UndoChange as Undoable;
 
 /// Bytes before a change by which its place is found again.
 const HUNK_CONTEXT_BYTES: usize = 40;

@@ -1,14 +1,17 @@
 //! Undo of a note's edits: invertible edits in whole-note bytes, carried through what others do meanwhile.
 
-use text::text_edit::shift_offset;
-use text::time::UnixMillis;
+use crate::text_edit::shift_offset;
+use crate::time::UnixMillis;
 
 /// One edit with all that is needed to take it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UndoChange {
-    pub(crate) at: usize,
-    pub(crate) removed: String,
-    pub(crate) inserted: String,
+pub struct UndoChange {
+    /// Where, in bytes of the note.
+    pub at: usize,
+    /// The text that stood there.
+    pub removed: String,
+    /// The text that stands there now.
+    pub inserted: String,
 }
 
 /// An edit, grown by what was typed on without a pause.
@@ -27,14 +30,14 @@ const MAX_UNDO_STEPS: usize = 10_000;
 
 /// The steps that can be taken back and made again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UndoHistory {
+pub struct UndoHistory {
     done: Vec<UndoStep>,
     undone: Vec<UndoStep>,
 }
 
 impl UndoHistory {
     /// Notes an edit made by the user.
-    pub(crate) fn record(&mut self, now: UnixMillis, change: UndoChange) {
+    pub fn record(&mut self, now: UnixMillis, change: UndoChange) {
         self.undone.clear();
         if let Some(UndoStep { change: last, last: when, joined: false }) = self.done.last_mut()
             && now.ms_since(*when) < TYPING_PAUSE_MS
@@ -59,7 +62,7 @@ impl UndoHistory {
 
     /// Records simultaneous edits, from the last place in the note to the first. Further typing in all of these places
     /// extends the same step.
-    pub(crate) fn record_all(&mut self, now: UnixMillis, changes: Vec<UndoChange>) {
+    pub fn record_all(&mut self, now: UnixMillis, changes: Vec<UndoChange>) {
         let count = changes.len();
         if count == 1 {
             changes.into_iter().for_each(|change| self.record(now, change));
@@ -98,7 +101,7 @@ impl UndoHistory {
     }
 
     /// Whether what was just taken back (or made again) has more that belongs to it.
-    pub(crate) fn has_more_in_group(&self, redo: bool) -> bool {
+    pub fn has_more_in_group(&self, redo: bool) -> bool {
         match redo {
             false => self.undone.last().is_some_and(|step| step.joined) && !self.done.is_empty(),
             true => self.undone.last().is_some_and(|step| step.joined),
@@ -106,12 +109,12 @@ impl UndoHistory {
     }
 
     /// How many steps can be taken back; those that were made at once are one.
-    pub(crate) fn step_count(&self) -> usize {
+    pub fn step_count(&self) -> usize {
         self.done.iter().filter(|step| !step.joined).count()
     }
 
     /// Notes an edit as a step of its own.
-    pub(crate) fn push_step(&mut self, change: UndoChange) {
+    pub fn push_step(&mut self, change: UndoChange) {
         self.undone.clear();
         self.done.push(UndoStep { change, last: UnixMillis::default(), joined: false });
         if self.done.len() > MAX_UNDO_STEPS {
@@ -120,7 +123,7 @@ impl UndoHistory {
     }
 
     /// The edit that takes back the last step, or makes the last undone one again.
-    pub(crate) fn next_change(&self, redo: bool) -> Option<UndoChange> {
+    pub fn next_change(&self, redo: bool) -> Option<UndoChange> {
         match redo {
             false => self.done.last().map(|step| inverse(&step.change)),
             true => self.undone.last().map(|step| step.change.clone()),
@@ -128,7 +131,7 @@ impl UndoHistory {
     }
 
     /// Says that the edit of [`UndoHistory::next_change`] was made (or could not be, and is forgotten).
-    pub(crate) fn confirm_change(&mut self, redo: bool, made: bool) {
+    pub fn confirm_change(&mut self, redo: bool, made: bool) {
         let (from, to) = if redo { (&mut self.undone, &mut self.done) } else { (&mut self.done, &mut self.undone) };
         if let Some(step) = from.pop()
             && made
@@ -139,7 +142,7 @@ impl UndoHistory {
 
     /// Adjusts all steps to an edit of another author. A step that the edit cuts into can't be undone exactly and is
     /// dropped, with all older ones.
-    pub(crate) fn rebase_steps(&mut self, at: usize, delete: usize, insert: usize) {
+    pub fn rebase_steps(&mut self, at: usize, delete: usize, insert: usize) {
         for (list, redo) in [(&mut self.done, false), (&mut self.undone, true)] {
             // From the newest to the oldest, the foreign edit is carried to the text as it was before each step.
             let mut edit_at = at;
