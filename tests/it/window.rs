@@ -230,7 +230,7 @@ fn what_is_refused_is_said() {
     press(&mut window, CTRL, Key::N);
     type_text(&mut window, "One");
     press(&mut window, NONE, Key::Enter);
-    window.get_by_label_contains("There is a file of that name already");
+    window.get_by_label_contains("A file with that name already exists");
     type_text(&mut window, " more");
     press(&mut window, NONE, Key::Enter);
     until(&mut window, "the new note is shown", |window| path(window) == "One more.md");
