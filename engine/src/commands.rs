@@ -1231,8 +1231,3 @@ command_table!(
          `invite` shows a code for one more device, `share` says who may do what with a volume.",
     )
 );
-
-/// A command by the text of its id.
-pub fn find_command(id: &str) -> Option<&'static CommandInfo> {
-    id.parse().ok().map(CommandId::info)
-}

@@ -7,6 +7,7 @@ mod read;
 
 pub use data::{PlotCurves, ViewValues, WordGrid, property_value, to_curves, to_grid, value_text};
 
+use crate::commands::CommandId;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use store::BlobHash;
@@ -20,8 +21,9 @@ pub const MAX_VIEW_BYTES: usize = 16 << 10;
 pub const MAX_VIEW_NODES: usize = 200;
 /// Maximum nesting of nodes in a view.
 pub const MAX_VIEW_DEPTH: usize = 8;
-/// Window commands that a button may run: those about the note's cells.
-pub const BUTTON_COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_clean", "kernel.restart"];
+/// What a button may ask of the window's own commands: those that concern the cells of the note.
+pub const BUTTON_COMMANDS: [CommandId; 4] =
+    [CommandId::NoteRunAll, CommandId::NoteRunStale, CommandId::NoteRunClean, CommandId::KernelRestart];
 
 /// A generated view: controls that an agent described as JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,8 +180,8 @@ pub enum ButtonAction {
         /// Arguments of the call.
         arguments: Map<String, Value>,
     },
-    /// Runs one of [`BUTTON_COMMANDS`].
-    Command(String),
+    /// One of [`BUTTON_COMMANDS`].
+    Command(CommandId),
 }
 
 /// The view that a piece of Markdown holds, if it is a block of that language: its source.
@@ -380,10 +382,7 @@ impl ButtonAction {
     /// Describes the action for the user.
     pub fn describe(&self) -> String {
         match self {
-            ButtonAction::Command(id) => {
-                let title = crate::commands::find_command(id).map_or(id.as_str(), |command| command.title);
-                format!("the command \u{201c}{title}\u{201d}")
-            }
+            ButtonAction::Command(id) => format!("the command \u{201c}{}\u{201d}", id.title()),
             ButtonAction::Tool { name, arguments } => match agent::policy::main_argument(arguments) {
                 "" => format!("the tool {name}"),
                 subject => format!("the tool {name}: {}", subject.lines().next().unwrap_or_default()),

@@ -10,6 +10,7 @@ mod documents;
 mod graph;
 mod names;
 mod source;
+mod typed;
 mod wording;
 
 use graph::Graph;

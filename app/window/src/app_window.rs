@@ -6,7 +6,7 @@ use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree::FileTree;
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::clipboard::ClipboardContent;
-use crate::shell::commands;
+use crate::shell::commands::{self, ShortcutTable};
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
@@ -17,6 +17,7 @@ use crate::shell::window_state::WindowState;
 use editor::note_editor::{EditContext, Editor};
 use editor::{figure, spelling};
 use eframe::egui;
+use engine::commands::CommandId;
 use host::Driver;
 use std::time::Duration;
 use store::DocId;
@@ -60,7 +61,7 @@ impl AppWindow {
             panes: PaneState::from_settings(settings),
             dock: DockState { tree: FileTree::from_settings(settings), ..DockState::default() },
             overlay: WindowOverlay::None,
-            input: InputState { shortcuts: commands::shortcuts(settings), ..InputState::default() },
+            input: InputState { shortcuts: ShortcutTable::from_settings(settings), ..InputState::default() },
             notices: NoticeState::default(),
             jobs: BackgroundJobs::default(),
             prefs,
@@ -80,19 +81,19 @@ impl AppWindow {
         self.host.send(command, &mut self.notices);
     }
 
-    /// Performs a command of the table, by its id, as the palette does; for tests and pictures.
-    pub fn perform_command(&mut self, ctx: &egui::Context, id: &str) {
-        if let Some(what) = id.parse().ok().and_then(commands::window_command) {
+    /// Performs a command of the table, as the palette does; for tests and pictures.
+    pub fn perform_command(&mut self, ctx: &egui::Context, id: CommandId) {
+        if let Some(what) = commands::window_command(id) {
             self.run_command(ctx, what);
         }
     }
 
-    /// The ids of the commands that ran since this was asked last, at most the last eight; for tests.
-    pub fn take_ran(&mut self) -> Vec<&'static str> {
+    /// The commands that ran since this was asked last, at most the last eight; for tests.
+    pub fn take_ran(&mut self) -> Vec<CommandId> {
         let id = |what: commands::WindowCommand| {
             commands::available_commands().find(|info| commands::window_command(info.id) == Some(what))
         };
-        self.input.command_log.drain(..).filter_map(id).map(|info| info.id.as_str()).collect()
+        self.input.command_log.drain(..).filter_map(id).map(|info| info.id).collect()
     }
 
     /// Shows a note, as a click in the tree does; for tests.

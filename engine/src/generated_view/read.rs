@@ -4,6 +4,7 @@ use super::{
     AgentView, BUTTON_COMMANDS, ButtonAction, FieldInput, FormField, MAX_VIEW_BYTES, MAX_VIEW_DEPTH, MAX_VIEW_NODES,
     PlotKind, TextLook, TextSegment, ValueName, ValueSource, ViewNode,
 };
+use crate::commands::CommandId;
 use serde_json::{Map, Value};
 
 /// Words are at most so long, in bytes.
@@ -229,10 +230,10 @@ fn parse_action(value: &Value, at: &str) -> ReadResult<ButtonAction> {
     if object.fields.contains_key("command") {
         object.reject_unknown_keys(&["command"])?;
         let id = object.get_string("command")?;
-        if !BUTTON_COMMANDS.contains(&id.as_str()) {
-            return Err(format!("{at}: a button commands {} and nothing else", BUTTON_COMMANDS.join(", ")));
-        }
-        return Ok(ButtonAction::Command(id));
+        let known = BUTTON_COMMANDS.into_iter().find(|command| command.as_str() == id);
+        let listed = || BUTTON_COMMANDS.map(CommandId::as_str).join(", ");
+        let command = known.ok_or_else(|| format!("{at}: a button commands {} and nothing else", listed()))?;
+        return Ok(ButtonAction::Command(command));
     }
     object.reject_unknown_keys(&["tool", "arguments"])?;
     let name = object.get_string("tool")?;

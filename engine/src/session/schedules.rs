@@ -2,6 +2,7 @@
 //! of the user; calls that aren't allowed wait as approvals.
 
 use super::runs::NOTE_COMMAND_TOOL;
+use crate::commands::CommandId;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::notes::NotesState;
@@ -329,7 +330,7 @@ impl SchedulesState {
                 let path = path.ok_or_else(|| CommandError("its note is gone".to_owned()))?;
                 let (name, key, value): (&str, &str, Value) = match cell {
                     Some(cell) => ("run_cell", "cell", json!(cell)),
-                    None => (NOTE_COMMAND_TOOL, "name", json!("note.run_all")),
+                    None => (NOTE_COMMAND_TOOL, "name", json!(CommandId::NoteRunAll.as_str())),
                 };
                 let mut arguments = Map::new();
                 arguments.insert("path".to_owned(), json!(path));

@@ -7,6 +7,7 @@ use crate::headless_window::HeadlessWindow;
 use agent::config;
 use agent::model_call::{ModelResponse, ModelStopReason};
 use eframe::egui::vec2;
+use engine::commands::CommandId;
 use engine::{AgentSetup, Command, Event, SessionInput};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -196,7 +197,7 @@ fn measure_timeline(report: &mut BenchReport, scratch: &ScratchFolder, run: DocI
     let mut stage = HeadlessWindow::new(open_workspace(scratch)?);
     stage.send_command(Command::OpenRun { run });
     stage.draw_until("the run is read", |session| session.agents().run(run).is_some())?;
-    stage.run_command("agent.timeline");
+    stage.run_command(CommandId::AgentTimeline);
     stage.draw_for(Duration::from_secs(1));
     stage.press_pointer(true);
     let mut moved: Vec<f64> = (0..TIMELINE_FRAMES).map(|_| to_ms(stage.drag_pointer(vec2(-40.0, 0.0)).cpu)).collect();

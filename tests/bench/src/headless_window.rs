@@ -7,6 +7,7 @@ use eframe::egui::epaint::ClippedPrimitive;
 use eframe::egui::{
     self, ColorImage, Event, Key, Modifiers, PointerButton, Pos2, RawInput, Rect, Vec2, ViewportInfo, pos2, vec2,
 };
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use host::Driver;
 use std::sync::mpsc::{Receiver, channel};
@@ -150,13 +151,13 @@ impl HeadlessWindow {
     }
 
     /// Performs a command of the table.
-    pub(crate) fn run_command(&mut self, id: &str) {
+    pub(crate) fn run_command(&mut self, id: CommandId) {
         self.window.perform_command(&self.context, id);
         self.draw_for(Duration::from_millis(60));
     }
 
     /// Asks for a command of the table, and draws nothing yet.
-    pub(crate) fn request_command(&mut self, id: &str) {
+    pub(crate) fn request_command(&mut self, id: CommandId) {
         self.window.perform_command(&self.context, id);
     }
 

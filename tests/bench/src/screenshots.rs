@@ -11,6 +11,7 @@ use super::headless_window::HeadlessWindow;
 use clap::ArgMatches;
 use cli::{CliError, EXIT_DONE, EXIT_FAILED, parse, program_path};
 use eframe::egui::{Color32, ColorImage};
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use host::{WorkspaceOptions, fs::copy};
 use note_fixtures::FIXTURE_NOTES;
@@ -21,7 +22,7 @@ use support::measure::ScratchFolder;
 /// One thing done in the window.
 enum SceneStep {
     /// A command of the table.
-    Run(&'static str),
+    Run(CommandId),
     /// A key.
     Press(&'static str),
     /// Some text.
@@ -53,16 +54,16 @@ const SCREENSHOT_SCENES: &[(&str, &[SceneStep])] = &[
     ("note", &[Show("Welcome.md")]),
     ("writing", &[Show("Guide/Writing.md"), PlaceCaret("one hard")]),
     ("cells", &[Show("Python/Rainfall.md"), RunAll]),
-    ("variables", &[Run("view.variables"), Wait(1_500)]),
+    ("variables", &[Run(CommandId::ViewVariables), Wait(1_500)]),
     ("completion", &[PlaceCaret(".join(months[0]))"), Press("Enter"), Type("months."), Wait(800)]),
     (
         "question",
         &[
             Press("Escape"),
-            Run("view.variables"),
+            Run(CommandId::ViewVariables),
             Show("Python/A question.md"),
             PlaceCaret("print("),
-            Run("cell.run"),
+            Run(CommandId::CellRun),
             Wait(3_000),
         ],
     ),
@@ -73,7 +74,7 @@ const SCREENSHOT_SCENES: &[(&str, &[SceneStep])] = &[
             Press("Enter"),
             Wait(600),
             PlaceCaret("import statistics"),
-            Run("cell.run"),
+            Run(CommandId::CellRun),
             Wait(1_200),
             PlaceCaret("statistics.median"),
             Press("Shift+Tab"),
@@ -81,23 +82,31 @@ const SCREENSHOT_SCENES: &[(&str, &[SceneStep])] = &[
         ],
     ),
     ("error", &[Press("Escape"), Show("Python/When something goes wrong.md"), RunAll]),
-    ("palette", &[Show("Welcome.md"), Run("palette.open"), Type("run")]),
-    ("switcher", &[Press("Escape"), Run("switcher.open"), Type("ke")]),
-    ("search", &[Press("Escape"), Run("search.open"), Type("rain"), Wait(2_500)]),
-    ("outline", &[Press("Escape"), Show("Guide/Writing.md"), Run("view.right")]),
-    ("links", &[Show("Garden/Plan.md"), Wait(300), Run("view.links")]),
-    ("split", &[Run("view.links"), Show("Guide/Writing.md"), Run("pane.split_right"), Show("Python/Rainfall.md")]),
-    ("tabs", &[Run("note.close"), Run("tab.new"), Press("Escape"), Show("Guide/Your files.md")]),
+    ("palette", &[Show("Welcome.md"), Run(CommandId::PaletteOpen), Type("run")]),
+    ("switcher", &[Press("Escape"), Run(CommandId::SwitcherOpen), Type("ke")]),
+    ("search", &[Press("Escape"), Run(CommandId::SearchOpen), Type("rain"), Wait(2_500)]),
+    ("outline", &[Press("Escape"), Show("Guide/Writing.md"), Run(CommandId::ViewRight)]),
+    ("links", &[Show("Garden/Plan.md"), Wait(300), Run(CommandId::ViewLinks)]),
+    (
+        "split",
+        &[
+            Run(CommandId::ViewLinks),
+            Show("Guide/Writing.md"),
+            Run(CommandId::PaneSplitRight),
+            Show("Python/Rainfall.md"),
+        ],
+    ),
+    ("tabs", &[Run(CommandId::NoteClose), Run(CommandId::TabNew), Press("Escape"), Show("Guide/Your files.md")]),
     ("collection", &[Show("Garden/Crops.base"), Wait(800)]),
     ("cards", &[Show("Garden/Gallery.base"), Wait(1_200)]),
     ("script", &[Show("Python/Waves.py"), RunAll, Wait(800)]),
     ("embedded", &[Show("Garden/Season.md"), Wait(1_200)]),
-    ("new", &[Run("note.new"), Type("Journal/Today")]),
+    ("new", &[Run(CommandId::NoteNew), Type("Journal/Today")]),
     (
         "history",
         &[
             Press("Escape"),
-            Run("note.close"),
+            Run(CommandId::NoteClose),
             Show("Garden/Plan.md"),
             PlaceCaret("along the wall"),
             Type(", where the sun stays longest"),
@@ -111,39 +120,65 @@ const SCREENSHOT_SCENES: &[(&str, &[SceneStep])] = &[
             Type(", or they are lost"),
             WaitUntilSaved,
             Wait(700),
-            Run("note.history"),
+            Run(CommandId::NoteHistory),
             Wait(400),
             Press("ArrowDown"),
             Wait(400),
         ],
     ),
-    ("writers", &[Run("note.writers"), Wait(500)]),
-    ("agenda", &[Press("Escape"), Run("view.agenda"), Wait(300)]),
-    ("graph", &[Run("view.graph"), Wait(2_500)]),
+    ("writers", &[Run(CommandId::NoteWriters), Wait(500)]),
+    ("agenda", &[Press("Escape"), Run(CommandId::ViewAgenda), Wait(300)]),
+    ("graph", &[Run(CommandId::ViewGraph), Wait(2_500)]),
     (
         "trash",
         &[
             Press("Escape"),
             Delete("Garden/Old list.md"),
             Delete("Garden/Seeds 2024.md"),
-            Run("view.trash"),
+            Run(CommandId::ViewTrash),
             Wait(4_200),
         ],
     ),
-    ("agent", &[Press("Escape"), Show("Garden/Plan.md"), ImportConversation, Run("agent.open"), Wait(600)]),
-    ("timeline", &[Run("agent.timeline"), Press("ArrowRight"), Press("ArrowRight"), Press("ArrowRight"), Wait(300)]),
+    ("agent", &[Press("Escape"), Show("Garden/Plan.md"), ImportConversation, Run(CommandId::AgentOpen), Wait(600)]),
+    (
+        "timeline",
+        &[Run(CommandId::AgentTimeline), Press("ArrowRight"), Press("ArrowRight"), Press("ArrowRight"), Wait(300)],
+    ),
     (
         "remembered",
-        &[Press("Escape"), Run("agent.new"), Type("Plan when the beans and the peas are sown in spring"), Wait(3_000)],
+        &[
+            Press("Escape"),
+            Run(CommandId::AgentNew),
+            Type("Plan when the beans and the peas are sown in spring"),
+            Wait(3_000),
+        ],
     ),
-    ("memory", &[Run("view.memory"), Wait(600)]),
-    ("traces", &[Run("view.traces"), Wait(600)]),
-    ("budget", &[Run("view.budget"), Wait(1_200)]),
-    ("schedule", &[Run("view.schedule"), Wait(600)]),
-    ("settings", &[Press("Escape"), Run("agent.open"), Run("app.settings")]),
-    ("keys", &[Press("Escape"), Run("app.keys")]),
-    ("contrast", &[Press("Escape"), Show("Garden/Plan.md"), Run("view.contrast"), Run("note.history"), Wait(600)]),
-    ("empty", &[Run("view.contrast"), Press("Escape"), Run("note.close"), Run("note.close"), Wait(400)]),
+    ("memory", &[Run(CommandId::ViewMemory), Wait(600)]),
+    ("traces", &[Run(CommandId::ViewTraces), Wait(600)]),
+    ("budget", &[Run(CommandId::ViewBudget), Wait(1_200)]),
+    ("schedule", &[Run(CommandId::ViewSchedule), Wait(600)]),
+    ("settings", &[Press("Escape"), Run(CommandId::AgentOpen), Run(CommandId::AppSettings)]),
+    ("keys", &[Press("Escape"), Run(CommandId::AppKeys)]),
+    (
+        "contrast",
+        &[
+            Press("Escape"),
+            Show("Garden/Plan.md"),
+            Run(CommandId::ViewContrast),
+            Run(CommandId::NoteHistory),
+            Wait(600),
+        ],
+    ),
+    (
+        "empty",
+        &[
+            Run(CommandId::ViewContrast),
+            Press("Escape"),
+            Run(CommandId::NoteClose),
+            Run(CommandId::NoteClose),
+            Wait(400),
+        ],
+    ),
 ];
 /// Pictures in a row of the sheet, and how much smaller they are there.
 const SHEET_COLUMNS: usize = 5;
@@ -226,9 +261,9 @@ fn run_scenes(
     let driver = host::open_workspace(&workspace, options).map_err(|error| error.to_string())?;
     let mut stage = HeadlessWindow::with_canvas(driver, scale);
     stage.draw_until("the workspace is open", Session::is_open)?;
-    stage.run_command("view.theme");
+    stage.run_command(CommandId::ViewTheme);
     if theme == "dark" {
-        stage.run_command("view.theme");
+        stage.run_command(CommandId::ViewTheme);
     }
     stage.draw_for(ANIMATION_SETTLE_TIME);
     if only.is_none() {
@@ -258,7 +293,7 @@ const ANIMATION_SETTLE_TIME: Duration = Duration::from_millis(300);
 
 fn perform_step(stage: &mut HeadlessWindow, step: &SceneStep, scratch: &ScratchFolder) -> Result<(), String> {
     match step {
-        Run(id) => stage.run_command(id),
+        Run(id) => stage.run_command(*id),
         Press(key) => stage.press_key(key),
         Type(text) => stage.type_text(text),
         PlaceCaret(text) => {
@@ -303,7 +338,7 @@ fn perform_step(stage: &mut HeadlessWindow, step: &SceneStep, scratch: &ScratchF
             }
         }
         RunAll => {
-            stage.run_command("note.run_all");
+            stage.run_command(CommandId::NoteRunAll);
             let note = stage.shown_note().ok_or("no note is open")?;
             let done = |session: &Session| {
                 let note = session.note(note);

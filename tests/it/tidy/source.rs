@@ -44,6 +44,16 @@ impl Source {
         test_spans(&self.code).into_iter().map(|span| line_at(span.start)..=line_at(span.end)).collect()
     }
 
+    /// The lines (from 1) outside of its unit tests, with their strings and comments.
+    pub(super) fn shipped_text(&self) -> Vec<(usize, &str)> {
+        if self.shipped.trim().is_empty() {
+            return Vec::new();
+        }
+        let tests = self.test_lines();
+        let lines = (1..).zip(self.text.lines());
+        lines.filter(|(number, _)| !tests.iter().any(|span| span.contains(number))).collect()
+    }
+
     /// The lines (from 1) on which the shipped code names one of `words`, itself or through a `use` tree, and which.
     pub(super) fn names<'w>(&self, words: &[&'w str]) -> Vec<(usize, &'w str)> {
         let mut found = Vec::new();

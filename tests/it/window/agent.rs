@@ -2,6 +2,7 @@
 //! back for as long as a test wants to look at it.
 
 pub(super) use super::*;
+use engine::commands::CommandId;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -165,7 +166,7 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
 
     // Both side by side.
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, "agent.branches");
+    window.state_mut().perform_command(&ctx, CommandId::AgentBranches);
     window.run();
     window.get_all_by_label_contains("Compare: ").next().expect("another branch").click();
     window.run();
@@ -338,7 +339,7 @@ fn a_note_links_to_a_step_of_a_run() {
     soon(&mut window, "the step is shown", |window| shows(window, ". Answer"));
     press(&mut window, NONE, Key::Escape);
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, "view.broken");
+    window.state_mut().perform_command(&ctx, CommandId::ViewBroken);
     soon(&mut window, "one leads nowhere", |window| shows(window, "1 link that no file answers to"));
     press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL_SHIFT, Key::K);
@@ -376,7 +377,7 @@ fn tools_of_ones_own_are_read_approved_and_written_to_a_file() {
         "parameters": {"type": "object"}, "code": "def run(x):\n    return 2 * x\n"});
     std::fs::write(&from, tool.to_string()).expect("written");
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, "agent.tools");
+    window.state_mut().perform_command(&ctx, CommandId::AgentTools);
     until(&mut window, "the tools are read", |window| shows(window, "File of tools"));
     let file = |window: &mut Driven, path: &std::path::Path| {
         window.get_by_label("File of tools").focus();
@@ -527,7 +528,7 @@ fn pictures_of_the_agent() {
         if theme == "dark" {
             window.state_mut().send_command(Command::ReadSetup);
             let ctx = window.ctx.clone();
-            window.state_mut().perform_command(&ctx, "agent.new");
+            window.state_mut().perform_command(&ctx, CommandId::AgentNew);
             window.run();
         }
         ask(&mut window, "Plan the garden for this year, and say how many weeks it takes.");
@@ -539,9 +540,11 @@ fn pictures_of_the_agent() {
         go.send(()).expect("it waits");
         soon(&mut window, "it has ended", ended);
         picture(&mut window, &folder, &name("done"));
-        for (command, what) in
-            [("agent.timeline", "timeline"), ("agent.changes", "changes"), ("agent.branches", "branches")]
-        {
+        for (command, what) in [
+            (CommandId::AgentTimeline, "timeline"),
+            (CommandId::AgentChanges, "changes"),
+            (CommandId::AgentBranches, "branches"),
+        ] {
             let ctx = window.ctx.clone();
             window.state_mut().perform_command(&ctx, command);
             window.run();
@@ -672,12 +675,12 @@ fn nothing_that_a_model_or_a_tool_says_hides_in_a_conversation() {
     window.get_by_label_contains("read_file  Z.md").click();
     soon(&mut window, "what the tool said", |window| shows(window, "told pay \\u{202e}eve"));
     pictured(&mut window, "hidden-characters");
-    for page in ["", "agent.timeline", "agent.branches"] {
+    for page in [None, Some(CommandId::AgentTimeline), Some(CommandId::AgentBranches)] {
         let ctx = window.ctx.clone();
-        if !page.is_empty() {
+        if let Some(page) = page {
             window.state_mut().perform_command(&ctx, page);
             window.run();
         }
-        assert_plain(&window, page);
+        assert_plain(&window, page.map_or("", CommandId::as_str));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use egui_kittest::kittest::NodeT;
+use engine::commands::CommandId;
 
 const NOTE: &str = "prose
 
@@ -101,7 +102,7 @@ fn the_kernel_completes_and_describes() {
 fn variables_are_listed_and_written_into_the_cell() {
     let (_bench, mut window) = ran();
     let context = window.ctx.clone();
-    window.state_mut().perform_command(&context, "view.variables");
+    window.state_mut().perform_command(&context, CommandId::ViewVariables);
     until(&mut window, "they are listed", |window| window.query_by_label("harbour: int 3").is_some());
     assert!(window.query_by_label_contains("Boat: type").is_some());
     window.get_by_label("harbour: int 3").click();
@@ -154,6 +155,6 @@ fn a_kernel_of_the_users_is_chosen_in_the_window() {
     // The kernel says so after the result.
     until(&mut window, "it is idle", |window| window.query_by_label("own idle").is_some());
     let context = window.ctx.clone();
-    window.state_mut().perform_command(&context, "view.variables");
+    window.state_mut().perform_command(&context, CommandId::ViewVariables);
     until(&mut window, "its variables are listed", |window| window.query_by_label("answer: int 42").is_some());
 }

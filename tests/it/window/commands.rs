@@ -2,7 +2,7 @@
 //! a step here fails the test.
 
 use super::*;
-use engine::commands::{COMMANDS, find_command};
+use engine::commands::{COMMANDS, CommandId};
 use engine::{ColorTheme, KernelPhase, Reactivity};
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 struct Drive {
     bench: Bench,
     window: Driven,
-    driven: BTreeSet<&'static str>,
+    driven: BTreeSet<CommandId>,
 }
 
 impl Drive {
@@ -21,10 +21,9 @@ impl Drive {
     }
 
     /// Chooses a command in the palette by its whole title.
-    fn choose(&mut self, id: &'static str) {
-        let info = find_command(id).unwrap_or_else(|| panic!("the table has no {id}"));
+    fn choose(&mut self, id: CommandId) {
         press(&mut self.window, CTRL_SHIFT, Key::P);
-        type_text(&mut self.window, info.title);
+        type_text(&mut self.window, id.title());
         press(&mut self.window, NONE, Key::Enter);
         assert!(self.window.query_by_label("Command palette").is_none(), "{id}: the palette is closed");
         self.driven.insert(id);
@@ -45,14 +44,14 @@ fn overlays() -> Drive {
     assert!(drive.has("Command palette"));
     press(&mut drive.window, NONE, Key::Escape);
     // The palette does not list itself.
-    drive.driven.insert("palette.open");
+    drive.driven.insert(CommandId::PaletteOpen);
     for (id, label) in [
-        ("switcher.open", "Go to note"),
-        ("search.open", "Search everything"),
-        ("note.new", "New note"),
-        ("folder.open", "Path of the folder"),
-        ("app.keys", "Find a command or a key"),
-        ("app.settings", "More contrast"),
+        (CommandId::SwitcherOpen, "Go to note"),
+        (CommandId::SearchOpen, "Search everything"),
+        (CommandId::NoteNew, "New note"),
+        (CommandId::FolderOpen, "Path of the folder"),
+        (CommandId::AppKeys, "Find a command or a key"),
+        (CommandId::AppSettings, "More contrast"),
     ] {
         drive.choose(id);
         assert!(drive.window.query_all_by_label(label).next().is_some(), "{id}: {label}");
@@ -64,21 +63,21 @@ fn overlays() -> Drive {
 fn the_view() -> Drive {
     let mut drive = Drive::on(&[("One.md", "# Head\n")]);
     let settings = |drive: &Drive| session(&drive.window).settings().clone();
-    drive.choose("view.left");
+    drive.choose(CommandId::ViewLeft);
     assert!(!settings(&drive).left_open);
-    drive.choose("view.left");
+    drive.choose(CommandId::ViewLeft);
     assert!(settings(&drive).left_open);
-    drive.choose("view.right");
+    drive.choose(CommandId::ViewRight);
     assert!(settings(&drive).right_open);
-    drive.choose("view.theme");
+    drive.choose(CommandId::ViewTheme);
     assert_eq!(settings(&drive).theme, ColorTheme::Light);
-    drive.choose("view.contrast");
+    drive.choose(CommandId::ViewContrast);
     assert!(settings(&drive).contrast);
-    drive.choose("view.larger");
+    drive.choose(CommandId::ViewLarger);
     assert_eq!(settings(&drive).scale, 1.1);
-    drive.choose("view.reset");
+    drive.choose(CommandId::ViewReset);
     assert_eq!(settings(&drive).scale, 1.0);
-    drive.choose("view.smaller");
+    drive.choose(CommandId::ViewSmaller);
     assert_eq!(settings(&drive).scale, 0.9);
     drive
 }
@@ -89,11 +88,11 @@ fn editing() -> Drive {
     drive.window.run();
     press(&mut drive.window, NONE, Key::End);
     type_text(&mut drive.window, "2");
-    drive.choose("note.undo");
+    drive.choose(CommandId::NoteUndo);
     assert_eq!(text(&drive.window).as_deref(), Some("1\n"));
-    drive.choose("note.redo");
+    drive.choose(CommandId::NoteRedo);
     assert_eq!(text(&drive.window).as_deref(), Some("12\n"));
-    drive.choose("note.save");
+    drive.choose(CommandId::NoteSave);
     drive.until("it is saved", |window| session(window).is_saved());
     assert_eq!(drive.bench.file("One.md"), "12\n");
     drive
@@ -102,12 +101,12 @@ fn editing() -> Drive {
 fn writing() -> Drive {
     let mut drive = Drive::on(&[("One.md", "word\n")]);
     for (id, after) in [
-        ("text.bold", "**word**\n"),
-        ("text.italic", "*word*\n"),
-        ("text.code", "`word`\n"),
-        ("text.strike", "~~word~~\n"),
-        ("text.task", "- [ ] word\n"),
-        ("row.duplicate", "word\n\nword\n"),
+        (CommandId::TextBold, "**word**\n"),
+        (CommandId::TextItalic, "*word*\n"),
+        (CommandId::TextCode, "`word`\n"),
+        (CommandId::TextStrike, "~~word~~\n"),
+        (CommandId::TextTask, "- [ ] word\n"),
+        (CommandId::RowDuplicate, "word\n\nword\n"),
     ] {
         drive.window.state_mut().place_caret(2);
         drive.window.run();
@@ -120,10 +119,10 @@ fn writing() -> Drive {
     drive.window.state_mut().place_caret(0);
     drive.window.run();
     press(&mut drive.window, Modifiers::SHIFT, Key::End);
-    drive.choose("text.link");
+    drive.choose(CommandId::TextLink);
     assert!(text(&drive.window).is_some_and(|text| text.starts_with("[word](")), "{:?}", text(&drive.window));
     let mut folds = Drive::on(&[("Folds.md", "# A\n\nbelow\n")]);
-    for (id, seen) in [("fold.here", false), ("fold.none", true), ("fold.all", false)] {
+    for (id, seen) in [(CommandId::FoldHere, false), (CommandId::FoldNone, true), (CommandId::FoldAll, false)] {
         folds.window.state_mut().place_caret(1);
         folds.window.run();
         folds.choose(id);
@@ -133,9 +132,9 @@ fn writing() -> Drive {
     let mut list = Drive::on(&[("List.md", "- a\n- b\n")]);
     list.window.state_mut().place_caret(2);
     list.window.run();
-    list.choose("row.down");
+    list.choose(CommandId::RowDown);
     assert_eq!(text(&list.window).as_deref(), Some("- b\n- a\n"));
-    list.choose("row.up");
+    list.choose(CommandId::RowUp);
     assert_eq!(text(&list.window).as_deref(), Some("- a\n- b\n"));
     drive.driven.extend(list.driven);
     drive
@@ -143,22 +142,22 @@ fn writing() -> Drive {
 
 fn filing() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n"), ("Templates/Sign.md", "signed")]);
-    drive.choose("collection.new");
+    drive.choose(CommandId::CollectionNew);
     press(&mut drive.window, NONE, Key::Escape);
     drive.until("the collection is shown", |window| path(window) == "Untitled.base");
-    drive.choose("collection.next_view");
+    drive.choose(CommandId::CollectionNextView);
     assert!(drive.window.query_all_by_label_contains("has one view").next().is_some());
-    drive.choose("collection.previous_view");
-    drive.choose("note.close");
-    drive.choose("note.star");
+    drive.choose(CommandId::CollectionPreviousView);
+    drive.choose(CommandId::NoteClose);
+    drive.choose(CommandId::NoteStar);
     assert_eq!(session(&drive.window).settings().starred.len(), 1);
-    drive.choose("template.insert");
+    drive.choose(CommandId::TemplateInsert);
     type_text(&mut drive.window, "sign");
     press(&mut drive.window, NONE, Key::Enter);
     drive.until("it is in the note", |window| text(window).as_deref() == Some("1\nsigned"));
-    drive.choose("note.duplicate");
+    drive.choose(CommandId::NoteDuplicate);
     drive.until("the copy is shown", |window| path(window) == "One 2.md");
-    drive.choose("note.today");
+    drive.choose(CommandId::NoteToday);
     drive.until("today's note is shown", |window| path(window).starts_with("Journal/"));
     drive
 }
@@ -166,17 +165,17 @@ fn filing() -> Drive {
 fn figures() -> Drive {
     let code = "```python\nimport matplotlib.pyplot as plt\nplt.plot([1, 3, 2]); plt.title('Rain')\n```\n";
     let mut drive = Drive::on(&[("Plot.md", code)]);
-    drive.choose("figure.closer");
+    drive.choose(CommandId::FigureCloser);
     assert!(drive.window.query_all_by_label_contains("No figure").next().is_some());
     let note = drive.window.state().note().expect("a note is shown");
     drive.window.state_mut().send_command(engine::Command::RunAll { note });
     drive.until("the figure is there", |window| window.query_by_label("Figure: Rain").is_some());
     let reset = "Reset view of the figure of cell 1";
-    for id in ["figure.closer", "figure.farther"] {
+    for id in [CommandId::FigureCloser, CommandId::FigureFarther] {
         drive.choose(id);
         assert!(drive.has(reset), "{id}");
     }
-    drive.choose("figure.reset");
+    drive.choose(CommandId::FigureReset);
     assert!(!drive.has(reset));
     drive
 }
@@ -184,21 +183,21 @@ fn figures() -> Drive {
 fn tabs() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n"), ("Two.md", "2\n")]);
     let count = |drive: &Drive| drive.window.query_all_by_role(Role::Tab).count();
-    drive.choose("tab.new");
+    drive.choose(CommandId::TabNew);
     assert!(drive.has("Go to note"), "it asks which");
     type_text(&mut drive.window, "two");
     press(&mut drive.window, NONE, Key::Enter);
     drive.until("the note is shown", |window| text(window).as_deref() == Some("2\n"));
     assert_eq!(count(&drive), 2);
-    drive.choose("tab.previous");
+    drive.choose(CommandId::TabPrevious);
     assert_eq!(path(&drive.window), "One.md");
-    drive.choose("tab.next");
+    drive.choose(CommandId::TabNext);
     assert_eq!(path(&drive.window), "Two.md");
-    drive.choose("note.close");
+    drive.choose(CommandId::NoteClose);
     assert_eq!((count(&drive), path(&drive.window)), (0, "One.md".to_owned()));
-    drive.choose("tab.reopen");
+    drive.choose(CommandId::TabReopen);
     assert_eq!((count(&drive), path(&drive.window)), (2, "Two.md".to_owned()));
-    for id in ["pane.split_right", "pane.split_down"] {
+    for id in [CommandId::PaneSplitRight, CommandId::PaneSplitDown] {
         let before = count(&drive);
         drive.choose(id);
         assert_eq!(count(&drive), before + 1, "{id}");
@@ -211,37 +210,37 @@ fn finding() -> Drive {
     drive.window.state_mut().place_caret(2);
     drive.window.run();
     let carets = |drive: &Drive| drive.window.state().carets();
-    drive.choose("select.next");
-    drive.choose("select.next");
+    drive.choose(CommandId::SelectNext);
+    drive.choose(CommandId::SelectNext);
     assert_eq!(carets(&drive).len(), 2, "select.next");
     press(&mut drive.window, NONE, Key::Escape);
     drive.window.state_mut().place_caret(2);
     drive.window.run();
-    drive.choose("select.all");
+    drive.choose(CommandId::SelectAll);
     assert_eq!(carets(&drive).len(), 2, "select.all");
     press(&mut drive.window, NONE, Key::Escape);
     drive.window.state_mut().place_caret(0);
     drive.window.run();
-    drive.choose("find.open");
+    drive.choose(CommandId::FindOpen);
     type_text(&mut drive.window, "rain");
     assert!(drive.has("1 of 2"));
-    drive.choose("find.next");
+    drive.choose(CommandId::FindNext);
     assert!(drive.has("2 of 2"));
-    drive.choose("find.previous");
+    drive.choose(CommandId::FindPrevious);
     assert!(drive.has("1 of 2"));
-    drive.choose("find.replace");
+    drive.choose(CommandId::FindReplace);
     assert!(drive.has("Replace with"));
     drive
 }
 
 fn words() -> Drive {
     let mut drive = Drive::on(&[("One.md", "huose\n")]);
-    drive.choose("view.spelling");
+    drive.choose(CommandId::ViewSpelling);
     drive.until("spelling is off", |window| !session(window).settings().spelling);
     drive.window.state_mut().place_caret(3);
-    drive.choose("script.runs");
+    drive.choose(CommandId::ScriptRuns);
     drive.until("scripts wait", |window| !session(window).settings().script_runs);
-    drive.choose("text.spelling");
+    drive.choose(CommandId::TextSpelling);
     assert!(drive.window.query_all_by_label_contains("turn it on first").next().is_some());
     drive
 }
@@ -250,22 +249,22 @@ fn cells() -> Drive {
     let mut drive = Drive::on(&[("Cells.md", "```python\n1+1\n```\n\n```python\nwhile True: pass\n```\n")]);
     drive.window.get_by_label_contains("1+1").click();
     drive.window.run();
-    drive.choose("cell.run");
+    drive.choose(CommandId::CellRun);
     drive.until("the answer is shown", |window| window.query_by_label("2").is_some());
-    drive.choose("view.variables");
+    drive.choose(CommandId::ViewVariables);
     drive.until("there are none", |window| window.query_by_label("There are no variables yet.").is_some());
-    drive.choose("view.variables");
-    drive.choose("note.run_all");
+    drive.choose(CommandId::ViewVariables);
+    drive.choose(CommandId::NoteRunAll);
     drive.until("it goes on for ever", |window| window.query_by_label("Stop cell 2").is_some());
     drive.until("the kernel is there", |window| window.query_by_label("Python running").is_some());
-    drive.choose("cell.stop");
+    drive.choose(CommandId::CellStop);
     drive.until("it has stopped", |window| window.query_by_label("Run cell 2").is_some());
-    drive.choose("kernel.restart");
+    drive.choose(CommandId::KernelRestart);
     drive.until("the kernel is gone", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Off));
-    drive.choose("kernel.choose");
+    drive.choose(CommandId::KernelChoose);
     drive.until("kernels are offered", |window| window.query_by_label("Tracebook’s Python").is_some());
     press(&mut drive.window, NONE, Key::Escape);
-    drive.choose("kernel.grant");
+    drive.choose(CommandId::KernelGrant);
     drive.window.get_by_label("The network").click();
     drive.window.get_by_label("Folders to read, a path in each line").focus();
     drive.window.run();
@@ -291,14 +290,14 @@ fn whole_cells() -> Drive {
     let both = "```python\na\nb\n```\n\n```python\nc\n```\n";
     let mut drive = Drive::on(&[("Cells.md", both)]);
     for (id, at, after) in [
-        ("cell.above", 10, "```python\n\n```\n\n```python\na\nb\n```\n\n```python\nc\n```\n"),
-        ("cell.below", 10, "```python\na\nb\n```\n\n```python\n\n```\n\n```python\nc\n```\n"),
-        ("cell.delete", 10, "```python\nc\n```\n"),
-        ("cell.prose", 10, "a\nb\n\n```python\nc\n```\n"),
-        ("cell.merge", 10, "```python\na\nb\nc\n```\n"),
-        ("cell.split", 12, "```python\na\n```\n\n```python\nb\n```\n\n```python\nc\n```\n"),
-        ("cell.cut", 10, "```python\nc\n```\n"),
-        ("cell.paste", 10, "```python\na\nb\n```\n\n```python\na\nb\n```\n\n```python\nc\n```\n"),
+        (CommandId::CellAbove, 10, "```python\n\n```\n\n```python\na\nb\n```\n\n```python\nc\n```\n"),
+        (CommandId::CellBelow, 10, "```python\na\nb\n```\n\n```python\n\n```\n\n```python\nc\n```\n"),
+        (CommandId::CellDelete, 10, "```python\nc\n```\n"),
+        (CommandId::CellProse, 10, "a\nb\n\n```python\nc\n```\n"),
+        (CommandId::CellMerge, 10, "```python\na\nb\nc\n```\n"),
+        (CommandId::CellSplit, 12, "```python\na\n```\n\n```python\nb\n```\n\n```python\nc\n```\n"),
+        (CommandId::CellCut, 10, "```python\nc\n```\n"),
+        (CommandId::CellPaste, 10, "```python\na\nb\n```\n\n```python\na\nb\n```\n\n```python\nc\n```\n"),
     ] {
         drive.window.state_mut().place_caret(at);
         drive.window.run();
@@ -309,7 +308,7 @@ fn whole_cells() -> Drive {
     }
     drive.window.state_mut().place_caret(10);
     drive.window.run();
-    drive.choose("cell.copy");
+    drive.choose(CommandId::CellCopy);
     let note = drive.window.state().note().expect("a note is shown");
     drive.window.state_mut().send_command(Command::Edit {
         note,
@@ -320,23 +319,23 @@ fn whole_cells() -> Drive {
     drive.window.run();
     drive.window.state_mut().place_caret(0);
     drive.window.run();
-    drive.choose("cell.code");
+    drive.choose(CommandId::CellCode);
     assert_eq!(text(&drive.window).as_deref(), Some("```python\n1 + 1\n```\n"));
-    drive.choose("cell.run_insert");
+    drive.choose(CommandId::CellRunInsert);
     assert_eq!(text(&drive.window).as_deref(), Some("```python\n1 + 1\n```\n\n```python\n\n```\n"));
     drive.until("the answer is shown", |window| window.query_by_label("2").is_some());
     type_text(&mut drive.window, "3 + 4");
-    drive.choose("note.run_above");
+    drive.choose(CommandId::NoteRunAbove);
     drive.until("it has run", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Idle));
     assert!(!drive.has("7"), "only what is above");
-    drive.choose("note.run_below");
+    drive.choose(CommandId::NoteRunBelow);
     drive.until("the answer is shown", |window| window.query_by_label("7").is_some());
     for shown in [false, true] {
-        drive.choose("cell.fold");
+        drive.choose(CommandId::CellFold);
         assert_eq!(drive.has("7"), shown);
         assert_eq!(drive.has("1 output, folded"), !shown);
     }
-    drive.choose("cell.save");
+    drive.choose(CommandId::CellSave);
     assert!(drive.has("New file"));
     press(&mut drive.window, NONE, Key::Escape);
     drive
@@ -352,20 +351,20 @@ fn reacting() -> Drive {
             .filter(|cell| note.latest_execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Ok))
             .count()
     };
-    drive.choose("note.run_all");
+    drive.choose(CommandId::NoteRunAll);
     drive.until("both have run", |window| runs(window) == 2);
     let note = session(&drive.window).notes().next().expect("a note").id;
     let at = "```python\nx = ".len();
     drive.window.state_mut().send_command(Command::Edit { note, at, delete: 1, insert: "2".to_owned() });
-    drive.choose("note.run_stale");
+    drive.choose(CommandId::NoteRunStale);
     drive.until("both have run", |window| window.query_by_label("42").is_some());
-    drive.choose("note.run_clean");
+    drive.choose(CommandId::NoteRunClean);
     let same = "Clean run: all 2 results the same.";
     drive.until("it is told", |window| window.query_all_by_label_contains(same).next().is_some());
     for (id, mode) in [
-        ("cells.automatic", Reactivity::Automatic),
-        ("cells.manual", Reactivity::Manual),
-        ("cells.marks", Reactivity::Marks),
+        (CommandId::CellsAutomatic, Reactivity::Automatic),
+        (CommandId::CellsManual, Reactivity::Manual),
+        (CommandId::CellsMarks, Reactivity::Marks),
     ] {
         drive.choose(id);
         assert_eq!(session(&drive.window).notes().next().expect("a note").reactivity(), mode, "{id}");
@@ -377,12 +376,12 @@ fn links() -> Drive {
     let mut drive = Drive::on(&[("One.md", "[[Two]] [[Nowhere]]\n\n- [ ] a task\n"), ("Two.md", "2\n")]);
     drive.until("the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
     for (id, label) in [
-        ("view.links", "Links to 2 places"),
-        ("view.broken", "One.md: Nowhere"),
-        ("view.graph", "Graph of 2 notes and 1 links"),
-        ("view.local_graph", "Graph of 2 notes and 1 links"),
-        ("view.agenda", "No date: 1"),
-        ("note.rename", "Rename or move"),
+        (CommandId::ViewLinks, "Links to 2 places"),
+        (CommandId::ViewBroken, "One.md: Nowhere"),
+        (CommandId::ViewGraph, "Graph of 2 notes and 1 links"),
+        (CommandId::ViewLocalGraph, "Graph of 2 notes and 1 links"),
+        (CommandId::ViewAgenda, "No date: 1"),
+        (CommandId::NoteRename, "Rename or move"),
     ] {
         drive.choose(id);
         assert!(drive.has(label), "{id}: {label}");
@@ -391,19 +390,19 @@ fn links() -> Drive {
     press(&mut drive.window, NONE, Key::Enter);
     drive.until("it has another name", |window| path(window) == "Ones.md");
     drive.until("it is over", |window| session(window).can_undo_move());
-    drive.choose("files.undo");
+    drive.choose(CommandId::FilesUndo);
     drive.until("it has its old name", |window| path(window) == "One.md");
     drive.until("it is over", |window| session(window).pending_move().is_none());
     std::fs::rename(drive.bench.notes().join("Two.md"), drive.bench.notes().join("Three.md")).expect("renamed");
     drive.until("it is seen", |window| session(window).count_outdated_link_notes() == 1);
-    drive.choose("files.follow");
+    drive.choose(CommandId::FilesFollow);
     drive.until("the link follows", |window| text(window).is_some_and(|text| text.starts_with("[[Three]]")));
     drive.until("it is over", |window| session(window).pending_move().is_none());
-    drive.choose("note.delete");
+    drive.choose(CommandId::NoteDelete);
     drive.until("it is in the trash", |window| session(window).trash().count() == 1);
-    drive.choose("view.trash");
+    drive.choose(CommandId::ViewTrash);
     assert!(drive.has("Restore One"));
-    drive.choose("trash.empty");
+    drive.choose(CommandId::TrashEmpty);
     drive.window.get_by_label("Delete for good").click();
     drive.window.run();
     drive.until("it is gone", |window| session(window).trash().count() == 0);
@@ -416,9 +415,9 @@ fn pasts() -> Drive {
     drive.window.run();
     type_text(&mut drive.window, "2");
     drive.until("it is saved", |window| session(window).is_saved());
-    drive.choose("note.history");
+    drive.choose(CommandId::NoteHistory);
     drive.until("what has changed is shown", |window| window.query_by_label("Now: 12").is_some());
-    drive.choose("note.writers");
+    drive.choose(CommandId::NoteWriters);
     drive.until("who wrote it is shown", |window| window.query_by_label_contains(": 12").is_some());
     drive
 }
@@ -433,7 +432,7 @@ fn pasting() -> Drive {
     drive.window.get_by_label("a").click();
     drive.window.run();
     press(&mut drive.window, NONE, Key::End);
-    drive.choose("text.paste_plain");
+    drive.choose(CommandId::TextPastePlain);
     let paste = |drive: &mut Drive, text: &str| {
         drive.window.event(egui::Event::Paste(text.to_owned()));
         drive.window.run();
@@ -458,15 +457,15 @@ fn pasting() -> Drive {
 fn exports() -> Drive {
     let mut drive = Drive::on(&[("One.md", "# One\n\nRain on [[Two]] ![](dot.svg)\n"), ("Two.md", "2\n")]);
     std::fs::write(drive.bench.notes().join("dot.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>").expect("a file");
-    drive.choose("folder.rescan");
+    drive.choose(CommandId::FolderRescan);
     drive.until("the picture is known", |window| {
         session(window).volumes().any(|volume| volume.files.contains_key("dot.svg"))
     });
     let out = drive.bench.folder.path().join("out");
     for (id, title, name, made) in [
-        ("export.html", "Export to HTML", "one.html", "one.html"),
-        ("export.pdf", "Export to PDF", "one.pdf", "one.pdf"),
-        ("export.folder", "Export to a Markdown folder", "one", "one/dot.svg"),
+        (CommandId::ExportHtml, "Export to HTML", "one.html", "one.html"),
+        (CommandId::ExportPdf, "Export to PDF", "one.pdf", "one.pdf"),
+        (CommandId::ExportFolder, "Export to a Markdown folder", "one", "one/dot.svg"),
     ] {
         drive.choose(id);
         assert!(drive.has(title), "{id}");
@@ -480,7 +479,7 @@ fn exports() -> Drive {
     assert!(std::fs::read(out.join("one.pdf")).expect("a file").starts_with(b"%PDF"));
     assert_eq!(std::fs::read_to_string(out.join("one/One.md")).expect("a file").lines().next(), Some("# One"));
     // The same name again is refused in the dialog.
-    drive.choose("export.pdf");
+    drive.choose(CommandId::ExportPdf);
     press(&mut drive.window, CTRL, Key::A);
     type_text(&mut drive.window, &out.join("one.pdf").display().to_string());
     press(&mut drive.window, NONE, Key::Enter);
@@ -493,32 +492,32 @@ fn exports() -> Drive {
     press(&mut drive.window, NONE, Key::Enter);
     drive.until("it is exported", |_| out.join("all.pdf").exists());
     drive.until("it is said", |window| window.query_all_by_label_contains("all.pdf").next().is_some());
-    drive.choose("export.open");
+    drive.choose(CommandId::ExportOpen);
     drive
 }
 
 fn folders() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
     let before = session(&drive.window).volumes().next().expect("a volume").scans;
-    drive.choose("folder.rescan");
+    drive.choose(CommandId::FolderRescan);
     drive.until("it was looked at again", |window| session(window).volumes().any(|volume| volume.scans > before));
-    drive.choose("volume.close");
+    drive.choose(CommandId::VolumeClose);
     drive.until("it is gone", |window| session(window).volumes().next().is_none());
     drive
 }
 
 fn syncing() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
-    drive.choose("sync.status");
+    drive.choose(CommandId::SyncStatus);
     assert!(drive.has("Nothing is shared. Notes are only on this device."));
-    drive.choose("sync.merges");
+    drive.choose(CommandId::SyncMerges);
     assert!(drive.has("Other devices have changed nothing yet."));
-    drive.choose("sync.log");
+    drive.choose(CommandId::SyncLog);
     assert!(drive.has("Nothing has happened yet."));
-    drive.choose("sync.devices");
+    drive.choose(CommandId::SyncDevices);
     assert!(drive.has("Devices"));
     press(&mut drive.window, NONE, Key::Escape);
-    drive.choose("sync.share");
+    drive.choose(CommandId::SyncShare);
     type_text(&mut drive.window, "http://x");
     press(&mut drive.window, NONE, Key::Enter);
     assert!(drive.window.query_by_label_contains("begins with ws://").is_some(), "it is refused in the dialog");
@@ -526,13 +525,13 @@ fn syncing() -> Drive {
     type_text(&mut drive.window, "ws://127.0.0.1:1");
     press(&mut drive.window, NONE, Key::Enter);
     drive.until("no hub is there, and that is no error", |window| window.query_by_label("Sync: Offline").is_some());
-    drive.choose("sync.retry");
+    drive.choose(CommandId::SyncRetry);
     assert!(drive.has("Dismiss: Hubs are called."));
-    drive.choose("sync.pause");
+    drive.choose(CommandId::SyncPause);
     drive.until("it is paused", |window| window.query_by_label("Sync: Sync paused").is_some());
-    drive.choose("sync.pause");
+    drive.choose(CommandId::SyncPause);
     drive.until("it goes on", |window| window.query_by_label("Sync: Sync paused").is_none());
-    drive.choose("sync.join");
+    drive.choose(CommandId::SyncJoin);
     type_text(&mut drive.window, "nonsense");
     drive.window.get_by_label("Folder for it").click();
     drive.window.run();
@@ -545,17 +544,17 @@ fn syncing() -> Drive {
 
 fn agents() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
-    drive.choose("agent.open");
+    drive.choose(CommandId::AgentOpen);
     assert!(drive.has("Message to the agent"));
-    drive.choose("agent.open");
+    drive.choose(CommandId::AgentOpen);
     assert!(!drive.has("Message to the agent"));
-    drive.choose("agent.new");
+    drive.choose(CommandId::AgentNew);
     assert!(drive.has("Message to the agent"));
     for (id, says) in [
-        ("agent.stop", "Dismiss: The agent isn't running."),
-        ("agent.resume", "Dismiss: Nothing was asked yet."),
-        ("agent.allow", "Dismiss: Nothing waits for a word."),
-        ("agent.deny", "Dismiss: Nothing waits for a word."),
+        (CommandId::AgentStop, "Dismiss: The agent isn't running."),
+        (CommandId::AgentResume, "Dismiss: Nothing was asked yet."),
+        (CommandId::AgentAllow, "Dismiss: Nothing waits for a word."),
+        (CommandId::AgentDeny, "Dismiss: Nothing waits for a word."),
     ] {
         drive.choose(id);
         assert!(drive.has(says), "{id}");
@@ -581,23 +580,23 @@ fn agents() -> Drive {
     drive.window.state_mut().send_command(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
     drive.window.run();
     for (id, says) in [
-        ("view.memory", "Nothing is remembered yet."),
-        ("view.traces", "File of traces"),
-        ("view.budget", "Spent by: Task"),
-        ("view.schedule", "What begins: Ask an agent"),
-        ("view.agents", "Agent: qa"),
-        ("view.plans", "Goal of a new plan"),
+        (CommandId::ViewMemory, "Nothing is remembered yet."),
+        (CommandId::ViewTraces, "File of traces"),
+        (CommandId::ViewBudget, "Spent by: Task"),
+        (CommandId::ViewSchedule, "What begins: Ask an agent"),
+        (CommandId::ViewAgents, "Agent: qa"),
+        (CommandId::ViewPlans, "Goal of a new plan"),
     ] {
         drive.choose(id);
-        drive.until(id, |window| window.query_all_by_label(says).next().is_some());
+        drive.until(id.title(), |window| window.query_all_by_label(says).next().is_some());
     }
-    drive.choose("memory.undo");
+    drive.choose(CommandId::MemoryUndo);
     assert!(drive.has("Dismiss: Nothing was forgotten."));
     for (id, says) in [
-        ("agent.timeline", "The run has made no step yet."),
-        ("agent.changes", "This run has changed nothing."),
-        ("agent.branches", "a question"),
-        ("agent.tools", "File of tools"),
+        (CommandId::AgentTimeline, "The run has made no step yet."),
+        (CommandId::AgentChanges, "This run has changed nothing."),
+        (CommandId::AgentBranches, "a question"),
+        (CommandId::AgentTools, "File of tools"),
     ] {
         drive.choose(id);
         assert!(drive.has(says), "{id}");
@@ -617,7 +616,7 @@ fn quitting() -> Drive {
     let asked =
         outputs.any(|output| output.commands.iter().any(|command| matches!(command, egui::ViewportCommand::Close)));
     assert!(asked, "the window was asked to close");
-    drive.driven.insert("app.quit");
+    drive.driven.insert(CommandId::AppQuit);
     drive
 }
 
@@ -645,8 +644,8 @@ fn every_command_does_what_it_says() {
         agents,
         quitting,
     ];
-    let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
-    let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id.as_str());
-    let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();
+    let driven: BTreeSet<CommandId> = steps.into_iter().flat_map(|step| step().driven).collect();
+    let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
+    let missing: Vec<CommandId> = offered.filter(|id| !driven.contains(id)).collect();
     assert!(missing.is_empty(), "nothing here chooses {missing:?}: add a step that does and looks what came of it");
 }

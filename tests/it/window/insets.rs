@@ -4,6 +4,7 @@ use super::collections::{SHELF, book, click, has, vault};
 use super::{Bench, CTRL, Driven, NONE, path, press, session, text, type_text, until};
 use egui::Key;
 use egui_kittest::kittest::Queryable;
+use engine::commands::CommandId;
 
 const BLOCK: &str = "Before.\n\n```base\nfilters: author == this\nviews:\n  - type: table\n    name: By this one\n    \
                      order:\n      - file.name\n      - rating\n```\n\nAfter.\n";
@@ -113,7 +114,7 @@ fn a_markdown_folder_has_tables_instead() {
     let bench = shelf("# Mine\n\n![[Shelf.base]]\n\nLast line.\n");
     let mut window = shown(&bench, "Rating of One: 7");
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, "export.folder");
+    window.state_mut().perform_command(&ctx, CommandId::ExportFolder);
     window.run();
     press(&mut window, CTRL, Key::A);
     let out = bench.folder.path().join("out");

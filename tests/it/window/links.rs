@@ -1,6 +1,7 @@
 //! Links, renames, the agenda: what the window shows of how notes hang together.
 
 use super::*;
+use engine::commands::CommandId;
 
 const FILES: &[(&str, &str)] = &[
     ("Home.md", "# Home\n\nsee [[Sea]] and [the shore](Places/Shore.md#Tides) and [[Nowhere]]\n"),
@@ -40,16 +41,16 @@ fn a_note_is_renamed_with_its_links_deleted_and_had_back() {
     assert_eq!(path(&window), "Water/Ocean.md");
     until(&mut window, "it is over", |window| session(window).can_undo_move());
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, "files.undo");
+    window.state_mut().perform_command(&ctx, CommandId::FilesUndo);
     until(&mut window, "all is as it was", |_| {
         FILES.iter().all(|(path, text)| file(&bench, path).as_deref() == Some(*text))
     });
     until(&mut window, "it is over", |window| session(window).pending_move().is_none());
-    window.state_mut().perform_command(&ctx, "note.delete");
+    window.state_mut().perform_command(&ctx, CommandId::NoteDelete);
     until(&mut window, "it is gone", |_| file(&bench, "Places/Sea.md").is_none());
     assert_ne!(window.state().note(), Some(sea));
     until(&mut window, "it is over", |window| session(window).can_undo_move());
-    window.state_mut().perform_command(&ctx, "files.undo");
+    window.state_mut().perform_command(&ctx, CommandId::FilesUndo);
     until(&mut window, "it is back", |_| file(&bench, "Places/Sea.md").as_deref() == Some(FILES[2].1));
 }
 
@@ -108,7 +109,7 @@ fn the_panel_tells_who_links_where() {
     });
     until(&mut window, "it is counted", |window| window.query_by_label("Linked from 3 places").is_some());
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, "view.broken");
+    window.state_mut().perform_command(&ctx, CommandId::ViewBroken);
     window.run();
     window.get_by_label("Home.md: Nowhere").click();
     window.run();
@@ -236,7 +237,7 @@ fn the_graph_shows_all_and_what_is_around_a_note() {
     let home = session(&window).volumes().next().expect("one").files["Home.md"].id;
     window.state_mut().show(home);
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, "view.graph");
+    window.state_mut().perform_command(&ctx, CommandId::ViewGraph);
     window.run_steps(3);
     until(&mut window, "it is laid out", |window| window.query_by_label("Only around the open note").is_some());
     assert!(window.query_by_label("Graph of 4 notes and 3 links").is_some());
@@ -256,9 +257,9 @@ fn links_pictures() {
     let picture = |window: &mut Driven, name: &str| picture(window, &folder, name);
     for theme in ["light", "dark"] {
         press(&mut window, CTRL_SHIFT, Key::L);
-        window.state_mut().perform_command(&ctx, "view.agenda");
+        window.state_mut().perform_command(&ctx, CommandId::ViewAgenda);
         picture(&mut window, &format!("{theme}-agenda"));
-        window.state_mut().perform_command(&ctx, "view.broken");
+        window.state_mut().perform_command(&ctx, CommandId::ViewBroken);
         picture(&mut window, &format!("{theme}-broken"));
         let sea = session(&window).volumes().next().expect("one").files["Places/Sea.md"].id;
         window.state_mut().show(sea);
@@ -278,14 +279,14 @@ fn links_pictures() {
         type_text(&mut window, "[[s");
         picture(&mut window, &format!("{theme}-completion"));
         press(&mut window, NONE, Key::Escape);
-        window.state_mut().perform_command(&ctx, "note.undo");
+        window.state_mut().perform_command(&ctx, CommandId::NoteUndo);
     }
     let kepano = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vaults/kepano");
     window.state_mut().send_command(Command::OpenFolder { folder: kepano, name: None });
     until(&mut window, "the vault is known", |window| {
         session(window).volumes().all(|volume| volume.is_indexed() && volume.scans > 0)
     });
-    window.state_mut().perform_command(&ctx, "view.graph");
+    window.state_mut().perform_command(&ctx, CommandId::ViewGraph);
     window.run_steps(3);
     until(&mut window, "it is laid out", |window| window.query_by_label("Only around the open note").is_some());
     std::thread::sleep(Duration::from_secs(4));

@@ -3,6 +3,7 @@
 use super::agent::{ask, asked, ended, model, run, shows, soon};
 use super::*;
 use ::agent::memory::experience::{EXPERIENCE_LOG_HEADING, Experience, MemoryTier, RunOutcome};
+use engine::commands::CommandId;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -226,7 +227,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
 
     // The like for another month: the trace is offered, chosen, and no model is called.
     let ctx = window.ctx.clone();
-    window.state_mut().perform_command(&ctx, "agent.new");
+    window.state_mut().perform_command(&ctx, CommandId::AgentNew);
     window.run();
     type_text(&mut window, "Write the report for November 2026 into reports/2026-11.md");
     soon(&mut window, "it is offered", |window| shows(window, "From memory: 1 experience, 1 trace"));

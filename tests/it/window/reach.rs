@@ -4,6 +4,7 @@
 use super::*;
 use egui::accesskit::Action;
 use egui_kittest::kittest::NodeT;
+use engine::commands::CommandId;
 
 const RAIN: &str = "---\ntags: [wet]\n---\n# Rain\n\nSome [[Other|words]] about rain.\n\n- [ ] a task\n\n\
                     | a | b |\n| - | - |\n| 1 | 2 |\n\n```python\n1+1\n```\n\n## Below\n\nmore ![[Other]]\n";
@@ -34,32 +35,32 @@ fn focused(window: &Driven) -> Option<(Role, String, egui::Rect)> {
 }
 
 /// Brings the window to one of its screens.
-fn go(window: &mut Driven, command: &str) {
+fn go(window: &mut Driven, command: CommandId) {
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, command);
     window.run_steps(6);
 }
 
 /// All screens: the command that shows each, and whether Escape ends it.
-const SCREENS: &[&str] = &[
-    "view.right",
-    "note.history",
-    "note.writers",
-    "view.agenda",
-    "view.trash",
-    "view.graph",
-    "view.links",
-    "view.broken",
-    "find.replace",
-    "app.settings",
-    "app.keys",
-    "palette.open",
-    "switcher.open",
-    "search.open",
-    "note.new",
-    "folder.open",
-    "note.rename",
-    "export.html",
+const SCREENS: &[CommandId] = &[
+    CommandId::ViewRight,
+    CommandId::NoteHistory,
+    CommandId::NoteWriters,
+    CommandId::ViewAgenda,
+    CommandId::ViewTrash,
+    CommandId::ViewGraph,
+    CommandId::ViewLinks,
+    CommandId::ViewBroken,
+    CommandId::FindReplace,
+    CommandId::AppSettings,
+    CommandId::AppKeys,
+    CommandId::PaletteOpen,
+    CommandId::SwitcherOpen,
+    CommandId::SearchOpen,
+    CommandId::NoteNew,
+    CommandId::FolderOpen,
+    CommandId::NoteRename,
+    CommandId::ExportHtml,
 ];
 
 fn opened() -> (Bench, Driven) {
@@ -90,15 +91,15 @@ fn everything_that_can_be_used_has_a_name_and_a_role() {
     window.run();
     bad.extend(nameless(&window, "the note with its caret"));
     for screen in SCREENS {
-        go(&mut window, screen);
-        bad.extend(nameless(&window, screen));
+        go(&mut window, *screen);
+        bad.extend(nameless(&window, screen.as_str()));
         press(&mut window, NONE, Key::Escape);
     }
     let books = session(&window).volumes().next().expect("a volume").files["Books.base"].id;
     window.state_mut().show(books);
     until(&mut window, "the table is shown", |window| window.query_by_label("First").is_some());
     bad.extend(nameless(&window, "a table"));
-    go(&mut window, "collection.next_view");
+    go(&mut window, CommandId::CollectionNextView);
     bad.extend(nameless(&window, "cards"));
     let volume = session(&window).volumes().next().expect("a volume").id;
     window.state_mut().send_command(Command::CloseVolume { volume });
@@ -157,8 +158,8 @@ fn round(window: &mut Driven) -> Vec<(Role, String)> {
 #[test]
 fn tab_leads_everywhere_and_what_has_the_keyboard_is_marked() {
     let (_bench, mut window) = opened();
-    go(&mut window, "pane.split_right");
-    go(&mut window, "view.right");
+    go(&mut window, CommandId::PaneSplitRight);
+    go(&mut window, CommandId::ViewRight);
     let seen = round(&mut window);
     let has = |role: Role, name: &str| seen.iter().any(|(own, label)| *own == role && label.contains(name));
     for (role, name) in [
@@ -178,7 +179,7 @@ fn tab_leads_everywhere_and_what_has_the_keyboard_is_marked() {
 #[test]
 fn tab_stays_in_what_floats() {
     let (_bench, mut window) = opened();
-    for screen in ["app.settings", "note.new", "export.html", "note.rename"] {
+    for screen in [CommandId::AppSettings, CommandId::NoteNew, CommandId::ExportHtml, CommandId::NoteRename] {
         go(&mut window, screen);
         let seen = round(&mut window);
         assert!(seen.len() > 1, "{screen}: {seen:?}");

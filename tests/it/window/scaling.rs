@@ -2,6 +2,7 @@
 
 use super::*;
 use egui_kittest::kittest::NodeT;
+use engine::commands::CommandId;
 
 /// Controls that can be hit, by their names and where they are.
 fn controls(window: &Driven) -> Vec<(String, egui::Rect)> {
@@ -45,25 +46,39 @@ fn nothing_lies_on_another_at_any_scale() {
     type_text(&mut window, "many ");
     until(&mut window, "all is saved", |window| session(window).is_saved());
     let ctx = window.ctx.clone();
-    for (step, scale) in [("view.smaller", 0.5), ("view.larger", 3.0)] {
+    for (step, scale) in [(CommandId::ViewSmaller, 0.5), (CommandId::ViewLarger, 3.0)] {
         while (session(&window).settings().scale - scale).abs() > 0.01 {
             window.state_mut().perform_command(&ctx, step);
             window.run();
         }
         apart(&mut window, "the note", scale);
-        for page in ["view.right", "note.history", "note.writers", "view.agenda", "view.graph", "view.trash"] {
+        for page in [
+            CommandId::ViewRight,
+            CommandId::NoteHistory,
+            CommandId::NoteWriters,
+            CommandId::ViewAgenda,
+            CommandId::ViewGraph,
+            CommandId::ViewTrash,
+        ] {
             window.state_mut().perform_command(&ctx, page);
             window.run_steps(8);
-            if page.starts_with("note.") {
-                until(&mut window, page, |window| window.query_by_label("Who wrote this").is_some());
+            if page.as_str().starts_with("note.") {
+                until(&mut window, page.as_str(), |window| window.query_by_label("Who wrote this").is_some());
                 window.run_steps(8);
             }
-            apart(&mut window, page, scale);
+            apart(&mut window, page.as_str(), scale);
         }
         press(&mut window, NONE, Key::Escape);
-        window.state_mut().perform_command(&ctx, "view.right");
+        window.state_mut().perform_command(&ctx, CommandId::ViewRight);
         window.run();
-        for overlay in ["app.settings", "app.keys", "palette.open", "switcher.open", "note.new", "folder.open"] {
+        for overlay in [
+            CommandId::AppSettings,
+            CommandId::AppKeys,
+            CommandId::PaletteOpen,
+            CommandId::SwitcherOpen,
+            CommandId::NoteNew,
+            CommandId::FolderOpen,
+        ] {
             window.state_mut().perform_command(&ctx, overlay);
             window.run_steps(4);
             assert!(!controls(&window).is_empty(), "{overlay} at {scale}");

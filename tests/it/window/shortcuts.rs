@@ -2,7 +2,7 @@
 //! nothing on the way swallows it.
 
 use super::*;
-use engine::commands::COMMANDS;
+use engine::commands::{COMMANDS, CommandId};
 use engine::keymap::{KeymapPreset, effective_keymap};
 use engine::{Settings, Volume};
 
@@ -26,17 +26,17 @@ enum Place {
 }
 
 /// Commands that only mean something to who writes in a cell.
-const IN_CELLS: &[&str] = &["cell.run", "cell.run_insert", "cell.split"];
+const IN_CELLS: &[CommandId] = &[CommandId::CellRun, CommandId::CellRunInsert, CommandId::CellSplit];
 
 /// Commands that only mean something in a collection.
-const IN_COLLECTIONS: &[&str] = &["collection.next_view", "collection.previous_view"];
+const IN_COLLECTIONS: &[CommandId] = &[CommandId::CollectionNextView, CommandId::CollectionPreviousView];
 const COLLECTION: &str = "views:\n  - type: table\n    name: First\n  - type: cards\n    name: Second\n";
 
 /// The keys of the window's commands.
-fn bindings(preset: KeymapPreset) -> Vec<(&'static str, String)> {
+fn bindings(preset: KeymapPreset) -> Vec<(CommandId, String)> {
     let map = effective_keymap(&Settings { preset, ..Settings::default() });
     let offered = COMMANDS.iter().filter(|command| command.window);
-    offered.flat_map(|command| map[&command.id].iter().map(|key| (command.id.as_str(), key.clone()))).collect()
+    offered.flat_map(|command| map[&command.id].iter().map(|key| (command.id, key.clone()))).collect()
 }
 
 /// A key as keyboards send it; some send it in more than one way.
@@ -62,8 +62,8 @@ fn sent(word: &str) -> Vec<(Key, Modifiers)> {
 }
 
 /// Whether a command means something there.
-fn applies(id: &str, preset: KeymapPreset, place: Place, key: Key, modifiers: Modifiers) -> bool {
-    let writes = ["text.", "row.", "select.", "fold."].iter().any(|area| id.starts_with(area));
+fn applies(id: CommandId, preset: KeymapPreset, place: Place, key: Key, modifiers: Modifiers) -> bool {
+    let writes = ["text.", "row.", "select.", "fold."].iter().any(|area| id.as_str().starts_with(area));
     let plain = modifiers.command && !modifiers.alt && !modifiers.shift;
     let vims = matches!(key, Key::A | Key::B | Key::D | Key::E | Key::F | Key::I | Key::O | Key::R | Key::U | Key::Y);
     if IN_COLLECTIONS.contains(&id) {
@@ -81,12 +81,12 @@ fn applies(id: &str, preset: KeymapPreset, place: Place, key: Key, modifiers: Mo
         Place::Tree => !writes && !IN_CELLS.contains(&id),
         Place::Page => !writes && !IN_CELLS.contains(&id),
         // A field takes its own words back.
-        Place::Field => !writes && !IN_CELLS.contains(&id) && !matches!(id, "note.undo" | "note.redo"),
+        Place::Field => !writes && !IN_CELLS.contains(&id) && !matches!(id, CommandId::NoteUndo | CommandId::NoteRedo),
     }
 }
 
 /// Brings the window to where a command applies.
-fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: KeymapPreset, place: Place) {
+fn ready(window: &mut Driven, note: store::DocId, id: CommandId, preset: KeymapPreset, place: Place) {
     // What floats, and what was begun.
     for _ in 0..3 {
         window.key_press_modifiers(NONE, Key::Escape);
@@ -122,7 +122,7 @@ fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: KeymapPreset
             // The command before may have folded the tree away.
             if !session(window).settings().left_open {
                 let ctx = window.ctx.clone();
-                window.state_mut().perform_command(&ctx, "view.left");
+                window.state_mut().perform_command(&ctx, CommandId::ViewLeft);
                 window.step();
             }
             window.get_by_role_and_label(Role::TreeItem, "Other").focus();
@@ -145,14 +145,14 @@ fn swallowed(preset: KeymapPreset, places: &[Place]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut all = bindings(preset);
     // The window closes at the end.
-    all.sort_by_key(|(id, _)| *id == "app.quit");
+    all.sort_by_key(|(id, _)| *id == CommandId::AppQuit);
     for place in places {
-        for (id, word) in all.iter().filter(|(id, _)| *id != "app.quit" || Some(place) == places.last()) {
+        for (id, word) in all.iter().filter(|(id, _)| *id != CommandId::AppQuit || Some(place) == places.last()) {
             for (key, modifiers) in sent(word) {
-                if !applies(id, preset, *place, key, modifiers) {
+                if !applies(*id, preset, *place, key, modifiers) {
                     continue;
                 }
-                ready(&mut window, note, id, preset, *place);
+                ready(&mut window, note, *id, preset, *place);
                 window.state_mut().take_ran();
                 for pressed in [true, false] {
                     window.event(egui::Event::Key { key, physical_key: Some(key), pressed, repeat: false, modifiers });
@@ -162,9 +162,9 @@ fn swallowed(preset: KeymapPreset, places: &[Place]) -> Vec<String> {
                 if !ran.contains(id) {
                     wrong.push(format!("{preset:?}, {place:?}: {word} ({key:?}) for {id} ran {ran:?}"));
                 }
-                if id.starts_with("pane.") || *id == "tab.new" {
+                if id.as_str().starts_with("pane.") || *id == CommandId::TabNew {
                     let ctx = window.ctx.clone();
-                    window.state_mut().perform_command(&ctx, "note.close");
+                    window.state_mut().perform_command(&ctx, CommandId::NoteClose);
                     window.step();
                 }
             }

@@ -1,6 +1,7 @@
 //! Two windows that share a volume over a hub: what each shows of the other and of what was merged.
 
 use super::*;
+use engine::commands::CommandId;
 use host::hub::{HubServer, HubSettings, OpenAccess, RunningHub};
 use host::peers::DeviceKey;
 use store::DocId;
@@ -104,10 +105,9 @@ impl Two {
     }
 }
 
-fn title(window: &mut Driven, id: &str) {
-    let title = engine::commands::find_command(id).expect("a command").title;
+fn title(window: &mut Driven, id: CommandId) {
     press(window, CTRL_SHIFT, Key::P);
-    type_text(window, title);
+    type_text(window, id.title());
     press(window, NONE, Key::Enter);
 }
 
@@ -140,7 +140,7 @@ fn what_another_device_changed_is_shown_before_and_after() {
     both.both("the hub is gone", |window| session(window).sync_status() == engine::SyncStatus::Offline);
     assert!(both.one.query_by_label("Sync: Offline").is_some());
     // Nothing waits, and that is what is said.
-    title(&mut both.one, "sync.status");
+    title(&mut both.one, CommandId::SyncStatus);
     both.first("all was sent", |window| {
         window.query_all_by_label_contains("notes: All sent · hub last seen ").next().is_some()
     });
@@ -152,14 +152,14 @@ fn what_another_device_changed_is_shown_before_and_after() {
     both.first("something waits", |window| {
         window.query_all_by_label_contains("notes: Saved here, not sent yet").next().is_some()
     });
-    title(&mut both.one, "sync.log");
+    title(&mut both.one, CommandId::SyncLog);
     both.first("the log says it", |window| window.query_all_by_label_contains("is not there").next().is_some());
     both.house.start(listen);
     both.one.state_mut().send_command(Command::RetrySync);
     both.two.state_mut().send_command(Command::RetrySync);
     let whole = |window: &mut Driven| text(window).is_some_and(|text| text.contains("Two. ") && text.contains("One."));
     both.both("both have all", whole);
-    title(&mut both.one, "sync.merges");
+    title(&mut both.one, CommandId::SyncMerges);
     both.first("it is said that edits met", |window| {
         window.query_all_by_label_contains("Plan was changed on two devices at once").next().is_some()
     });
@@ -169,7 +169,9 @@ fn what_another_device_changed_is_shown_before_and_after() {
             while session(&both.one).settings().theme != theme {
                 press(&mut both.one, CTRL_SHIFT, Key::L);
             }
-            for (id, what) in [("sync.status", "state"), ("sync.merges", "merges"), ("sync.log", "log")] {
+            for (id, what) in
+                [(CommandId::SyncStatus, "state"), (CommandId::SyncMerges, "merges"), (CommandId::SyncLog, "log")]
+            {
                 title(&mut both.one, id);
                 for _ in 0..30 {
                     std::thread::sleep(Duration::from_millis(20));
@@ -194,9 +196,9 @@ fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     let at = both.house.at.clone();
     let words = format!("cat.png (2.0 MB) is not here yet; it comes over {at}");
     both.until("it is awaited", |_, two| two.query_all_by_label_contains(&words).next().is_some());
-    title(&mut both.two, "sync.status");
+    title(&mut both.two, CommandId::SyncStatus);
     both.until("the page says so", |_, two| two.query_all_by_label_contains("1 file to come").next().is_some());
-    title(&mut both.one, "sync.log");
+    title(&mut both.one, CommandId::SyncLog);
     both.first("and why", |one| one.query_all_by_label_contains("no room is left").next().is_some());
     // It has more room.
     let listen = both.house.stop();

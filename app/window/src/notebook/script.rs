@@ -3,7 +3,6 @@
 
 use super::page::NotePage;
 use crate::actions::PageAction;
-use crate::shell::commands;
 use editor::note_editor::EditContext;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -83,6 +82,7 @@ pub(crate) fn show_preview(
     ui: &mut Ui,
     page: &mut NotePage,
     world: &mut EditContext<'_>,
+    run_key: &str,
     actions: &mut Vec<PageAction>,
 ) {
     let colours = ThemeColors::of(ui);
@@ -117,11 +117,10 @@ pub(crate) fn show_preview(
             page.cells.show_question(ui, world.note, (cell, number), rect.min, width, actions);
         }
         if nothing {
-            let run = commands::key_of(CommandId::CellRun).unwrap_or("");
             let words = if matches!(world.note.kernel, KernelPhase::Busy(_)) {
                 "It runs.".to_owned()
             } else {
-                format!("Output appears here. Press {run} to run the script.")
+                format!("Output appears here. Press {run_key} to run the script.")
             };
             ui.label(egui::RichText::new(words).font(theme::small().font).color(colours.muted));
         }

@@ -1,7 +1,7 @@
 //! The palette and the quick switcher: a line to type in, the best hits below. Decides nothing: it says what was
 //! chosen.
 
-use crate::shell::commands::{self, WindowCommand};
+use crate::shell::commands::{self, ShortcutTable, WindowCommand};
 use editor::vim::ex;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -51,7 +51,7 @@ struct PaletteEntry {
     pub(crate) title: String,
     /// Muted text after the title.
     about: String,
-    key: Option<&'static str>,
+    key: Option<String>,
     hay: FuzzyCandidate,
     about_hay: FuzzyCandidate,
 }
@@ -70,18 +70,20 @@ pub(crate) struct CommandPalette {
     /// Whether lines behind Vim's colon are understood, and what the one that was typed would do.
     lines: bool,
     line: Option<String>,
+    /// The key that searches everything.
+    search_key: Option<String>,
 }
 
 impl CommandPalette {
     /// All commands, those used last first.
-    pub(crate) fn commands(recent: &[CommandId]) -> CommandPalette {
+    pub(crate) fn commands(recent: &[CommandId], shortcuts: &ShortcutTable) -> CommandPalette {
         let mut entries: Vec<PaletteEntry> = commands::available_commands()
             .filter(|command| !matches!(commands::window_command(command.id), Some(WindowCommand::Palette)))
             .map(|command| PaletteEntry {
                 choice: PaletteChoice::Command(command.id),
                 title: command.title.to_owned(),
                 about: command.help.to_owned(),
-                key: commands::key_of(command.id),
+                key: shortcuts.key_of(command.id).map(str::to_owned),
                 hay: FuzzyCandidate::new(command.title),
                 about_hay: FuzzyCandidate::new(""),
             })
@@ -101,14 +103,14 @@ impl CommandPalette {
     }
 
     /// All commands, and lines behind Vim's colon.
-    pub(crate) fn lines(recent: &[CommandId], begin: &str) -> CommandPalette {
-        let palette = CommandPalette::commands(recent);
+    pub(crate) fn lines(recent: &[CommandId], begin: &str, shortcuts: &ShortcutTable) -> CommandPalette {
+        let palette = CommandPalette::commands(recent, shortcuts);
         let hint = "w, q, a line's number, %s/old/new/g, or a part of a command";
         CommandPalette { lines: true, hint, query: begin.to_owned(), ..palette }
     }
 
     /// All notes, those open last first.
-    pub(crate) fn notes(session: &Session, open: Option<DocId>) -> CommandPalette {
+    pub(crate) fn notes(session: &Session, open: Option<DocId>, shortcuts: &ShortcutTable) -> CommandPalette {
         let recent = &session.settings().recent;
         let volumes: Vec<_> = session.volumes().collect();
         let mut entries: Vec<(usize, PaletteEntry)> = Vec::new();
@@ -136,7 +138,9 @@ impl CommandPalette {
         }
         entries.sort_by_key(|(a, _)| *a);
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
-        CommandPalette::new("Go to note", "Search notes", entries, !volumes.is_empty())
+        let search_key = shortcuts.key_of(CommandId::SearchOpen).map(str::to_owned);
+        let hint = "Search notes";
+        CommandPalette { search_key, ..CommandPalette::new("Go to note", hint, entries, !volumes.is_empty()) }
     }
 
     /// Lists suggestions for a misspelled word at `range` of the open note.
@@ -208,6 +212,7 @@ impl CommandPalette {
             makes,
             lines: false,
             line: None,
+            search_key: None,
         }
     }
 
@@ -327,12 +332,12 @@ impl CommandPalette {
         let (title, about, key, places): (String, &str, Option<&str>, &[usize]) = match self.hit(line) {
             Some((place, places)) => {
                 let entry = &self.entries[*place];
-                (entry.title.clone(), &entry.about, entry.key, places)
+                (entry.title.clone(), &entry.about, entry.key.as_deref(), places)
             }
             None if line == 0 && self.line.is_some() => (self.line.clone().unwrap_or_default(), "", None, &[]),
             None => match self.offer(line) {
                 Some(PaletteChoice::Search(text)) => {
-                    (format!("Search everything for “{text}”"), "", commands::key_of(CommandId::SearchOpen), &[])
+                    (format!("Search everything for “{text}”"), "", self.search_key.as_deref(), &[])
                 }
                 Some(_) | None => (format!("New note “{}”", self.query.trim()), "", None, &[]),
             },
@@ -398,7 +403,7 @@ mod tests {
 
     #[test]
     fn commands_are_found_by_a_few_letters() {
-        let mut palette = CommandPalette::commands(&[CommandId::ViewTheme]);
+        let mut palette = CommandPalette::commands(&[CommandId::ViewTheme], &ShortcutTable::default());
         assert_eq!(
             palette.take_choice(),
             Some(PaletteChoice::Command(CommandId::ViewTheme)),

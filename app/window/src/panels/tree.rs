@@ -2,7 +2,7 @@
 //! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
 
 use crate::actions::{PageAction, TreeAction};
-use crate::shell::commands::{self, ExportCommand};
+use crate::shell::commands::{ExportCommand, ShortcutTable};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
@@ -96,8 +96,16 @@ impl FileTree {
         settings.unfolded.sort_unstable();
     }
 
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PageAction>) {
-        self.head(ui, actions);
+    /// Draws the tree.
+    pub(crate) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        shortcuts: &ShortcutTable,
+        note: Option<DocId>,
+        actions: &mut Vec<PageAction>,
+    ) {
+        self.head(ui, shortcuts, actions);
         if self.marked != note {
             self.marked = note;
             self.reveal_note(session);
@@ -140,7 +148,7 @@ impl FileTree {
         }
     }
 
-    fn head(&self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+    fn head(&self, ui: &mut Ui, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
         let colours = ThemeColors::of(ui);
         let at = rect.left_center() + vec2(space::L, 0.0);
@@ -154,7 +162,7 @@ impl FileTree {
             (icons::FOLDER_PLUS, "Open folder as volume", CommandId::FolderOpen),
             (icons::FILE_PLUS, "New note", CommandId::NoteNew),
         ] {
-            if icon_button(&mut child, icon, name, commands::key_of(id)).clicked() {
+            if icon_button(&mut child, icon, name, shortcuts.key_of(id)).clicked() {
                 actions.push(PageAction::Run(id));
             }
         }

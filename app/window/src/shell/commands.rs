@@ -10,8 +10,7 @@ use egui::{Key, Modifiers};
 use engine::commands::{COMMANDS, CommandId, CommandInfo};
 use engine::keymap::effective_keymap;
 use engine::{Reactivity, Settings};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A command of the table, as the window knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,61 +272,50 @@ pub(crate) fn available_commands() -> impl Iterator<Item = &'static CommandInfo>
     COMMANDS.iter().filter(|command| command.window)
 }
 
-/// The keys of commands.
-type ShortcutTexts = BTreeMap<CommandId, Vec<&'static str>>;
-
-thread_local! {
-    /// The keys of each command, as they are set at the moment. One thread draws.
-    static COMMAND_KEYS: RefCell<ShortcutTexts> = const { RefCell::new(BTreeMap::new()) };
-    /// Every key that was ever set; each is kept for good, since there are few.
-    static INTERNED_KEY_TEXTS: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
-}
-
-/// The keys of a command.
-pub(crate) fn keys_of(id: CommandId) -> Vec<&'static str> {
-    COMMAND_KEYS.with_borrow(|keys| keys.get(&id).cloned()).unwrap_or_default()
-}
-
-/// The key that is shown for a command.
-pub(crate) fn key_of(id: CommandId) -> Option<&'static str> {
-    keys_of(id).first().copied()
-}
-
 /// A key and the command that it means.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyShortcut {
+struct KeyShortcut {
     modifiers: Modifiers,
     key: Key,
-    pub(crate) what: WindowCommand,
+    what: WindowCommand,
 }
 
-/// Returns all shortcuts with the user's changes.
-pub(crate) fn shortcuts(settings: &Settings) -> Vec<KeyShortcut> {
-    let map = effective_keymap(settings);
-    let spelling = |key: &String| {
-        INTERNED_KEY_TEXTS.with_borrow_mut(|known| {
-            let key = known.get(key.as_str()).copied().unwrap_or_else(|| String::leak(key.clone()));
-            known.insert(key);
-            key
-        })
-    };
-    let spelled: ShortcutTexts = map.iter().map(|(id, keys)| (*id, keys.iter().map(spelling).collect())).collect();
-    COMMAND_KEYS.set(spelled);
-    let mut all = Vec::new();
-    for command in available_commands() {
-        for (place, keys) in map.get(&command.id).into_iter().flatten().enumerate() {
-            if let (Some((modifiers, key)), Some(what)) = (parse(keys), window_command(command.id)) {
-                // Of the two keys that run a cell, the first moves on.
-                let what = if let WindowCommand::RunCell { .. } = what {
-                    WindowCommand::RunCell { on: place == 0 }
-                } else {
-                    what
-                };
-                all.push(KeyShortcut { modifiers, key, what });
+/// The keys of all commands, as they are set at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct ShortcutTable {
+    shortcuts: Vec<KeyShortcut>,
+    key_texts: BTreeMap<CommandId, Vec<String>>,
+}
+
+impl ShortcutTable {
+    pub(crate) fn from_settings(settings: &Settings) -> ShortcutTable {
+        let key_texts = effective_keymap(settings);
+        let mut shortcuts = Vec::new();
+        for command in available_commands() {
+            for (place, keys) in key_texts.get(&command.id).into_iter().flatten().enumerate() {
+                if let (Some((modifiers, key)), Some(what)) = (parse(keys), window_command(command.id)) {
+                    // Of the two keys that run a cell, the first moves on.
+                    let what = if let WindowCommand::RunCell { .. } = what {
+                        WindowCommand::RunCell { on: place == 0 }
+                    } else {
+                        what
+                    };
+                    shortcuts.push(KeyShortcut { modifiers, key, what });
+                }
             }
         }
+        ShortcutTable { shortcuts, key_texts }
     }
-    all
+
+    /// The key that is shown for a command.
+    pub(crate) fn key_of(&self, id: CommandId) -> Option<&str> {
+        self.key_texts.get(&id)?.first().map(String::as_str)
+    }
+
+    /// The command that a key press means.
+    pub(crate) fn command_for(&self, key: Key, modifiers: Modifiers) -> Option<WindowCommand> {
+        self.shortcuts.iter().find(|shortcut| shortcut.matches_key(key, modifiers)).map(|shortcut| shortcut.what)
+    }
 }
 
 /// A key as the table writes it.
@@ -354,7 +342,7 @@ pub(crate) fn can_be_set(key: Key, modifiers: Modifiers) -> bool {
 
 impl KeyShortcut {
     /// Whether the shortcut matches a key press.
-    pub(crate) fn matches_key(&self, key: Key, modifiers: Modifiers) -> bool {
+    fn matches_key(&self, key: Key, modifiers: Modifiers) -> bool {
         // `+` stands behind shift on many keyboards, and behind `=` on others.
         let symbol = matches!(self.key, Key::Plus);
         // With shift, some keyboards report the other sign on the key.
@@ -485,7 +473,7 @@ mod tests {
             }
         }
         let keys: usize = available_commands().map(|command| command.keys.len()).sum();
-        assert_eq!(shortcuts(&Settings::default()).len(), keys);
+        assert_eq!(ShortcutTable::from_settings(&Settings::default()).shortcuts.len(), keys);
         for preset in engine::keymap::KeymapPreset::ALL {
             let settings = Settings { preset, ..Settings::default() };
             for key in effective_keymap(&settings).values().flatten() {
@@ -501,15 +489,13 @@ mod tests {
     fn every_key_of_every_preset_means_its_command() {
         for preset in engine::keymap::KeymapPreset::ALL {
             let settings = Settings { preset, ..Settings::default() };
-            let all = shortcuts(&settings);
+            let all = ShortcutTable::from_settings(&settings);
             let map = effective_keymap(&settings);
             for (id, key) in available_commands().flat_map(|info| map[&info.id].iter().map(|key| (info.id, key))) {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
                 // As the keyboard reports it: the command key is Ctrl, too.
                 let ctrl = if modifiers.command { Modifiers::CTRL } else { Modifiers::NONE };
-                let meant =
-                    all.iter().find(|shortcut| shortcut.matches_key(code, modifiers | ctrl)).map(|found| found.what);
-                let meant = match meant {
+                let meant = match all.command_for(code, modifiers | ctrl) {
                     Some(WindowCommand::RunCell { .. }) => Some(WindowCommand::RunCell { on: false }),
                     meant => meant,
                 };
@@ -520,10 +506,9 @@ mod tests {
 
     #[test]
     fn keys_are_exact() {
-        let all = shortcuts(&Settings::default());
-        assert_eq!(key_of(CommandId::SwitcherOpen), Some("Ctrl+P"));
-        let find =
-            |key, modifiers| all.iter().find(|shortcut| shortcut.matches_key(key, modifiers)).map(|found| found.what);
+        let all = ShortcutTable::from_settings(&Settings::default());
+        assert_eq!(all.key_of(CommandId::SwitcherOpen), Some("Ctrl+P"));
+        let find = |key, modifiers| all.command_for(key, modifiers);
         let ctrl = Modifiers { ctrl: true, command: true, ..Modifiers::NONE };
         assert_eq!(find(Key::P, ctrl), Some(WindowCommand::Switcher));
         assert_eq!(find(Key::P, ctrl | Modifiers::SHIFT), Some(WindowCommand::Palette));

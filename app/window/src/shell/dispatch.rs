@@ -1,7 +1,7 @@
 //! Dispatches commands of the table, actions of views, choices and decisions. The only place where the window sends
 //! commands to the session.
 
-use super::commands::{self, WindowCommand};
+use super::commands::{self, ShortcutTable, WindowCommand};
 use crate::actions::{PageAction, RowDrag};
 use crate::app_window::AppWindow;
 use crate::notebook::page;
@@ -117,10 +117,12 @@ impl AppWindow {
         let on_note = |command: fn(DocId) -> Command| note.map(command);
         match what {
             WindowCommand::Palette => {
-                self.overlay = WindowOverlay::Palette(CommandPalette::commands(&self.input.recent));
+                self.overlay =
+                    WindowOverlay::Palette(CommandPalette::commands(&self.input.recent, &self.input.shortcuts));
             }
             WindowCommand::Switcher => {
-                self.overlay = WindowOverlay::Palette(CommandPalette::notes(self.host.session(), note));
+                self.overlay =
+                    WindowOverlay::Palette(CommandPalette::notes(self.host.session(), note, &self.input.shortcuts));
             }
             WindowCommand::Search => self.overlay.open_search(&self.host),
             WindowCommand::NewCollection => {
@@ -263,7 +265,7 @@ impl AppWindow {
         }
         self.dock.tree.set(&settings);
         if self.host.send(Command::Set { settings: Box::new(settings.clone()) }, &mut self.notices) {
-            self.input.shortcuts = commands::shortcuts(&settings);
+            self.input.shortcuts = ShortcutTable::from_settings(&settings);
             self.prefs.load_settings(&settings);
         }
         ctx.request_repaint();

@@ -7,7 +7,7 @@ use crate::overlays::link_completion::LinkCompletion;
 use crate::overlays::slash_menu::SlashMenu;
 use crate::shell::clipboard::PasteState;
 use crate::shell::command_mode::CommandMode;
-use crate::shell::commands::{KeyShortcut, WindowCommand};
+use crate::shell::commands::{ShortcutTable, WindowCommand};
 use crate::shell::file_drop::FileDrops;
 use crate::shell::vim_adapter::vim_state::VimAdapter;
 use engine::commands::CommandId;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 /// Input in progress.
 #[derive(Default)]
 pub(crate) struct InputState {
-    pub(crate) shortcuts: Vec<KeyShortcut>,
+    pub(crate) shortcuts: ShortcutTable,
     pub(crate) vim: VimAdapter,
     pub(crate) command_mode: CommandMode,
     /// The menu behind a slash.

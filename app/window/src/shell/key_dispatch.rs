@@ -83,12 +83,7 @@ impl AppWindow {
         if self.shutdown.is_saving() {
             return true;
         }
-        let what = self
-            .input
-            .shortcuts
-            .iter()
-            .find(|shortcut| shortcut.matches_key(key, modifiers))
-            .map(|shortcut| shortcut.what);
+        let what = self.input.shortcuts.command_for(key, modifiers);
         if !matches!(self.overlay, WindowOverlay::None) {
             return self.overlay_key(ctx, key, modifiers, what);
         }

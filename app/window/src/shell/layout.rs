@@ -1,10 +1,12 @@
 //! Layout of the window: tree, tabs, note, panel, status bar, in reading order, which is also the Tab order.
 
+use super::status_bar::StatusContext;
 use super::tabs::{self, TabsContext};
 use crate::actions::PageAction;
 use crate::app_window::AppWindow;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree;
+use crate::shell::commands::ShortcutTable;
 use crate::shell::dock_state::DockState;
 use crate::shell::dock_state::{RightPanel, panel_tabs};
 use crate::shell::host_link::HostLink;
@@ -50,7 +52,7 @@ impl AppWindow {
         if left > 0.0 {
             let mut ui =
                 ui::layout::part(ui, "left", tree.intersect(body).with_min_x(tree.left()), tree.intersect(body));
-            self.panes.left(&self.host, &mut self.dock, &mut ui, &mut actions);
+            self.panes.left(&self.host, &self.input.shortcuts, &mut self.dock, &mut ui, &mut actions);
             ui.painter().vline(tree.right() - 0.5, body.y_range(), line);
         }
         let mut centre = ui::layout::part(ui, "middle", middle, middle);
@@ -73,7 +75,9 @@ impl AppWindow {
         let mode = self.panes.mode_says(&self.host, &self.input);
         let (session, note) = (self.host.session(), self.panes.open_note(&self.host));
         let words = self.panes.active.sheet.words();
-        self.notices.status.show(&mut foot, session, note, words, mode.as_deref(), &mut actions);
+        let shortcuts = &self.input.shortcuts;
+        let context = StatusContext { session, shortcuts, note, words, mode: mode.as_deref() };
+        self.notices.status.show(&mut foot, &context, &mut actions);
         if self.prefs.left_open && both {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
             self.prefs.left = moved.unwrap_or(self.prefs.left);
@@ -95,6 +99,7 @@ impl AppWindow {
         let PaneState { active: here, layout, .. } = &mut self.panes;
         let mut stage = TabsContext {
             session: self.host.session(),
+            shortcuts: &self.input.shortcuts,
             here,
             others: &mut layout.others,
             dismissed: &mut self.notices.dismissed_problems,
@@ -118,9 +123,16 @@ impl AppWindow {
 }
 
 impl PaneState {
-    fn left(&mut self, host: &HostLink, dock: &mut DockState, ui: &mut Ui, actions: &mut Vec<PageAction>) {
+    fn left(
+        &mut self,
+        host: &HostLink,
+        shortcuts: &ShortcutTable,
+        dock: &mut DockState,
+        ui: &mut Ui,
+        actions: &mut Vec<PageAction>,
+    ) {
         let session = host.session();
-        dock.tree.show(ui, session, self.active.note, actions);
+        dock.tree.show(ui, session, shortcuts, self.active.note, actions);
         if session.is_open() && session.volumes().next().is_none() {
             tree::show_empty_tree(ui, actions);
         }

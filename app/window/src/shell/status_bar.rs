@@ -1,6 +1,6 @@
 //! The status bar: save state, current page, kernel state.
 
-use super::commands;
+use super::commands::ShortcutTable;
 use crate::actions::PageAction;
 use crate::pages::sync;
 use editor::remote_cursors;
@@ -23,6 +23,19 @@ pub(crate) struct StatusBar {
     since: Option<f64>,
     /// The sync status as text, and the state it was made from; since when, and the text before.
     sync: Option<SyncIndicator>,
+}
+
+/// What the line tells of in a frame.
+#[derive(Clone, Copy)]
+pub(crate) struct StatusContext<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) shortcuts: &'a ShortcutTable,
+    /// The open note.
+    pub(crate) note: Option<&'a Note>,
+    /// The number of its words.
+    pub(crate) words: usize,
+    /// The mode of an emulated editor.
+    pub(crate) mode: Option<&'a str>,
 }
 
 /// What the line says of sync.
@@ -82,15 +95,9 @@ impl StatusBar {
         self.since = self.since.map(|since| since - SLOW_EDIT_SECONDS);
     }
 
-    pub(crate) fn show(
-        &mut self,
-        ui: &mut Ui,
-        session: &Session,
-        note: Option<&Note>,
-        words: usize,
-        mode: Option<&str>,
-        actions: &mut Vec<PageAction>,
-    ) {
+    /// Draws the line.
+    pub(crate) fn show(&mut self, ui: &mut Ui, context: &StatusContext<'_>, actions: &mut Vec<PageAction>) {
+        let StatusContext { session, shortcuts, note, words, mode } = *context;
         let colours = ThemeColors::of(ui);
         let rect = ui.max_rect();
         let now = ui.input(|input| input.time);
@@ -101,13 +108,13 @@ impl StatusBar {
             ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(SLOW_EDIT_SECONDS));
         }
         let mut right = rect.right() - space::M;
-        right -= button(ui, icons::GEAR, "Settings", CommandId::AppSettings, right, actions);
+        right -= button(ui, icons::GEAR, "Settings", CommandId::AppSettings, shortcuts, right, actions);
         let (icon, name) = match session.settings().theme {
             ColorTheme::System => (icons::CIRCLE_HALF, "Colours: as the system"),
             ColorTheme::Light => (icons::SUN, "Colours: light"),
             ColorTheme::Dark => (icons::MOON, "Colours: dark"),
         };
-        right -= button(ui, icon, name, CommandId::ViewTheme, right, actions) + space::S;
+        right -= button(ui, icon, name, CommandId::ViewTheme, shortcuts, right, actions) + space::S;
         if let Some(note) = note.filter(|note| note.phase == NotePhase::Ready) {
             let text =
                 if words == 1 { "1 word".to_owned() } else { format!("{} words", ui::text::format_thousands(words)) };
@@ -282,7 +289,15 @@ fn word(ui: &Ui, text: &str, id: CommandId, right: f32, actions: &mut Vec<PageAc
 }
 
 /// A button at the right of the line for a command of the table.
-fn button(ui: &Ui, icon: &str, name: &str, id: CommandId, right: f32, actions: &mut Vec<PageAction>) -> f32 {
+fn button(
+    ui: &Ui,
+    icon: &str,
+    name: &str,
+    id: CommandId,
+    shortcuts: &ShortcutTable,
+    right: f32,
+    actions: &mut Vec<PageAction>,
+) -> f32 {
     let colours = ThemeColors::of(ui);
     // The line is less high than a finger; the button reaches out of it.
     let rect = Rect::from_center_size(
@@ -297,7 +312,7 @@ fn button(ui: &Ui, icon: &str, name: &str, id: CommandId, right: f32, actions: &
     if response.clicked() {
         actions.push(PageAction::Run(id));
     }
-    response.on_hover_text(format!("{name}   {}", commands::key_of(id).unwrap_or("")));
+    response.on_hover_text(format!("{name}   {}", shortcuts.key_of(id).unwrap_or("")));
     size::MIN_CLICK_HEIGHT
 }
 

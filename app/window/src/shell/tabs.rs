@@ -1,7 +1,7 @@
 //! Drawing of panes: tabs above each group, the note below. A single note has no tabs: its name and path are shown
 //! instead.
 
-use super::commands;
+use super::commands::ShortcutTable;
 use super::pane::EditorPane;
 use crate::actions::{PageAction, PaneId, RowDrag};
 use crate::notebook::collection::CollectionSource;
@@ -37,6 +37,7 @@ const TAB_DRAG_OPEN_DELAY_SECONDS: f32 = 0.3;
 /// One frame's worth of context.
 pub(crate) struct TabsContext<'a> {
     pub(crate) session: &'a Session,
+    pub(crate) shortcuts: &'a ShortcutTable,
     pub(crate) here: &'a mut EditorPane,
     pub(crate) others: &'a mut HashMap<PaneId, EditorPane>,
     pub(crate) find: &'a mut Option<find_bar::FindBar>,
@@ -159,7 +160,7 @@ impl TabsContext<'_> {
             self.actions.push(PageAction::Here(pane));
         }
         let button =
-            button.on_hover_text(format!("Close tab   {}", commands::key_of(CommandId::NoteClose).unwrap_or("")));
+            button.on_hover_text(format!("Close tab   {}", self.shortcuts.key_of(CommandId::NoteClose).unwrap_or("")));
         if button.hovered() {
             response
         } else {
@@ -169,7 +170,7 @@ impl TabsContext<'_> {
 
     /// A note on its page, or what there is to say instead.
     pub(crate) fn note(&mut self, ui: &mut Ui, pane: PaneId) {
-        let TabsContext { session, here, others, actions, area, hold, waits, .. } = self;
+        let TabsContext { session, shortcuts, here, others, actions, area, hold, waits, .. } = self;
         let session = *session;
         let is_here = pane == here.id;
         let rect = ui.available_rect_before_wrap();
@@ -204,11 +205,12 @@ impl TabsContext<'_> {
                 {
                     pane.script.update_auto_run(ui, session, note, is_here, actions);
                 }
+                let run_key = shortcuts.key_of(CommandId::CellRun).unwrap_or("");
                 let mut whole = ui::layout::part(ui, "code", rect, rect);
                 pane.with_note(session, &ctx, dark, |world, editor, page| {
                     if let Some(beside) = beside {
                         let mut ui = ui::layout::part(ui, "beside", beside, beside);
-                        script::show_preview(&mut ui, page, world, actions);
+                        script::show_preview(&mut ui, page, world, run_key, actions);
                     }
                     let ui = if beside.is_some() { &mut whole } else { ui };
                     if is_here {
@@ -395,7 +397,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         if rect.left() <= self.area.left() + 1.0 && rect.top() <= self.area.top() + 1.0 {
             ui.add_space(space::S);
             let name = if self.left_open { "Hide the tree" } else { "Show the tree" };
-            if icon_button(ui, icons::SIDEBAR, name, commands::key_of(CommandId::ViewLeft)).clicked() {
+            if icon_button(ui, icons::SIDEBAR, name, self.shortcuts.key_of(CommandId::ViewLeft)).clicked() {
                 self.actions.push(PageAction::Run(CommandId::ViewLeft));
             }
         }
@@ -407,14 +409,14 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         if rect.right() >= self.area.right() - 1.0 && rect.top() <= self.area.top() + 1.0 {
             ui.add_space(space::S);
             let name = if self.right_open { "Hide the outline" } else { "Show the outline" };
-            if icon_button(ui, icons::LIST_BULLETS, name, commands::key_of(CommandId::ViewRight)).clicked() {
+            if icon_button(ui, icons::LIST_BULLETS, name, self.shortcuts.key_of(CommandId::ViewRight)).clicked() {
                 self.actions.push(PageAction::Run(CommandId::ViewRight));
             }
         }
         let pane = tabs.active.and_then(|tile| tiles.get_pane(&tile));
         let note = self.here.note.filter(|_| pane == Some(&self.here.id)).and_then(|note| self.session.note(note));
         if note.is_some_and(|note| note.cells().next().is_some())
-            && icon_button(ui, icons::PLAY, "Run all cells", commands::key_of(CommandId::NoteRunAll)).clicked()
+            && icon_button(ui, icons::PLAY, "Run all cells", self.shortcuts.key_of(CommandId::NoteRunAll)).clicked()
         {
             self.actions.push(PageAction::Run(CommandId::NoteRunAll));
         }

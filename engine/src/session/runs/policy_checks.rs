@@ -2,6 +2,7 @@
 //! allowed.
 
 use super::{delegation, view_actions};
+use crate::commands::CommandId;
 use crate::note::{Note, NotePhase};
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
@@ -52,7 +53,7 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
         }
         view_actions::NOTE_COMMAND_TOOL => {
             let id = string_argument(arguments, "name");
-            let title = crate::commands::find_command(id).map_or(id, |command| command.title);
+            let title = id.parse::<CommandId>().map_or(id, |command| command.title());
             format!("{title} in {}", string_argument(arguments, "path"))
         }
         _ if subject.is_empty() => format!("Use {}", tool.title()),
@@ -64,9 +65,9 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
 fn cells_to_run(note: &Note, tool: &str, arguments: &Map<String, Value>) -> Vec<BlockId> {
     let all: Vec<BlockId> = note.cells().collect();
     if tool == view_actions::NOTE_COMMAND_TOOL {
-        return match string_argument(arguments, "name") {
-            "note.run_all" | "note.run_clean" => all,
-            "note.run_stale" => {
+        return match string_argument(arguments, "name").parse() {
+            Ok(CommandId::NoteRunAll | CommandId::NoteRunClean) => all,
+            Ok(CommandId::NoteRunStale) => {
                 let stale: Vec<BlockId> = note.cells().filter(|cell| note.stale_reason(*cell).is_some()).collect();
                 note.plan_cells(&stale)
             }

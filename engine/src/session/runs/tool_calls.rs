@@ -3,6 +3,7 @@
 
 use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
 use super::{prompt_material, tool_registry, view_actions};
+use crate::commands::UnknownCommand;
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{
@@ -235,8 +236,16 @@ impl RunsState {
                 else {
                     return Some(failed_outcome(format!("there is no note {path}")));
                 };
-                let name = string_argument(arguments, "name").to_owned();
-                return self.begin_tool_note_job(turn, all_files, sync, chore(note, ToolNoteJobKind::RunCommand(name)));
+                let command = match string_argument(arguments, "name").parse() {
+                    Ok(command) => command,
+                    Err(UnknownCommand) => return Some(failed_outcome(UnknownCommand.to_string())),
+                };
+                return self.begin_tool_note_job(
+                    turn,
+                    all_files,
+                    sync,
+                    chore(note, ToolNoteJobKind::RunCommand(command)),
+                );
             }
             PLAN_TOOL => return Some(self.accept_plan(turn, sync, id, arguments)),
             ASSIGN_TOOL => return Some(self.accept_assignments(id, arguments)),

@@ -1,5 +1,6 @@
 //! Tool work on notes that may be closed: they're opened, changed or run like a user would, and closed.
 
+use crate::commands::CommandId;
 use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -226,7 +227,7 @@ impl RunsState {
                 let words = if words.is_empty() { "The cell printed nothing.".to_owned() } else { words };
                 Some(ToolOutcome { success: known.status == ExecutionStatus::Ok, ..successful_outcome(words) })
             }
-            ToolNoteJobKind::RunCommand(name) if *begun => {
+            ToolNoteJobKind::RunCommand(command) if *begun => {
                 if matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty() {
                     return None;
                 }
@@ -236,16 +237,15 @@ impl RunsState {
                     .map(|execution| execution.status)
                     .collect();
                 let good = ran.iter().filter(|status| **status == ExecutionStatus::Ok).count();
-                let title = crate::commands::find_command(&name).map_or(name.as_str(), |command| command.title);
-                let words = format!("{title}: {good} of {} cells ran well.", ran.len());
+                let words = format!("{}: {good} of {} cells ran well.", command.title(), ran.len());
                 Some(ToolOutcome { success: good == ran.len(), ..successful_outcome(words) })
             }
-            ToolNoteJobKind::RunCommand(name) => {
+            ToolNoteJobKind::RunCommand(command) => {
                 let origin = self.runs.get(run).map(|run| run.about.origin);
-                let asked = match name.as_str() {
-                    "note.run_all" => files.run_all(turn, kernels, sync, workspace, *id),
-                    "note.run_stale" => files.run_stale(turn, kernels, sync, workspace, *id),
-                    "note.run_clean" => files.run_clean(turn, kernels, sync, workspace, *id),
+                let asked = match command {
+                    CommandId::NoteRunAll => files.run_all(turn, kernels, sync, workspace, *id),
+                    CommandId::NoteRunStale => files.run_stale(turn, kernels, sync, workspace, *id),
+                    CommandId::NoteRunClean => files.run_clean(turn, kernels, sync, workspace, *id),
                     _ => files.notes.restart_kernel(turn, *id),
                 };
                 files.notes.unbind_cells(*id);
@@ -253,10 +253,9 @@ impl RunsState {
                     *begun = true; // nobody looks at the note: what comes of it is waited for
                     return None;
                 }
-                let title = crate::commands::find_command(&name).map_or(name.as_str(), |command| command.title);
                 Some(asked.map_or_else(
                     |CommandError(why)| failed_outcome(why),
-                    |()| successful_outcome(format!("{title}: begun.")),
+                    |()| successful_outcome(format!("{}: begun.", command.title())),
                 ))
             }
             ToolNoteJobKind::Delete | ToolNoteJobKind::ReadForCheck { .. } => None,

@@ -1,6 +1,7 @@
 //! Generated views: the user's permission to show one, stored with the note, and their buttons. Each press is a run
 //! that asks the policy and calls no model.
 
+use crate::commands::CommandId;
 use crate::generated_view::{self, AgentView, ButtonAction};
 use crate::note::NotePhase;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -31,7 +32,7 @@ fn button_session_id(note: DocId) -> DocId {
 fn note_command_tool() -> Option<ToolSpec> {
     let cell = tool_catalog::built_in().into_iter().find(|tool| tool.name == "run_cell")?;
     let parameters = json!({"type": "object", "additionalProperties": false, "required": ["path", "name"],
-        "properties": {"path": {"type": "string"}, "name": {"enum": generated_view::BUTTON_COMMANDS}}});
+        "properties": {"path": {"type": "string"}, "name": {"enum": generated_view::BUTTON_COMMANDS.map(CommandId::as_str)}}});
     Some(ToolSpec {
         name: NOTE_COMMAND_TOOL.to_owned(),
         description: "A command of the window on the cells of a note.".to_owned(),
@@ -80,10 +81,10 @@ impl RunsState {
         };
         let (tool, arguments) = match (*action).clone() {
             ButtonAction::Tool { name, arguments } => (name, arguments),
-            ButtonAction::Command(name) => {
+            ButtonAction::Command(command) => {
                 let mut arguments = Map::new();
                 arguments.insert("path".to_owned(), Value::String(path.clone()));
-                arguments.insert("name".to_owned(), Value::String(name));
+                arguments.insert("name".to_owned(), Value::String(command.to_string()));
                 (NOTE_COMMAND_TOOL.to_owned(), arguments)
             }
         };

@@ -1,5 +1,6 @@
 //! The state of runs, sessions and tools.
 
+use crate::commands::CommandId;
 use crate::records::runs::{AgentSetup, EmbeddingCost, RunSummary, SessionSummary};
 use crate::records::saving::BatchNumber;
 use crate::session::state::agent_run::AgentRun;
@@ -202,7 +203,7 @@ pub(in crate::session) enum ToolNoteJobKind {
     /// A cell runs; once it has begun, which execution is waited for.
     RunCell { number: usize, execution: Option<ExecutionId> },
     /// A command of the window on its cells.
-    RunCommand(String),
+    RunCommand(CommandId),
     /// The file goes into the trash.
     Delete,
 }

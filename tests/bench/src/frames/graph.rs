@@ -4,6 +4,7 @@ use super::super::report::{BenchReport, FigureGoal};
 use super::super::{open_headless_window, text_fixtures, to_ms};
 use super::NOTE_FRAMES;
 use eframe::egui::vec2;
+use engine::commands::CommandId;
 use std::time::{Duration, Instant};
 use support::measure::ScratchFolder;
 
@@ -24,7 +25,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     scratch.sync_to_disk();
     let mut stage = open_headless_window(&scratch)?;
     let name = format!("graph of {count} notes");
-    stage.request_command("view.graph");
+    stage.request_command(CommandId::ViewGraph);
     let (begun, mut settling) = (Instant::now(), Vec::new());
     settling.push(to_ms(stage.draw_frame(Vec::new()).cpu));
     while begun.elapsed() < GRAPH_LAYOUT_TIMEOUT && stage.wait_for_repaint(Duration::from_secs(1)) {

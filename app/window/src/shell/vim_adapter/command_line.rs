@@ -37,7 +37,7 @@ impl AppWindow {
             self.run_line(ctx, &format!("{begin}{line}"));
             return;
         }
-        self.overlay = WindowOverlay::Palette(CommandPalette::lines(&self.input.recent, begin));
+        self.overlay = WindowOverlay::Palette(CommandPalette::lines(&self.input.recent, begin, &self.input.shortcuts));
     }
 
     /// Looks for something, by the bar, or by what is played.
