@@ -495,6 +495,16 @@ pub struct SkippedFile {
     pub path: String,
     /// The reason: a sentence for the user.
     pub why: String,
+    /// Whether it's a symlink that leads out of the volume.
+    #[serde(skip)]
+    pub leads_outside: bool,
+}
+
+impl SkippedFile {
+    /// A file that was left out for this reason.
+    pub fn new(path: String, why: String) -> SkippedFile {
+        SkippedFile { path, why, leads_outside: false }
+    }
 }
 
 /// A file's text.

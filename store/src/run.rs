@@ -130,6 +130,49 @@ pub enum DecisionScope {
     Always,
 }
 
+/// Who decided on an approval; a string in the document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum DecisionMaker {
+    /// The user.
+    User,
+    /// Nobody, in time.
+    Timeout,
+    /// Nobody: the run was stopped.
+    Cancelled,
+    /// A rule of the policy.
+    Policy,
+    /// What another version of the program calls it.
+    Other(String),
+}
+
+impl DecisionMaker {
+    /// The text that stands for it in documents.
+    pub fn as_str(&self) -> &str {
+        match self {
+            DecisionMaker::User => "user",
+            DecisionMaker::Timeout => "timeout",
+            DecisionMaker::Cancelled => "cancelled",
+            DecisionMaker::Policy => "policy",
+            DecisionMaker::Other(text) => text,
+        }
+    }
+}
+
+impl From<String> for DecisionMaker {
+    fn from(text: String) -> DecisionMaker {
+        let known =
+            [DecisionMaker::User, DecisionMaker::Timeout, DecisionMaker::Cancelled, DecisionMaker::Policy];
+        known.into_iter().find(|known| known.as_str() == text).unwrap_or(DecisionMaker::Other(text))
+    }
+}
+
+impl From<DecisionMaker> for String {
+    fn from(maker: DecisionMaker) -> String {
+        maker.as_str().to_owned()
+    }
+}
+
 /// A decision on an approval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
@@ -137,8 +180,8 @@ pub struct DecisionRecord {
     pub allowed: bool,
     /// How far that reaches.
     pub scope: DecisionScope,
-    /// Who decided: `user`, `timeout`, `cancelled`, or a rule.
-    pub by: String,
+    /// Who decided.
+    pub by: DecisionMaker,
     /// When, milliseconds since 1970.
     pub at: i64,
     /// The user's changed arguments, which replace the original ones.
@@ -646,7 +689,7 @@ mod tests {
         let decision = DecisionRecord {
             allowed: false,
             scope: DecisionScope::Once,
-            by: "user".to_owned(),
+            by: DecisionMaker::User,
             at: 8,
             arguments: None,
             comment: None,

@@ -16,7 +16,7 @@ use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
-    ChangeKind, DecisionRecord, DecisionScope, DocId, ExecutionStep, RegisteredTool, RunApproval, RunEnding, StepKind,
+    DecisionMaker, ChangeKind, DecisionRecord, DecisionScope, DocId, ExecutionStep, RegisteredTool, RunApproval, RunEnding, StepKind,
     TodoItem, TodoStatus, UserTool,
 };
 use text::untrusted_text;
@@ -429,7 +429,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
                     None => "waits".to_owned(),
                     Some(decision) => {
                         let word = if decision.allowed { "allowed" } else { "denied" };
-                        format!("{word} by {} at {}", decision.by, format_time(decision.at))
+                        format!("{word} by {} at {}", decision.by.as_str(), format_time(decision.at))
                     }
                 };
                 let (what, reason) = (approval_text::title(approval), untrusted_text::escape_line(&approval.reason));
@@ -475,7 +475,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
         },
     };
     let comment = args.get_one::<String>("comment").cloned();
-    let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments, comment };
+    let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());
     scene.handle.run_command(Command::Decide { run, approval, decision })?;
     export::open_note::wait_until_saved(scene.handle)?;

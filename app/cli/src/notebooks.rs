@@ -36,7 +36,7 @@ pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Res
         (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.source_notebook())
     })?;
     let kept = match kept
-        .map(|kept| scene.handle.read_blob(kept.blob).and_then(|bytes| NotebookOriginal::from_bytes(&bytes)))
+        .map(|kept| scene.handle.read_blob(kept.blob).map_err(|why| why.to_string()).and_then(|bytes| NotebookOriginal::from_bytes(&bytes)))
         .transpose()
     {
         Ok(kept) => kept,
@@ -105,7 +105,7 @@ pub(super) fn write_volume_as(
         let to = format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.extension());
         match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_new_inside(dest, &to, &bytes)) {
             Ok(()) => written.push(path),
-            Err(why) => skipped.push(SkippedFile { path, why }),
+            Err(why) => skipped.push(SkippedFile::new(path, why)),
         }
     }
     Ok((written, skipped))

@@ -218,7 +218,7 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> 
             export::restore_figure_blobs(scene.handle, &mut execution.outputs);
             let mut at = 0;
             for output in &execution.outputs {
-                let files = output_files::output_files(output, |hash| scene.handle.read_blob(hash))
+                let files = output_files::output_files(output, |hash| scene.handle.read_blob(hash).map_err(|why| why.to_string()))
                     .map_err(CliError::workspace)?;
                 at += usize::from(!files.is_empty());
                 for (ending, bytes) in files {

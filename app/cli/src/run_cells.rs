@@ -261,7 +261,7 @@ pub(super) fn read_line(input: &mut dyn Read) -> std::io::Result<Option<String>>
 fn print_stream_tails(scene: &mut CommandContext<'_>, outputs: &[CellOutput]) -> Result<(), CliError> {
     for output in outputs {
         if let (OutputBody::Stream { name, text }, Some(whole)) = (&output.body, &output.whole) {
-            let all = scene.handle.read_blob(whole.blob).map_err(CliError::workspace)?;
+            let all = scene.handle.read_blob(whole.blob).map_err(|why| CliError::workspace(why.to_string()))?;
             let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
             to.write_all(all.get(text.len()..).unwrap_or_default())?;
         }

@@ -98,7 +98,7 @@ pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         let shelves = if collections > 0 { format!("{collections} collections, ") } else { String::new() };
         let (name, rest) = (untrusted_text::escape_line(&name), attachments - collections);
         writeln!(scene.out, "{name}: {notes} notes, {shelves}{rest} attachments")?;
-        for SkippedFile { path, why } in skipped {
+        for SkippedFile { path, why, .. } in skipped {
             writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(&path), untrusted_text::escape_line(&why))?;
         }
     }
@@ -186,7 +186,7 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
                 }
                 rows.push(shown);
             }
-            for SkippedFile { path, why } in &volume.skipped {
+            for SkippedFile { path, why, .. } in &volume.skipped {
                 rows.push(serde_json::json!({"path": path, "kind": "skipped", "why": why, "volume": volume.name}));
             }
         }
@@ -261,7 +261,7 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
         writeln!(scene.out, "{answer}")?;
     } else {
         writeln!(scene.out, "{}: {} files imported", opened.name, files.len())?;
-        for SkippedFile { path, why } in &skipped {
+        for SkippedFile { path, why, .. } in &skipped {
             writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(path), untrusted_text::escape_line(why))?;
         }
     }
@@ -295,7 +295,7 @@ pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
     } else {
         let files = if done.files.len() == 1 { "file" } else { "files" };
         writeln!(scene.out, "{} {files} exported to {}", done.files.len(), dest.display())?;
-        for SkippedFile { path, why } in done.skipped.iter().chain(&done.limited) {
+        for SkippedFile { path, why, .. } in done.skipped.iter().chain(&done.limited) {
             writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(path), untrusted_text::escape_line(why))?;
         }
     }

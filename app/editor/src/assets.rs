@@ -70,9 +70,9 @@ impl AssetBytes {
             AssetBytes::Here(text) => Ok(text.as_bytes().to_vec()),
             AssetBytes::Blob(hash) => {
                 let read = handle.ok_or_else(|| "the workspace is closing".to_owned())?.read_blob(*hash);
-                read.map_err(|why| match why.ends_with("is missing") {
+                read.map_err(|why| match why.is_missing() {
                     true => "it is not here yet: it comes once a device is there that has it".to_owned(),
-                    false => why,
+                    false => why.to_string(),
                 })
             }
         }

@@ -213,7 +213,7 @@ fn note_page(
         Ok(page) => (page, None),
         Err(why) => {
             let page = html::render_source_page(note_title(path), text, &limit_notice(&why), &light, &dark);
-            (page, Some(SkippedFile { path: path.to_owned(), why: source_notice(&why) }))
+            (page, Some(SkippedFile::new(path.to_owned(), source_notice(&why))))
         }
     }
 }
@@ -316,7 +316,7 @@ pub fn export_bundle(
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
         match copy::copy_to(&ConfinedPath::new(&root, &attached), dest, to) {
             Ok(()) => done.files.push(attached),
-            Err(why) => done.skipped.push(SkippedFile { path: attached, why }),
+            Err(why) => done.skipped.push(SkippedFile::new(attached, why)),
         }
     }
     Ok(done)
@@ -350,7 +350,7 @@ fn export_pdf(
                 let title = note_title(path).to_owned();
                 read.push(LayoutNote { title, path: path.clone(), text, outputs, plain: None });
             }
-            Err(refusal) => done.skipped.push(SkippedFile { path: path.clone(), why: refusal.to_string() }),
+            Err(refusal) => done.skipped.push(SkippedFile::new(path.clone(), refusal.to_string())),
         }
     }
     let lay = |notes: &[LayoutNote], from: f32| {
@@ -371,7 +371,7 @@ fn export_pdf(
                     Ok(_) => break,
                     Err(Unfinished::Stopped) => return Err(ExportError::usage(EXPORT_STOPPED_MESSAGE)),
                     Err(why) if round == 0 => {
-                        done.limited.push(SkippedFile { path: read[at].path.clone(), why: source_notice(&why) });
+                        done.limited.push(SkippedFile::new(read[at].path.clone(), source_notice(&why)));
                         read[at].plain = Some(limit_notice(&why));
                     }
                     Err(_) => read[at].text.clear(),
@@ -454,7 +454,7 @@ fn export_pages(
                 done.files.push(path.clone());
                 done.limited.extend(source);
             }
-            Err(why) => done.skipped.push(SkippedFile { path: path.clone(), why }),
+            Err(why) => done.skipped.push(SkippedFile::new(path.clone(), why)),
         }
     }
     if !notes.iter().any(|(path, _)| page_path(path) == "index.html") {
@@ -467,7 +467,7 @@ fn export_pages(
     for path in linked.into_inner() {
         match copy::copy_to(&ConfinedPath::new(&files.root, &path), dest, &path) {
             Ok(()) => done.files.push(path),
-            Err(why) => done.skipped.push(SkippedFile { path, why }),
+            Err(why) => done.skipped.push(SkippedFile::new(path, why)),
         }
     }
     Ok(done)

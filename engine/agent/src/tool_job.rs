@@ -211,4 +211,6 @@ pub struct ToolOutcome {
     pub asks: Option<AccessRequest>,
     /// Whether the tool was found to be another than the one that was allowed; then nothing was done.
     pub outdated: bool,
+    /// Whether a search found nothing; `text` only says so.
+    pub found_nothing: bool,
 }

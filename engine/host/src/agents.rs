@@ -9,7 +9,7 @@ use crate::mailbox::Mailbox;
 use crate::maintenance::configuration;
 use crate::maintenance::secrets::UserSecrets;
 use crate::search::{SearchService, query_of_message};
-use crate::tools::{NOTHING_FITS, ToolRunner, ToolWorkspace};
+use crate::tools::{ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
@@ -285,7 +285,7 @@ impl AgentEffects {
                 .into_iter()
                 .filter(|(_, outcome)| outcome.success && !outcome.text.trim().is_empty())
                 // An empty result isn't context.
-                .filter(|(_, outcome)| !outcome.text.starts_with(NOTHING_FITS))
+                .filter(|(_, outcome)| !outcome.found_nothing)
                 .map(|(at, outcome)| (jobs[at].0.clone(), outcome.text))
                 .collect();
             let memory = Box::new(crate::agents::project_memory::recall_project_memory(&search, &root, &memory, &text));

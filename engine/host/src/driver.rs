@@ -270,7 +270,7 @@ impl Driver {
     }
 
     /// Reads a blob elsewhere; the answer comes later.
-    pub fn fetch_blob(&self, hash: store::BlobHash) -> Receiver<Result<Vec<u8>, String>> {
+    pub fn fetch_blob(&self, hash: store::BlobHash) -> Receiver<Result<Vec<u8>, store::disk::DiskError>> {
         let (answer, wait) = channel();
         self.workers.send(DiskJob::Blob { hash, answer });
         wait
@@ -281,7 +281,8 @@ impl Driver {
     /// # Errors
     /// A sentence: missing or damaged.
     pub fn read_blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
-        self.fetch_blob(hash).recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
+        let read = self.fetch_blob(hash).recv().map_err(|_| "the program is closing".to_owned())?;
+        read.map_err(|why| why.to_string())
     }
 
     /// Saves everything, ends kernels and threads.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use store::disk::{BlobFault, DiskError};
 
 /// The program that owned the workspace has ended meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,24 @@ pub enum WaitError {
 impl From<OwnerGone> for WaitError {
     fn from(_: OwnerGone) -> WaitError {
         WaitError::Gone
+    }
+}
+
+/// Why a blob can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobReadError {
+    /// The disk doesn't have it, or fails.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The program that owned the workspace has ended.
+    #[error(transparent)]
+    Gone(#[from] OwnerGone),
+}
+
+impl BlobReadError {
+    /// Whether it isn't here; another device may have it.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, BlobReadError::Disk(DiskError::Blob { what: BlobFault::Missing, .. }))
     }
 }
 
@@ -148,11 +167,11 @@ impl Handle {
     /// Reads a blob.
     ///
     /// # Errors
-    /// A sentence: missing, damaged, or the program is closing.
-    pub fn read_blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
+    /// Missing, damaged, or the program is closing.
+    pub fn read_blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, BlobReadError> {
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Job(Box::new(crate::mailbox::DiskJob::Blob { hash, answer })));
-        wait.recv().unwrap_or_else(|_| Err(OwnerGone.to_string()))
+        Ok(wait.recv().map_err(|_| OwnerGone)??)
     }
 
     /// Stores a blob; it is on disk when this returns.

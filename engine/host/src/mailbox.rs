@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::disk::{FileRow, RowWrite};
+use store::disk::{DiskError, FileRow, RowWrite};
 use store::{ActorId, BlobHash, DocId};
 
 /// Looks at the session after each event, until it has its answer.
@@ -80,7 +80,7 @@ pub(crate) enum DiskJob {
     MoveFiles { moves: Vec<(ConfinedPath, ConfinedPath)>, emptied: Vec<ConfinedPath> },
     Discard { file: DocId, path: ConfinedPath },
     Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
-    Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
+    Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, DiskError>> },
     Actors { answer: Sender<Result<BTreeSet<ActorId>, String>> },
 }
 

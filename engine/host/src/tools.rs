@@ -28,8 +28,6 @@ pub const MAX_RUNNING_TOOL_JOBS: usize = 16;
 pub const MAX_JOB_SECS: u64 = 3_600;
 /// How soon a cancel is seen.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How the sentence begins that says that a search has found nothing.
-pub(crate) const NOTHING_FITS: &str = "nothing fits";
 /// Bytes of each passage that was found.
 const MAX_PASSAGE_BYTES: usize = 600;
 
@@ -273,9 +271,10 @@ fn search_notes(place: &ToolWorkspace, query: String, limit: usize) -> Result<To
         let (passage, _) = excerpt(&hit.text, &highlight_ranges(&hit.text, &answer.terms), MAX_PASSAGE_BYTES);
         text += &format!("{}/{} ({}, {})\n{}\n\n", hit.volume, hit.path, hit.title, hit.place, passage.trim());
     }
-    if text.is_empty() {
-        text = format!("{NOTHING_FITS} “{query}”");
+    let found_nothing = text.is_empty();
+    if found_nothing {
+        text = format!("nothing fits “{query}”");
     }
     let (text, whole) = truncate_output(text.trim_end().as_bytes(), &place.blobs)?;
-    Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
+    Ok(ToolOutcome { success: true, text, whole, found_nothing, ..ToolOutcome::default() })
 }

@@ -166,7 +166,7 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
             let _ = done.send(());
         }
         DiskJob::Blob { hash, answer } => {
-            let _ = answer.send(reader.read_blob(hash).map_err(|error| error.to_string()));
+            let _ = answer.send(reader.read_blob(hash));
         }
         DiskJob::Actors { answer } => {
             let actors = reader.actors().map_err(|error| error.to_string());

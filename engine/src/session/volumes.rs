@@ -355,7 +355,7 @@ impl FilesState {
         };
         if let Some(why) = file.why {
             volume.demoted.retain(|other| other.path != file.path);
-            volume.demoted.push(SkippedFile { path: file.path.clone(), why });
+            volume.demoted.push(SkippedFile::new(file.path.clone(), why));
         }
         let entry = FileEntry { path: file.path.clone(), kind: file.kind };
         let known = volume.files.get(&file.path).is_some_and(|old| old.id == note && old.kind == file.kind);

@@ -2,7 +2,7 @@
 //! aren't removed here; a file whose bytes don't match its name is replaced when the right bytes are stored.
 
 use super::durable;
-use crate::disk::error::DiskError;
+use crate::disk::error::{BlobFault, DiskError};
 use crate::id::BlobHash;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -97,8 +97,8 @@ impl BlobStore {
         let path = self.blob_path(hash);
         match std::fs::read(&path) {
             Ok(bytes) if BlobHash::of(&bytes) == hash => Ok(bytes),
-            Ok(_) => Err(DiskError::Blob { hash, what: "damaged" }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DiskError::Blob { hash, what: "missing" }),
+            Ok(_) => Err(DiskError::Blob { hash, what: BlobFault::Damaged }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DiskError::Blob { hash, what: BlobFault::Missing }),
             Err(error) => Err(DiskError::from_io("reading an output", &path, &error)),
         }
     }
@@ -152,7 +152,7 @@ mod tests {
         let empty = blobs.put(b"").expect("stored");
         assert_eq!(blobs.read(empty).expect("read"), b"");
         let missing = BlobHash::of(b"other");
-        assert!(matches!(blobs.read(missing), Err(DiskError::Blob { what: "missing", .. })));
+        assert!(matches!(blobs.read(missing), Err(DiskError::Blob { what: BlobFault::Missing, .. })));
         let stray = blobs.blob_path(hash).with_file_name(".tracebook-1-0.tmp");
         std::fs::write(&stray, b"x").expect("written");
         let mut both = vec![hash, empty];
@@ -167,7 +167,7 @@ mod tests {
         let hash = blobs.put(b"the right bytes").expect("stored");
         for torn in [&b""[..], b"the ri", b"the right bytez", &[0; 15], b"the right bytes and more"] {
             std::fs::write(blobs.blob_path(hash), torn).expect("torn");
-            assert!(matches!(blobs.read(hash), Err(DiskError::Blob { what: "damaged", .. })));
+            assert!(matches!(blobs.read(hash), Err(DiskError::Blob { what: BlobFault::Damaged, .. })));
             blobs.put(b"the right bytes").expect("stored");
             assert_eq!(blobs.read(hash).expect("read"), b"the right bytes");
         }

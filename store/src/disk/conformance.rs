@@ -317,12 +317,12 @@ fn blobs<T: DiskBench>() {
     let read = |disk: &mut dyn Disk| disk.open_reader().expect("reader").read_blob(hash);
     assert_eq!(read(bench.disk()).expect("read"), b"bytes");
     bench.corrupt(&FaultyRow::Blob(hash));
-    assert!(matches!(read(bench.disk()), Err(DiskError::Blob { what: "damaged", .. })));
+    assert!(matches!(read(bench.disk()), Err(DiskError::Blob { what: BlobFault::Damaged, .. })));
     bench.disk().put_blob(b"bytes").expect("stored");
     bench.again();
     assert_eq!(read(bench.disk()).expect("read"), b"bytes");
     let missing = bench.disk().open_reader().expect("reader").read_blob(BlobHash([0; 32]));
-    assert!(matches!(missing, Err(DiskError::Blob { what: "missing", .. })));
+    assert!(matches!(missing, Err(DiskError::Blob { what: BlobFault::Missing, .. })));
 }
 
 /// A record that is lost without a trace, as a salvage may leave it: what follows it cannot be applied.

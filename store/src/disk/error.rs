@@ -3,6 +3,17 @@
 use crate::id::BlobHash;
 use std::path::PathBuf;
 
+/// What is wrong with a blob that can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlobFault {
+    /// It isn't there.
+    #[error("missing")]
+    Missing,
+    /// Its bytes are not those of its name.
+    #[error("damaged")]
+    Damaged,
+}
+
 /// Why the disk did not do it. Each names what happened, to what, and what can be done.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
@@ -47,8 +58,8 @@ pub enum DiskError {
     Blob {
         /// Hash under which the blob is stored.
         hash: BlobHash,
-        /// `missing` or `damaged`.
-        what: &'static str,
+        /// What is wrong with it.
+        what: BlobFault,
     },
     /// The commit breaks a rule of [`RowWrite`]: the program's mistake. To try it again is of no use.
     #[error("{what} was refused ({why}): {}", path.display())]

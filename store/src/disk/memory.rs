@@ -1,7 +1,7 @@
 //! An in-memory disk for tests: it behaves like [`super::SqliteDisk`], and fails on request.
 
 use super::rows::{BROKEN_RECORD_REASON, select_chunks};
-use crate::disk::error::DiskError;
+use crate::disk::error::{BlobFault, DiskError};
 use crate::disk::interface::{Disk, DiskReader, DocumentChunk, FileRow, QuarantinedRow, RowWrite};
 use crate::id::{BlobHash, BlockId, DocId};
 use crate::note::{Block, sort_blocks};
@@ -462,8 +462,8 @@ impl DiskReader for MemoryDisk {
     fn read_blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
         match self.lock_shared().state.blobs.get(&hash) {
             Some((bytes, true)) => Ok(bytes.to_vec()),
-            Some((_, false)) => Err(DiskError::Blob { hash, what: "damaged" }),
-            None => Err(DiskError::Blob { hash, what: "missing" }),
+            Some((_, false)) => Err(DiskError::Blob { hash, what: BlobFault::Damaged }),
+            None => Err(DiskError::Blob { hash, what: BlobFault::Missing }),
         }
     }
 }

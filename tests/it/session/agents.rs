@@ -102,7 +102,8 @@ pub(super) fn fine(text: &str) -> ToolOutcome {
 }
 
 pub(super) fn decide(twin: &mut Twin, approval: &str, allowed: bool, scope: DecisionScope) {
-    let decision = DecisionRecord { allowed, scope, by: String::new(), at: 0, arguments: None, comment: None };
+    let decision =
+        DecisionRecord { allowed, scope, by: store::DecisionMaker::User, at: 0, arguments: None, comment: None };
     let command = Command::Decide { run: RUN, approval: approval.to_owned(), decision };
     twin.command(command).expect("decided");
     twin.rest();
@@ -214,7 +215,7 @@ fn what_carries_risk_waits_for_the_user() {
         decision: DecisionRecord {
             allowed: true,
             scope: DecisionScope::Once,
-            by: String::new(),
+            by: store::DecisionMaker::User,
             at: 0,
             arguments: None,
             comment: None,
@@ -247,7 +248,7 @@ fn an_approval_can_be_edited_and_a_question_answered() {
         let decision = DecisionRecord {
             allowed: true,
             scope: DecisionScope::Once,
-            by: String::new(),
+            by: store::DecisionMaker::User,
             at: 0,
             arguments,
             comment: None,
@@ -260,7 +261,7 @@ fn an_approval_can_be_edited_and_a_question_answered() {
     let decision = DecisionRecord {
         allowed: true,
         scope: DecisionScope::Once,
-        by: String::new(),
+        by: store::DecisionMaker::User,
         at: 0,
         arguments: None,
         comment,

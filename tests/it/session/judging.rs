@@ -164,7 +164,8 @@ fn an_address_that_leads_in_circles_comes_to_an_end() {
 
 fn edit(approval: &str, arguments: Value, scope: DecisionScope) -> Command {
     let arguments: Option<Map<String, Value>> = arguments.as_object().cloned();
-    let decision = DecisionRecord { allowed: true, scope, by: String::new(), at: 0, arguments, comment: None };
+    let decision =
+        DecisionRecord { allowed: true, scope, by: store::DecisionMaker::User, at: 0, arguments, comment: None };
     Command::Decide { run: RUN, approval: approval.to_owned(), decision }
 }
 

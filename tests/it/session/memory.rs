@@ -118,7 +118,7 @@ fn a_run_is_learned_and_replayed_without_a_model() {
 }
 
 fn decide_in(twin: &mut Twin, run: DocId, approval: &str, allowed: bool) {
-    let by = String::new();
+    let by = store::DecisionMaker::User;
     let decision =
         store::DecisionRecord { allowed, scope: DecisionScope::Once, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run, approval: approval.to_owned(), decision }).expect("decided");

@@ -186,7 +186,7 @@ fn allow(twin: &mut Twin, id: DocId) {
     let decision = DecisionRecord {
         allowed: true,
         scope: DecisionScope::Once,
-        by: String::new(),
+        by: store::DecisionMaker::User,
         at: 0,
         arguments: None,
         comment: None,
@@ -260,7 +260,7 @@ fn a_replay_that_was_killed_at_work_says_so() {
     let decision = DecisionRecord {
         allowed: true,
         scope: DecisionScope::Once,
-        by: String::new(),
+        by: store::DecisionMaker::User,
         at: 0,
         arguments: None,
         comment: None,

@@ -87,7 +87,7 @@ fn an_agent_that_is_switched_off_answers_at_no_door() {
     let decision = store::DecisionRecord {
         allowed: false,
         scope: DecisionScope::Once,
-        by: String::new(),
+        by: store::DecisionMaker::User,
         at: 0,
         arguments: None,
         comment: None,

@@ -110,7 +110,7 @@ fn a_crash_at_any_point_of_a_run() {
     let decision = DecisionRecord {
         allowed: true,
         scope: DecisionScope::Once,
-        by: String::new(),
+        by: store::DecisionMaker::User,
         at: 0,
         arguments: None,
         comment: None,
@@ -142,7 +142,7 @@ fn a_crash_at_any_point_of_a_run() {
         seen = steps;
         waiting += run.pending().count();
         let answered: Vec<(bool, String)> = results(run);
-        let mine = |approval: &&store::RunApproval| approval.decision.as_ref().is_some_and(|one| one.by == "user");
+        let mine = |approval: &&store::RunApproval| approval.decision.as_ref().is_some_and(|one| one.by == store::DecisionMaker::User);
         let decided = run.approvals.iter().any(|approval| mine(&approval));
         if decided {
             assert_eq!(answered.len(), 2, "crash {at}: what was under way is said to be interrupted");

@@ -94,7 +94,7 @@ fn what_is_due_begins_once_and_waits_for_the_user_where_it_must() {
     let skipped = |notice: &Notice| matches!(notice, Notice::Skipped { why, .. } if why.contains("still in progress"));
     assert_eq!(notices(&twin).iter().filter(|notice| skipped(notice)).count(), 1);
     let (run_id, approval) = (run(&twin, id).id, run(&twin, id).pending().next().expect("waits").id.clone());
-    let by = String::new();
+    let by = store::DecisionMaker::User;
     let decision =
         DecisionRecord { allowed: false, scope: DecisionScope::Once, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run: run_id, approval, decision }).expect("decided");
@@ -313,7 +313,7 @@ fn cells_and_memory_are_scheduled_too() {
     let pending: Vec<String> = run(&twin, id).pending().map(|approval| approval.what.clone()).collect();
     assert_eq!(pending, ["Run cell 2 of a.md"]);
     let (run_id, approval) = (run(&twin, id).id, run(&twin, id).pending().next().expect("waits").id.clone());
-    let by = String::new();
+    let by = store::DecisionMaker::User;
     let decision =
         DecisionRecord { allowed: true, scope: DecisionScope::Once, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run: run_id, approval, decision }).expect("decided");

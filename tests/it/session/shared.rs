@@ -95,7 +95,7 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     let decision = DecisionRecord {
         allowed: true,
         scope: DecisionScope::Once,
-        by: String::new(),
+        by: store::DecisionMaker::User,
         at: 0,
         arguments: None,
         comment: None,

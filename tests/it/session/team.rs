@@ -363,7 +363,7 @@ fn an_agent_hands_work_on_and_its_limits_stay() {
     let pending = |twin: &Twin| twin.session.agents().run(child).expect("open").pending().count();
     assert_eq!(pending(&twin), 1);
     let approval = twin.session.agents().run(child).expect("open").pending().next().expect("waits").id.clone();
-    let by = String::new();
+    let by = store::DecisionMaker::User;
     let scope = DecisionScope::Once;
     let decision = store::DecisionRecord { allowed: true, scope, by, at: 0, arguments: None, comment: None };
     twin.command(Command::Decide { run: child, approval, decision }).expect("decided");

@@ -106,7 +106,8 @@ fn a_button_is_a_run_of_which_the_policy_decides() {
     assert!(twin.asked.is_empty(), "no cell runs yet");
     for (run, approval, allowed) in [(shell, first, false), (command, second, true)] {
         let scope = DecisionScope::Once;
-        let decision = DecisionRecord { allowed, scope, by: String::new(), at: 0, arguments: None, comment: None };
+        let decision =
+            DecisionRecord { allowed, scope, by: store::DecisionMaker::User, at: 0, arguments: None, comment: None };
         twin.command(Command::Decide { run, approval, decision }).expect("decided");
         twin.rest();
     }
@@ -167,7 +168,7 @@ fn a_press_that_was_interrupted_is_not_pressed_again() {
     let decision = DecisionRecord {
         allowed: true,
         scope: DecisionScope::Once,
-        by: String::new(),
+        by: store::DecisionMaker::User,
         at: 0,
         arguments: None,
         comment: None,

@@ -8,7 +8,7 @@ use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
 use engine::{AgentRun, Command};
 use serde_json::{Map, Value};
-use store::{DecisionRecord, DecisionScope, DocId, RunApproval};
+use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::untrusted_text;
 use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
@@ -36,7 +36,7 @@ fn decided(
     scope: DecisionScope,
     comment: Option<String>,
 ) -> ApprovalDecision {
-    let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
+    let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments: None, comment };
     ApprovalDecision { run, approval: approval.id.clone(), decision }
 }
 

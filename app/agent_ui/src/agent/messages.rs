@@ -310,6 +310,7 @@ impl MessageList {
             actions.extend(link.map(PanelAction::Follow));
             y += self.setting.height(ui, prose, width) + space::S;
         }
+        let mut thinks = false;
         let says = match &run.live {
             Some(live) if !live.summary_of.is_empty() => "Summarising what was said before…".to_owned(),
             Some(live) => match (&live.again, live.text.is_empty(), live.thinking.trim()) {
@@ -321,6 +322,7 @@ impl MessageList {
                     let tail: Vec<char> = thinking.chars().rev().take(90).collect();
                     let tail: String =
                         tail.into_iter().rev().map(|letter| if letter == '\n' { ' ' } else { letter }).collect();
+                    thinks = true;
                     format!("Thinking: …{tail}")
                 }
                 (None, false, _) => "Writing…".to_owned(),
@@ -331,7 +333,7 @@ impl MessageList {
         let line = Rect::from_min_size(pos2(at.x, y), vec2(width, size::MIN_CLICK_HEIGHT));
         let response = ui.interact(line, Id::unique("agent running"), Sense::hover());
         let (icon, colour) =
-            if says.starts_with("Thinking") { (icons::BRAIN, colours.thought) } else { (icons::ROBOT, colours.accent) };
+            if thinks { (icons::BRAIN, colours.thought) } else { (icons::ROBOT, colours.accent) };
         ui.painter().text(
             line.left_center() + vec2(8.0, 0.0),
             Align2::CENTER_CENTER,

@@ -8,7 +8,7 @@ use agent::tool_call_parser;
 use clap::ArgMatches;
 use engine::{Command, LiveModelCall, Session};
 use std::io::Read;
-use store::{DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunApproval, RunEnding, StepKind};
+use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunApproval, RunEnding, StepKind};
 use text::untrusted_text;
 
 /// Maximum size of a prompt from standard input in bytes.
@@ -350,7 +350,7 @@ fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &Ru
             }
         };
         let comment = asks.then(|| word.to_owned());
-        let decision = DecisionRecord { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
+        let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments: None, comment };
         scene.handle.run_command(Command::Decide { run, approval: approval.id.clone(), decision })?;
         return Ok(true);
     }

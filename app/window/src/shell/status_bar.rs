@@ -53,6 +53,8 @@ const SYNC_STATUS_DELAY_SECONDS: f64 = 0.8;
 /// How serious a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusTone {
+    /// All is saved.
+    Saved,
     Calm,
     Warn,
     Bad,
@@ -86,7 +88,7 @@ pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) ->
     if saving.last > saving.durable || !session.is_saved() {
         return ("On disk, writing file…".to_owned(), StatusTone::Calm);
     }
-    ("All saved".to_owned(), StatusTone::Calm)
+    ("All saved".to_owned(), StatusTone::Saved)
 }
 
 impl StatusBar {
@@ -138,7 +140,7 @@ impl StatusBar {
         }
         let (text, tone) = save_status(session, note, slow);
         let (icon, colour) = match tone {
-            StatusTone::Calm if text == "All saved" => (icons::CHECK, colours.muted),
+            StatusTone::Saved => (icons::CHECK, colours.muted),
             StatusTone::Calm => (icons::FLOPPY, colours.muted),
             StatusTone::Warn => (icons::WARNING, colours.warn),
             StatusTone::Bad => (icons::WARNING_CIRCLE, colours.bad),
@@ -150,7 +152,7 @@ impl StatusBar {
         let area = Rect::from_min_size(pos2(left, rect.top()), vec2(width + 18.0, rect.height()));
         let response = ui.interact(area, ui.scope_id().with("saving"), Sense::hover());
         set_accessible_name(&response, Role::Label, &text);
-        if tone != StatusTone::Calm {
+        if matches!(tone, StatusTone::Warn | StatusTone::Bad) {
             response.on_hover_text(text::untrusted_text::escape_block(&text).into_owned());
         }
     }

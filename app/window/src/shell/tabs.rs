@@ -271,7 +271,7 @@ impl TabsContext<'_> {
 
 /// What a volume's symlinks hide: those that lead out of it are not followed.
 fn left_out(volume: &engine::Volume) -> Option<String> {
-    let outside = || volume.skipped.iter().filter(|skipped| skipped.why.contains("leads out of the volume"));
+    let outside = || volume.skipped.iter().filter(|skipped| skipped.leads_outside);
     let first = outside().next()?;
     let more = match outside().count() - 1 {
         0 => String::new(),

@@ -166,7 +166,7 @@ pub fn copy_tree(
     for entry in walkdir::WalkDir::new(&top).sort_by_file_name().into_iter().filter_entry(|entry| !hidden(entry)) {
         let mut skip = |path: &Path, why: String| {
             let path = path.strip_prefix(&top).unwrap_or(path).to_string_lossy().into_owned();
-            copied.skipped.push(engine::event::SkippedFile { path, why });
+            copied.skipped.push(engine::event::SkippedFile::new(path, why));
         };
         let entry = match entry {
             Ok(entry) => entry,

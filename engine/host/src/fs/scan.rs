@@ -72,7 +72,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
                 unseen.push(error.path().unwrap_or(&top).to_owned());
                 let path = error.path().map(|path| display_path(&top, path)).unwrap_or_default();
                 let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                skipped.push(SkippedFile { path, why: format!("it can't be read: {why}") });
+                skipped.push(SkippedFile::new(path, format!("it can't be read: {why}")));
                 continue;
             }
         };
@@ -80,7 +80,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         if kind.is_dir() {
             continue;
         }
-        let mut skip = |why: String| skipped.push(SkippedFile { path: display_path(&top, entry.path()), why });
+        let mut skip = |why: String| skipped.push(SkippedFile::new(display_path(&top, entry.path()), why));
         if entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX) {
             continue;
         }
@@ -90,12 +90,16 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         };
         if kind.is_symlink() {
             let target = std::fs::read_link(entry.path()).map(|to| to.display().to_string()).unwrap_or_default();
-            let leads = match folder.open_file(&path) {
+            let target_file = folder.open_file(&path);
+            let leads_outside = target_file.as_ref().is_err_and(|refused| refused.is_outside());
+            let leads = match target_file {
                 Err(refused) if refused.is_outside() => "leads out of the volume, so it is skipped",
                 Err(refused) if refused.is_missing() => "leads nowhere, so it is skipped",
                 _ => "stays in the volume: what it leads to is listed at its own place",
             };
-            skip(format!("it is a symlink (to {target}) that {leads}"));
+            let why = format!("it is a symlink (to {target}) that {leads}");
+            let path = display_path(&top, entry.path());
+            skipped.push(SkippedFile { leads_outside, ..SkippedFile::new(path, why) });
             continue;
         }
         if !kind.is_file() {
@@ -149,7 +153,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
                     batch.push(new);
                 }
                 Ok(None) => {}
-                Err(why) => skipped.push(SkippedFile { path, why }),
+                Err(why) => skipped.push(SkippedFile::new(path, why)),
             }
         } else if let Some(row) = row
             && unindexed.contains(&row.id)

@@ -10,7 +10,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{CallFacts, Permission, ToolPolicy};
 use agent::tool_job::ToolOutcome;
 use store::disk::RowWrite;
-use store::{DecisionRecord, DecisionScope, DocId, RunApproval};
+use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::time::UnixMillis;
 
 /// The tool that asks the user something: there is nothing to allow, only to answer.
@@ -69,7 +69,7 @@ impl RunsState {
                 return Err(CommandError(format!("that is not allowed either: {}", verdict.why)));
             }
         }
-        let by = "user".to_owned();
+        let by = DecisionMaker::User;
         let shown = arguments.is_none() || known.code.is_empty();
         let same = tool.filter(|tool| tool.definition_hash() == known.definition && (shown || !allowed));
         known.decision = Some(DecisionRecord { allowed, scope, by, at: turn.now.0, arguments, comment });
@@ -127,9 +127,12 @@ impl RunsState {
             let outcome = if decision.allowed {
                 ToolOutcome { success: true, text: comment, ..ToolOutcome::default() }
             } else {
-                let who = match decision.by.as_str() {
-                    "timeout" => "Nobody decided in time, so it counts as denied.".to_owned(),
-                    _ => "The user denied it.".to_owned(),
+                let who = match decision.by {
+                    DecisionMaker::Timeout => "Nobody decided in time, so it counts as denied.".to_owned(),
+                    DecisionMaker::User
+                    | DecisionMaker::Cancelled
+                    | DecisionMaker::Policy
+                    | DecisionMaker::Other(_) => "The user denied it.".to_owned(),
                 };
                 let words = if comment.is_empty() { who } else { format!("{who} They say: {comment}") };
                 ToolOutcome { success: false, text: format!("{words} Do not try it again."), ..ToolOutcome::default() }
@@ -181,7 +184,7 @@ impl RunsState {
                     next = Some(next.map_or(approval.expires, |next| next.min(approval.expires)));
                     continue;
                 }
-                let by = "timeout".to_owned();
+                let by = DecisionMaker::Timeout;
                 let scope = DecisionScope::Once;
                 approval.decision =
                     Some(DecisionRecord { allowed: false, scope, by, at: now, arguments: None, comment: None });

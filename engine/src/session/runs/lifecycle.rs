@@ -11,7 +11,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::schedule::ScheduleOutcome;
 use store::RunOrigin;
 use store::{
-    AgentState, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind,
+    DecisionMaker, AgentState, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind,
     TodoItem,
 };
 
@@ -38,7 +38,7 @@ impl RunsState {
             approval.decision = Some(DecisionRecord {
                 allowed: false,
                 scope: DecisionScope::Once,
-                by: "cancelled".to_owned(),
+                by: DecisionMaker::Cancelled,
                 at: turn.now.0,
                 arguments: None,
                 comment: None,

@@ -20,7 +20,7 @@ use agent::tool_spec::{ToolSource, ToolSpec};
 use agent::web_address::describe_ip;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use store::{BlobHash, BlockId, CodePiece, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin, ToolCall};
+use store::{BlobHash, BlockId, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin, ToolCall};
 
 /// How long approvals of scheduled runs wait for the user, in milliseconds: a week.
 pub(super) const SCHEDULED_APPROVAL_TIMEOUT_MS: i64 = 7 * 86_400_000;
@@ -301,7 +301,7 @@ impl RunsState {
         let decided = |allowed| DecisionRecord {
             allowed,
             scope: DecisionScope::Once,
-            by: "policy".to_owned(),
+            by: DecisionMaker::Policy,
             at: asked,
             arguments: None,
             comment: None,

@@ -19,7 +19,7 @@ use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, prompt_quote};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use store::{DocId, MessageId, MessageRole, RunApproval, RunOrigin, SessionMessage, StepKind, ToolCall};
+use store::{DecisionMaker, DocId, MessageId, MessageRole, RunApproval, RunOrigin, SessionMessage, StepKind, ToolCall};
 
 /// Maximum length of descriptions by servers, files and agents in prompts.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
@@ -125,7 +125,7 @@ impl RunsState {
         let Some(pending) = run.calls.iter_mut().find(reads) else { return false };
         let path = string_argument(&pending.call.arguments, "path").to_owned();
         let by_user = |approval: &RunApproval| {
-            let decided = approval.decision.as_ref().is_some_and(|decision| decision.allowed && decision.by == "user");
+            let decided = approval.decision.as_ref().is_some_and(|decision| decision.allowed && decision.by == DecisionMaker::User);
             decided && approval.tool == "read_file" && string_argument(&approval.arguments, "path") == path
         };
         if run.approvals.iter().any(by_user) {
