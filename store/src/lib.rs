@@ -39,8 +39,8 @@ pub use outputs::{BlobRef, CellOutput, Execution, ExecutionStatus, OutputBody, O
 pub use position::{position_between, spread_positions};
 pub use registry::{RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 pub use run::{
-    AgentState, ChangeKind, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, RunAbout, RunApproval, RunChange, RunDevice,
-    RunDoc, RunEnding, RunOrigin, RunWrite, TextHunk,
+    AgentState, ChangeKind, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, RunAbout, RunApproval, RunChange,
+    RunDevice, RunDoc, RunEnding, RunOrigin, RunWrite, TextHunk,
 };
 pub use schema::{DocumentKind, SCHEMA_VERSION};
 pub use session::{MessageTree, SessionAbout, SessionDoc};

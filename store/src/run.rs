@@ -161,8 +161,7 @@ impl DecisionMaker {
 
 impl From<String> for DecisionMaker {
     fn from(text: String) -> DecisionMaker {
-        let known =
-            [DecisionMaker::User, DecisionMaker::Timeout, DecisionMaker::Cancelled, DecisionMaker::Policy];
+        let known = [DecisionMaker::User, DecisionMaker::Timeout, DecisionMaker::Cancelled, DecisionMaker::Policy];
         known.into_iter().find(|known| known.as_str() == text).unwrap_or(DecisionMaker::Other(text))
     }
 }

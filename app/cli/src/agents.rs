@@ -16,8 +16,8 @@ use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
-    DecisionMaker, ChangeKind, DecisionRecord, DecisionScope, DocId, ExecutionStep, RegisteredTool, RunApproval, RunEnding, StepKind,
-    TodoItem, TodoStatus, UserTool,
+    ChangeKind, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, RegisteredTool, RunApproval,
+    RunEnding, StepKind, TodoItem, TodoStatus, UserTool,
 };
 use text::untrusted_text;
 

@@ -291,7 +291,8 @@ pub fn fetch_figures(ctx: &Context, driver: &host::Driver) {
         let (bytes, ctx) = (driver.fetch_blob(blob), ctx.clone());
         std::thread::spawn(move || {
             let read = || {
-                let bytes = bytes.recv().map_err(|_| "the program is closing".to_owned())?.map_err(|why| why.to_string())?;
+                let bytes =
+                    bytes.recv().map_err(|_| "the program is closing".to_owned())?.map_err(|why| why.to_string())?;
                 let json = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
                 PreparedFigure::from_json(&json).map(Arc::new)
             };

@@ -1,12 +1,13 @@
 //! What a question shows before something is allowed: all that would run, nothing left out.
 
+use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
 use store::RunApproval;
 use text::untrusted_text;
 
 /// What would be done, on one line; a question of the agent's in its own lines.
 pub fn title(approval: &RunApproval) -> String {
-    if approval.tool == "ask_user" {
+    if BuiltInTool::AskUser.is_named(&approval.tool) {
         return untrusted_text::escape_block(&approval.what).into_owned();
     }
     untrusted_text::escape_line(&approval.what).into_owned()

@@ -3,15 +3,12 @@
 
 use crate::prompt_quote;
 use crate::task_block::{self, TaskBlock};
+use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The tool that a plan is called by.
-pub const PLAN_TOOL: &str = "plan";
-/// The tool by which it is said who does which tasks.
-pub const ASSIGN_TOOL: &str = "assign";
 /// System prompt of the model that assigns tasks to agents.
 pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a plan, by what each agent is good for. \
     You do none \
@@ -51,7 +48,7 @@ pub fn plan_tool() -> ToolSpec {
     let word = json!({"type": "string", "pattern": "^[^\\s]{1,60}$"});
     let words = json!({"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 500}});
     ToolSpec {
-        name: PLAN_TOOL.to_owned(),
+        name: BuiltInTool::Plan.to_string(),
         description: "Give the plan: the tasks into which the goal is split, each small enough for one agent. A task \
                       begins once those that it needs are done; those that need nothing of each other go side by side."
             .to_owned(),
@@ -85,7 +82,7 @@ pub fn plan_tool() -> ToolSpec {
 pub fn assign_tool() -> ToolSpec {
     let word = json!({"type": "string", "pattern": "^[^\\s]{1,60}$"});
     ToolSpec {
-        name: ASSIGN_TOOL.to_owned(),
+        name: BuiltInTool::Assign.to_string(),
         description: "Say for each task which of the agents does it: the one that is good for it.".to_owned(),
         parameters: json!({"type": "object", "additionalProperties": false, "required": ["tasks"], "properties": {
             "tasks": {"type": "array", "minItems": 1, "maxItems": task_block::MAX_PLAN_TASKS,

@@ -2,6 +2,7 @@
 //! pattern: a rule that a decision makes is the call itself, plus the one field that the user chose to widen.
 
 use crate::shell_words;
+use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
 use crate::web_address::{WebAddress, WebOrigin, special_range_name};
 use core::net::IpAddr;
@@ -343,9 +344,9 @@ fn is_allowed_by_legacy_rule(tool: &str, text: Option<&str>, call: CallContext<'
         return false;
     }
     let argument = |key: &str| call.arguments.get(key).and_then(Value::as_str);
-    match (tool, text) {
-        ("shell", Some(text)) => argument("command") == Some(text),
-        ("run_python" | "run_agent", Some(text)) => argument("code") == Some(text),
+    match (BuiltInTool::from_name(tool), text) {
+        (Some(BuiltInTool::Shell), Some(text)) => argument("command") == Some(text),
+        (Some(BuiltInTool::RunPython | BuiltInTool::RunAgent), Some(text)) => argument("code") == Some(text),
         (_, None) => {
             let permissions = &call.tool.permissions;
             let kept = !permissions.process && !permissions.network && call.facts.code.is_empty();

@@ -22,7 +22,7 @@ const RUN_PROGRAMS: ToolPermissions = ToolPermissions { network: false, fs: true
 const NO_PERMISSIONS: ToolPermissions = ToolPermissions { network: false, fs: false, process: false, ui: false };
 
 fn new_tool_spec(
-    name: &str,
+    tool: BuiltInTool,
     description: &str,
     risk: ToolRisk,
     permissions: ToolPermissions,
@@ -40,13 +40,13 @@ fn new_tool_spec(
         property.as_object_mut().map(|property| property.remove("optional"));
     }
     ToolSpec {
-        name: name.to_owned(),
+        name: tool.to_string(),
         description: description.to_owned(),
         parameters: json!({"type": "object", "properties": plain, "required": required, "additionalProperties": false}),
         risk,
         permissions,
         // What another agent does the second time is another thing.
-        idempotent: risk == ToolRisk::None && name != "ask_agent",
+        idempotent: risk == ToolRisk::None && tool != BuiltInTool::AskAgent,
         source: ToolSource::BuiltIn,
     }
 }
@@ -57,171 +57,242 @@ pub fn built_in() -> Vec<ToolSpec> {
     BUILT_IN_TOOLS.get_or_init(build_catalog).clone()
 }
 
-fn build_catalog() -> Vec<ToolSpec> {
-    let path = json!({"type": "string", "description": "Path inside the project, such as notes/plan.md"});
-    vec![
-        new_tool_spec(
-            "read_file",
-            "Read a note or another text file of the project.",
-            ToolRisk::None,
-            READ_FILES_ONLY,
-            &json!({"path": path, "from_line": {"type": "integer", "minimum": 1, "optional": true},
-                "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "optional": true}}),
-        ),
-        new_tool_spec(
-            "write_file",
-            "Create a file, or replace all that it holds. To change a part of a file use edit_file.",
-            ToolRisk::Low,
-            READ_FILES_ONLY,
-            &json!({"path": path, "content": {"type": "string", "description": "The whole new text"}}),
-        ),
-        new_tool_spec(
-            "edit_file",
-            "Replace one passage of a file. old_content must stand there exactly once.",
-            ToolRisk::Low,
-            READ_FILES_ONLY,
-            &json!({"path": path, "old_content": {"type": "string", "minLength": 1},
-                "new_content": {"type": "string"}}),
-        ),
-        new_tool_spec(
-            "delete_file",
-            "Put a file into the trash. The user can take it out again.",
-            ToolRisk::Medium,
-            READ_FILES_ONLY,
-            &json!({"path": path}),
-        ),
-        new_tool_spec(
-            "list_files",
-            "List the files of the project, or of one folder of it.",
-            ToolRisk::None,
-            READ_FILES_ONLY,
-            &json!({"directory": {"type": "string", "description": "Folder inside the project", "optional": true}}),
-        ),
-        new_tool_spec(
-            "search",
-            "Find passages of notes, cell outputs and past runs by words and by meaning.",
-            ToolRisk::None,
-            READ_FILES_ONLY,
-            &json!({"query": {"type": "string", "minLength": 1},
-                "limit": {"type": "integer", "minimum": 1, "maximum": 50, "optional": true}}),
-        ),
-        new_tool_spec(
-            "run_cell",
-            "Run a Python cell of a note, as the user would, and read what it prints.",
-            ToolRisk::Medium,
-            RUN_PROGRAMS,
-            &json!({"path": path, "cell": {"type": "integer", "minimum": 1, "description": "Its number, from 1"}}),
-        ),
-        new_tool_spec(
-            "run_python",
-            "Run Python code in a sandbox of its own and read what it prints. Nothing is kept.",
-            ToolRisk::Medium,
-            RUN_PROGRAMS,
-            &json!({"code": {"type": "string", "minLength": 1},
-                "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
-        ),
-        new_tool_spec(
-            "shell",
-            "Run a line of shell in the project's folder, in a sandbox without network.",
-            ToolRisk::Medium,
-            RUN_PROGRAMS,
-            &json!({"command": {"type": "string", "minLength": 1},
-                "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
-        ),
-        new_tool_spec(
-            "git_status",
-            "What has changed since the last commit.",
-            ToolRisk::None,
-            READ_FILES_ONLY,
-            &json!({}),
-        ),
-        new_tool_spec(
-            "git_diff",
-            "How files have changed since the last commit.",
-            ToolRisk::None,
-            READ_FILES_ONLY,
-            &json!({"path": {"type": "string", "optional": true}}),
-        ),
-        new_tool_spec(
-            "git_log",
-            "The last commits.",
-            ToolRisk::None,
-            READ_FILES_ONLY,
-            &json!({"limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
-        ),
-        new_tool_spec(
-            "git_commit",
-            "Commit files: those that are named, or all that changed.",
-            ToolRisk::Medium,
-            READ_FILES_ONLY,
-            &json!({"message": {"type": "string", "minLength": 1},
-                "files": {"type": "array", "items": {"type": "string"}, "optional": true}}),
-        ),
-        new_tool_spec(
-            "fetch_url",
-            "Fetch a page from the network as text.",
-            ToolRisk::High,
-            ToolPermissions { network: true, ..NO_PERMISSIONS },
-            &json!({"url": {"type": "string", "pattern": "^https?://"}}),
-        ),
-        new_tool_spec(
-            "todo_write",
-            "Write the list of what you will do, in its order: all of it, each time. The user may change it.",
-            ToolRisk::None,
-            NO_PERMISSIONS,
-            &json!({"todos": {"type": "array", "maxItems": 100, "items": {"type": "object", "properties": {
-                "id": {"type": "string"}, "content": {"type": "string", "minLength": 1},
-                "status": {"enum": ["pending", "in_progress", "completed", "cancelled"]},
-                "priority": {"enum": ["lowest", "low", "normal", "medium", "high", "highest"]},
-                "due": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}, "required": ["content"]}}}),
-        ),
-        new_tool_spec(
-            "ask_user",
-            "Ask the user a question and wait for the answer.",
-            ToolRisk::None,
-            ToolPermissions { ui: true, ..NO_PERMISSIONS },
-            &json!({"question": {"type": "string", "minLength": 1}}),
-        ),
-        new_tool_spec(
-            "ask_agent",
-            "Hand a part of the work to another agent and wait for its answer. It knows nothing of this conversation: \
-             say in the goal all that it needs. Calls beside each other run at the same time.",
-            ToolRisk::None,
-            NO_PERMISSIONS,
-            &json!({"agent": {"type": "string", "minLength": 1, "maxLength": 60},
-                "goal": {"type": "string", "minLength": 1, "maxLength": 20000},
-                "task": {"type": "string", "maxLength": 60, "optional": true},
-                "mode": {"enum": ["auto", "learner", "follower"], "optional": true},
-                "budget": {"type": "number", "minimum": 0, "description": "US dollars", "optional": true}}),
-        ),
-        new_tool_spec(
-            "create_tool",
-            "Propose a tool of your own, in Python. It is pending until the user has read and approved it; then it is \
-             there in every project. The code defines a function run(**arguments) that returns what can be JSON.",
-            ToolRisk::Low,
-            NO_PERMISSIONS,
-            &json!({"name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{1,47}$"},
-                "description": {"type": "string", "minLength": 1},
-                "parameters": {"type": "object", "description": "JSON schema of the arguments"},
-                "code": {"type": "string", "minLength": 1},
-                "network": {"type": "boolean", "optional": true}}),
-        ),
-        new_tool_spec(
-            "propose_view",
-            "Propose a view for a note: a tree of text, table, plot, form, slider, button, bound to properties of the \
-             note and variables of its cells. It is shown once the user presses \u{201c}Render preview\u{201d}.",
-            ToolRisk::Low,
-            READ_FILES_ONLY,
-            &json!({"path": path, "title": {"type": "string"},
-                "view": {"type": "object", "description": VIEW_GUIDE}}),
-        ),
-    ]
+/// Makes [`BuiltInTool`] and the specifications of those that are offered. A row of `offered` is
+/// `Name = ("wire_name", "description", risk, permissions, properties)`; a row of `internal` is
+/// `Name = "wire_name": "what it is"`, and its specification is made where it's called.
+macro_rules! tool_table {
+    (offered {
+        $($tool:ident = ($name:literal, $description:literal, $risk:expr, $permissions:expr, $properties:expr $(,)?)),*
+        $(,)?
+    } internal {
+        $($own:ident = $own_name:literal: $about:literal),* $(,)?
+    }) => {
+        /// A tool of the program's own. Models, documents and rules know it by its name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum BuiltInTool {
+            $(#[doc = concat!("`", $name, "`: ", $description)] $tool,)*
+            $(#[doc = concat!("`", $own_name, "`: ", $about)] $own,)*
+        }
+
+        impl BuiltInTool {
+            /// All of them.
+            pub const ALL: &[BuiltInTool] = &[$(BuiltInTool::$tool,)* $(BuiltInTool::$own,)*];
+
+            /// The name by which models, documents and rules know it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(BuiltInTool::$tool => $name,)*
+                    $(BuiltInTool::$own => $own_name,)*
+                }
+            }
+        }
+
+        fn build_catalog() -> Vec<ToolSpec> {
+            vec![$(new_tool_spec(BuiltInTool::$tool, $description, $risk, $permissions, &$properties),)*]
+        }
+    };
+}
+
+tool_table!(offered {
+    ReadFile = (
+        "read_file",
+        "Read a note or another text file of the project.",
+        ToolRisk::None,
+        READ_FILES_ONLY,
+        json!({"path": path_schema(), "from_line": {"type": "integer", "minimum": 1, "optional": true},
+            "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "optional": true}}),
+    ),
+    WriteFile = (
+        "write_file",
+        "Create a file, or replace all that it holds. To change a part of a file use edit_file.",
+        ToolRisk::Low,
+        READ_FILES_ONLY,
+        json!({"path": path_schema(), "content": {"type": "string", "description": "The whole new text"}}),
+    ),
+    EditFile = (
+        "edit_file",
+        "Replace one passage of a file. old_content must stand there exactly once.",
+        ToolRisk::Low,
+        READ_FILES_ONLY,
+        json!({"path": path_schema(), "old_content": {"type": "string", "minLength": 1},
+            "new_content": {"type": "string"}}),
+    ),
+    DeleteFile = (
+        "delete_file",
+        "Put a file into the trash. The user can take it out again.",
+        ToolRisk::Medium,
+        READ_FILES_ONLY,
+        json!({"path": path_schema()}),
+    ),
+    ListFiles = (
+        "list_files",
+        "List the files of the project, or of one folder of it.",
+        ToolRisk::None,
+        READ_FILES_ONLY,
+        json!({"directory": {"type": "string", "description": "Folder inside the project", "optional": true}}),
+    ),
+    Search = (
+        "search",
+        "Find passages of notes, cell outputs and past runs by words and by meaning.",
+        ToolRisk::None,
+        READ_FILES_ONLY,
+        json!({"query": {"type": "string", "minLength": 1},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 50, "optional": true}}),
+    ),
+    RunCell = (
+        "run_cell",
+        "Run a Python cell of a note, as the user would, and read what it prints.",
+        ToolRisk::Medium,
+        RUN_PROGRAMS,
+        json!({"path": path_schema(), "cell": {"type": "integer", "minimum": 1, "description": "Its number, from 1"}}),
+    ),
+    RunPython = (
+        "run_python",
+        "Run Python code in a sandbox of its own and read what it prints. Nothing is kept.",
+        ToolRisk::Medium,
+        RUN_PROGRAMS,
+        json!({"code": {"type": "string", "minLength": 1},
+            "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
+    ),
+    Shell = (
+        "shell",
+        "Run a line of shell in the project's folder, in a sandbox without network.",
+        ToolRisk::Medium,
+        RUN_PROGRAMS,
+        json!({"command": {"type": "string", "minLength": 1},
+            "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
+    ),
+    GitStatus = (
+        "git_status",
+        "What has changed since the last commit.",
+        ToolRisk::None,
+        READ_FILES_ONLY,
+        json!({}),
+    ),
+    GitDiff = (
+        "git_diff",
+        "How files have changed since the last commit.",
+        ToolRisk::None,
+        READ_FILES_ONLY,
+        json!({"path": {"type": "string", "optional": true}}),
+    ),
+    GitLog = (
+        "git_log",
+        "The last commits.",
+        ToolRisk::None,
+        READ_FILES_ONLY,
+        json!({"limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
+    ),
+    GitCommit = (
+        "git_commit",
+        "Commit files: those that are named, or all that changed.",
+        ToolRisk::Medium,
+        READ_FILES_ONLY,
+        json!({"message": {"type": "string", "minLength": 1},
+            "files": {"type": "array", "items": {"type": "string"}, "optional": true}}),
+    ),
+    FetchUrl = (
+        "fetch_url",
+        "Fetch a page from the network as text.",
+        ToolRisk::High,
+        ToolPermissions { network: true, ..NO_PERMISSIONS },
+        json!({"url": {"type": "string", "pattern": "^https?://"}}),
+    ),
+    TodoWrite = (
+        "todo_write",
+        "Write the list of what you will do, in its order: all of it, each time. The user may change it.",
+        ToolRisk::None,
+        NO_PERMISSIONS,
+        json!({"todos": {"type": "array", "maxItems": 100, "items": {"type": "object", "properties": {
+            "id": {"type": "string"}, "content": {"type": "string", "minLength": 1},
+            "status": {"enum": ["pending", "in_progress", "completed", "cancelled"]},
+            "priority": {"enum": ["lowest", "low", "normal", "medium", "high", "highest"]},
+            "due": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}, "required": ["content"]}}}),
+    ),
+    AskUser = (
+        "ask_user",
+        "Ask the user a question and wait for the answer.",
+        ToolRisk::None,
+        ToolPermissions { ui: true, ..NO_PERMISSIONS },
+        json!({"question": {"type": "string", "minLength": 1}}),
+    ),
+    AskAgent = (
+        "ask_agent",
+        "Hand a part of the work to another agent and wait for its answer. It knows nothing of this conversation: \
+         say in the goal all that it needs. Calls beside each other run at the same time.",
+        ToolRisk::None,
+        NO_PERMISSIONS,
+        json!({"agent": {"type": "string", "minLength": 1, "maxLength": 60},
+            "goal": {"type": "string", "minLength": 1, "maxLength": 20000},
+            "task": {"type": "string", "maxLength": 60, "optional": true},
+            "mode": {"enum": ["auto", "learner", "follower"], "optional": true},
+            "budget": {"type": "number", "minimum": 0, "description": "US dollars", "optional": true}}),
+    ),
+    CreateTool = (
+        "create_tool",
+        "Propose a tool of your own, in Python. It is pending until the user has read and approved it; then it is \
+         there in every project. The code defines a function run(**arguments) that returns what can be JSON.",
+        ToolRisk::Low,
+        NO_PERMISSIONS,
+        json!({"name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{1,47}$"},
+            "description": {"type": "string", "minLength": 1},
+            "parameters": {"type": "object", "description": "JSON schema of the arguments"},
+            "code": {"type": "string", "minLength": 1},
+            "network": {"type": "boolean", "optional": true}}),
+    ),
+    ProposeView = (
+        "propose_view",
+        "Propose a view for a note: a tree of text, table, plot, form, slider, button, bound to properties of the \
+         note and variables of its cells. It is shown once the user presses \u{201c}Render preview\u{201d}.",
+        ToolRisk::Low,
+        READ_FILES_ONLY,
+        json!({"path": path_schema(), "title": {"type": "string"},
+            "view": {"type": "object", "description": VIEW_GUIDE}}),
+    ),
+} internal {
+    NoteCommand = "note_command": "What a button's command is, for the policy.",
+    RunAgent = "run_agent": "What an agent in Python is, for the policy.",
+    Plan = "plan": "What a plan is called by.",
+    Assign = "assign": "Says who does which tasks of a plan.",
+});
+
+impl BuiltInTool {
+    /// The tool of this name.
+    pub fn from_name(name: &str) -> Option<BuiltInTool> {
+        BuiltInTool::ALL.iter().copied().find(|tool| tool.as_str() == name)
+    }
+
+    /// Whether this is the tool's name.
+    pub fn is_named(self, name: &str) -> bool {
+        self.as_str() == name
+    }
+}
+
+impl std::fmt::Display for BuiltInTool {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// The argument that names a file.
+fn path_schema() -> Value {
+    json!({"type": "string", "description": "Path inside the project, such as notes/plan.md"})
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tool_call_parser;
+
+    #[test]
+    fn every_tool_is_known_by_its_name_alone() {
+        for tool in BuiltInTool::ALL {
+            assert_eq!(BuiltInTool::from_name(tool.as_str()), Some(*tool));
+        }
+        assert_eq!(BuiltInTool::from_name("fly"), None);
+        let offered = |tool: &&BuiltInTool| built_in().iter().any(|spec| tool.is_named(&spec.name));
+        assert_eq!(BuiltInTool::ALL.iter().filter(offered).count(), built_in().len());
+    }
 
     #[test]
     fn every_schema_holds() {

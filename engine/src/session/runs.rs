@@ -37,7 +37,6 @@ pub use changes::revertible_parts;
 pub use links::{run_address, session_address};
 pub use orchestrated_run::PHASE_NAMES;
 pub use phases::{PhaseStatus, RunPhase, phases_of};
-pub(super) use view_actions::NOTE_COMMAND_TOOL;
 
 use crate::effect::Effect;
 use crate::notice::Notice;

@@ -1,7 +1,6 @@
 //! Schedules: starts work that's due, in a process that stays open. It starts runs under the same policy as a request
 //! of the user; calls that aren't allowed wait as approvals.
 
-use super::runs::NOTE_COMMAND_TOOL;
 use crate::commands::CommandId;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -15,6 +14,7 @@ use agent::memory::trace::iso_timestamp;
 use agent::memory::{MemoryMaintenance, RecallOptions};
 use agent::policy::ToolPolicy;
 use agent::schedule::{DueStatus, Schedule, ScheduleOutcome, ScheduledWork};
+use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value, json};
 use store::{BlobHash, DocId, RunOrigin, ToolCall};
 use text::time::UnixMillis;
@@ -328,14 +328,14 @@ impl SchedulesState {
             ScheduledWork::Cells { note, cell } => {
                 let path = volumes.locate_file(note).map(|(_, path)| path.to_owned());
                 let path = path.ok_or_else(|| CommandError("its note is gone".to_owned()))?;
-                let (name, key, value): (&str, &str, Value) = match cell {
-                    Some(cell) => ("run_cell", "cell", json!(cell)),
-                    None => (NOTE_COMMAND_TOOL, "name", json!(CommandId::NoteRunAll.as_str())),
+                let (tool, key, value): (BuiltInTool, &str, Value) = match cell {
+                    Some(cell) => (BuiltInTool::RunCell, "cell", json!(cell)),
+                    None => (BuiltInTool::NoteCommand, "name", json!(CommandId::NoteRunAll.as_str())),
                 };
                 let mut arguments = Map::new();
                 arguments.insert("path".to_owned(), json!(path));
                 arguments.insert(key.to_owned(), value);
-                let call = ToolCall { id: String::new(), name: name.to_owned(), arguments };
+                let call = ToolCall { id: String::new(), name: tool.to_string(), arguments };
                 let title = format!("Schedule {}", one.name);
                 let text = format!("{}: {} in {path}.", title, one.work.describe());
                 let agent = Some(agent_definition::BUTTON_AGENT.to_owned());

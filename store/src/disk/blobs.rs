@@ -98,7 +98,9 @@ impl BlobStore {
         match std::fs::read(&path) {
             Ok(bytes) if BlobHash::of(&bytes) == hash => Ok(bytes),
             Ok(_) => Err(DiskError::Blob { hash, what: BlobFault::Damaged }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DiskError::Blob { hash, what: BlobFault::Missing }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(DiskError::Blob { hash, what: BlobFault::Missing })
+            }
             Err(error) => Err(DiskError::from_io("reading an output", &path, &error)),
         }
     }

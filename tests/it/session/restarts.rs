@@ -142,7 +142,9 @@ fn a_crash_at_any_point_of_a_run() {
         seen = steps;
         waiting += run.pending().count();
         let answered: Vec<(bool, String)> = results(run);
-        let mine = |approval: &&store::RunApproval| approval.decision.as_ref().is_some_and(|one| one.by == store::DecisionMaker::User);
+        let mine = |approval: &&store::RunApproval| {
+            approval.decision.as_ref().is_some_and(|one| one.by == store::DecisionMaker::User)
+        };
         let decided = run.approvals.iter().any(|approval| mine(&approval));
         if decided {
             assert_eq!(answered.len(), 2, "crash {at}: what was under way is said to be interrupted");

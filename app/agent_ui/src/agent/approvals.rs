@@ -3,6 +3,7 @@
 use super::{key, labels, markdown_view};
 use crate::panel_action::PanelAction;
 use agent::approval_text;
+use agent::tool_catalog::BuiltInTool;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
@@ -55,7 +56,7 @@ impl ApprovalDecision {
 /// Allows or denies the first pending approval once; questions can't be answered this way.
 pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool) -> Option<PanelAction> {
     let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
-    let (run, approval) = waiting.find(|(_, approval)| !allowed || approval.tool != "ask_user")?;
+    let (run, approval) = waiting.find(|(_, approval)| !allowed || !BuiltInTool::AskUser.is_named(&approval.tool))?;
     Some(decided(run, approval, allowed, DecisionScope::Once, None).command())
 }
 
@@ -86,7 +87,7 @@ impl ApprovalCards {
             let reach = approval_text::lasting_scope(approval);
             let why = format!("{} {reach} Counts as denied at {until}.", sentence(&reason)).replace("  ", " ");
             line(ui, &why, &theme::caption(), colours.muted);
-            if approval.tool == "ask_user" {
+            if BuiltInTool::AskUser.is_named(&approval.tool) {
                 self.question(ui, run.id, approval, actions);
             } else {
                 self.body(ui, approval);
@@ -95,7 +96,7 @@ impl ApprovalCards {
         });
         let label = format!("The agent waits: {}", approval_text::title(approval));
         set_accessible_name(&shown.response, Role::Group, &label);
-        if free && approval.tool != "ask_user" && self.edit.is_none() {
+        if free && !BuiltInTool::AskUser.is_named(&approval.tool) && self.edit.is_none() {
             if key(ui, Key::Enter, Modifiers::COMMAND) {
                 actions.push(decided(run.id, approval, true, DecisionScope::Once, None).command());
             } else if key(ui, Key::Backspace, Modifiers::COMMAND) {

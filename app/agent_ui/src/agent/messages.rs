@@ -332,8 +332,7 @@ impl MessageList {
         };
         let line = Rect::from_min_size(pos2(at.x, y), vec2(width, size::MIN_CLICK_HEIGHT));
         let response = ui.interact(line, Id::unique("agent running"), Sense::hover());
-        let (icon, colour) =
-            if thinks { (icons::BRAIN, colours.thought) } else { (icons::ROBOT, colours.accent) };
+        let (icon, colour) = if thinks { (icons::BRAIN, colours.thought) } else { (icons::ROBOT, colours.accent) };
         ui.painter().text(
             line.left_center() + vec2(8.0, 0.0),
             Align2::CENTER_CENTER,

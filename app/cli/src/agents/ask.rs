@@ -5,10 +5,13 @@ use super::{new_doc_id, print_step, resolve_id_prefix};
 use agent::approval_text;
 use agent::config::LogLevel;
 use agent::tool_call_parser;
+use agent::tool_catalog::BuiltInTool;
 use clap::ArgMatches;
 use engine::{Command, LiveModelCall, Session};
 use std::io::Read;
-use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunApproval, RunEnding, StepKind};
+use store::{
+    DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunApproval, RunEnding, StepKind,
+};
 use text::untrusted_text;
 
 /// Maximum size of a prompt from standard input in bytes.
@@ -319,7 +322,7 @@ fn read_run_news(
 
 /// Asks the user. Whether anybody answered.
 fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &RunApproval) -> Result<bool, CliError> {
-    let asks = approval.tool == "ask_user";
+    let asks = BuiltInTool::AskUser.is_named(&approval.tool);
     let words = match asks {
         true => format!("{}\n> ", untrusted_text::escape_block(&approval.what)),
         // All of it: what is allowed is what was seen.

@@ -3,6 +3,7 @@
 use super::experience::{Experience, RunOutcome};
 use super::trace::short_hash;
 use crate::planner;
+use crate::tool_catalog::BuiltInTool;
 use serde::{Deserialize, Serialize};
 
 /// The folder of session logs in a folder of memory.
@@ -124,9 +125,9 @@ impl LoggedTask {
     /// The code that a call wrote or ran.
     pub fn call_code(call: &super::trace_extraction::CompletedCall) -> Option<String> {
         let word = |key: &str| call.arguments.get(key).and_then(serde_json::Value::as_str);
-        match call.tool.as_str() {
-            "run_python" => word("code"),
-            "write_file" if word("path").is_some_and(|path| path.ends_with(".py")) => word("content"),
+        match BuiltInTool::from_name(&call.tool) {
+            Some(BuiltInTool::RunPython) => word("code"),
+            Some(BuiltInTool::WriteFile) if word("path").is_some_and(|path| path.ends_with(".py")) => word("content"),
             _ => None,
         }
         .map(str::to_owned)

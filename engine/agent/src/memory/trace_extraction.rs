@@ -6,15 +6,16 @@ use super::result_check::ResultCheck;
 use super::slots::{self, TemplatePart};
 use super::trace::{RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
 use crate::secrets;
+use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 
 /// Tools whose calls leave nothing behind and say nothing that counts.
-const IGNORED_TOOLS: [&str; 1] = ["todo_write"];
+const IGNORED_TOOLS: [BuiltInTool; 1] = [BuiltInTool::TodoWrite];
 /// Tools that need a person, who may be absent during a replay.
-const INTERACTIVE_TOOLS: [&str; 2] = ["ask_user", "create_tool"];
+const INTERACTIVE_TOOLS: [BuiltInTool; 2] = [BuiltInTool::AskUser, BuiltInTool::CreateTool];
 /// Values this short are extracted only where they're the whole text.
 const MAX_STANDALONE_VALUE_CHARS: usize = 2;
 
@@ -83,7 +84,7 @@ pub fn completed_calls(
     let mut found = Vec::new();
     for step in steps {
         let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
-        if IGNORED_TOOLS.contains(&tool_name.as_str()) {
+        if IGNORED_TOOLS.iter().any(|tool| tool.is_named(tool_name)) {
             continue;
         }
         // A call that was asked about again runs as the last decision says.
@@ -167,7 +168,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
     }
     let mut calls = completed_calls(lived.steps, lived.approvals, lived.changes);
     let facts = |tool: &str| lived.tools.get(tool);
-    if let Some(call) = calls.iter().find(|call| INTERACTIVE_TOOLS.contains(&call.tool.as_str())) {
+    if let Some(call) = calls.iter().find(|call| INTERACTIVE_TOOLS.iter().any(|tool| tool.is_named(&call.tool))) {
         return Err(format!("it used {}, whose outcome is another each time", call.tool));
     }
     // A failed read changed nothing and is dropped.
@@ -225,7 +226,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
                 _ => path.to_owned(),
             };
             let there = lived.there.contains(path);
-            match (call.created, call.tool.as_str()) {
+            match (call.created, BuiltInTool::from_name(&call.tool)) {
                 (true, _) => {
                     step.free.push(place.clone());
                     if there {
@@ -233,7 +234,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
                     }
                     made.insert(path.to_owned());
                 }
-                (false, "delete_file") if !there => {
+                (false, Some(BuiltInTool::DeleteFile)) if !there => {
                     step.needs.push(place.clone());
                     step.removes.push(place);
                 }

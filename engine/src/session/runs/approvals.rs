@@ -8,13 +8,11 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{CallFacts, Permission, ToolPolicy};
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use store::disk::RowWrite;
 use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::time::UnixMillis;
-
-/// The tool that asks the user something: there is nothing to allow, only to answer.
-pub(super) const ASK_USER_TOOL: &str = "ask_user";
 
 /// What was known of a call when its question was shown.
 pub(super) fn shown_facts(approval: &RunApproval) -> CallFacts {
@@ -51,7 +49,7 @@ impl RunsState {
             return Err(CommandError("that was decided already".to_owned()));
         }
         let elsewhere = run.device.as_ref().filter(|device| device.id != workspace.device.id);
-        if let Some(device) = elsewhere.filter(|_| allowed && known.tool != ASK_USER_TOOL) {
+        if let Some(device) = elsewhere.filter(|_| allowed && !BuiltInTool::AskUser.is_named(&known.tool)) {
             let name = &device.name;
             return Err(CommandError(format!(
                 "the run is active on {name}; you can deny it here, but allow it only there"
@@ -113,7 +111,7 @@ impl RunsState {
         if let Some(arguments) = decision.arguments {
             pending.call.arguments = arguments;
         }
-        let answer = known.tool == ASK_USER_TOOL;
+        let answer = BuiltInTool::AskUser.is_named(&known.tool);
         if decision.allowed && !answer && changed && !known.code.is_empty() {
             // Other arguments may lead to other code, which the user hasn't seen.
             self.record_run(turn, sync, id, record);

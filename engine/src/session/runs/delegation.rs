@@ -15,6 +15,7 @@ use agent::agent_definition::{self, AgentDefinition};
 use agent::agent_registry::AgentRegistry;
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::policy::{Permission, PolicyRule};
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use agent::{model_context, prompt_quote, task_block::TaskStatus};
@@ -23,10 +24,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use store::{DocId, RunEnding, RunOrigin, StepKind, TodoStatus, ToolCall};
 
-/// The tool by which work is handed on.
-pub(super) const ASK_AGENT_TOOL: &str = "ask_agent";
-/// The tool that an agent in Python is, for the policy.
-pub(super) const RUN_AGENT_TOOL: &str = "run_agent";
 /// Work is handed on by who got it handed on only so often.
 const MAX_DELEGATION_DEPTH: usize = 3;
 /// A run hands work on so often.
@@ -35,7 +32,7 @@ const MAX_DELEGATIONS_PER_RUN: usize = 60;
 /// An agent in Python as a tool: it carries what running Python does.
 pub(super) fn python_agent() -> ToolSpec {
     ToolSpec {
-        name: RUN_AGENT_TOOL.to_owned(),
+        name: BuiltInTool::RunAgent.to_string(),
         description: "An agent of the project, in Python.".to_owned(),
         parameters: json!({"type": "object", "additionalProperties": false, "required": ["agent", "code", "task"],
             "properties": {"agent": {"type": "string"}, "code": {"type": "string"}, "task": {"type": "string"}}}),
@@ -46,9 +43,14 @@ pub(super) fn python_agent() -> ToolSpec {
     }
 }
 
+/// Whether a step is a call of this tool.
+fn is_call_of(kind: &StepKind, tool: BuiltInTool) -> bool {
+    matches!(kind, StepKind::ToolCall { tool_name, .. } if tool.is_named(tool_name))
+}
+
 /// Whether all that a run does is one call, whose result is its answer.
 pub(super) fn is_one_call(run: &AgentRun) -> bool {
-    let python = |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == RUN_AGENT_TOOL);
+    let python = |kind: &StepKind| is_call_of(kind, BuiltInTool::RunAgent);
     run.about.agent == agent_definition::BUTTON_AGENT || run.steps.iter().any(|step| python(&step.kind))
 }
 
@@ -197,7 +199,7 @@ impl RunsState {
         {
             arguments.insert(key.to_owned(), Value::String(value));
         }
-        Some(ToolCall { id: String::new(), name: RUN_AGENT_TOOL.to_owned(), arguments })
+        Some(ToolCall { id: String::new(), name: BuiltInTool::RunAgent.to_string(), arguments })
     }
 
     /// What an agent in Python is as a job. `None`: its file is not the one that was judged.
@@ -232,8 +234,7 @@ impl RunsState {
         if self.ancestors(id).len() > MAX_DELEGATION_DEPTH {
             return Some(failed_outcome("this work was handed on too often already; do it yourself"));
         }
-        let asks =
-            |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == ASK_AGENT_TOOL);
+        let asks = |kind: &StepKind| is_call_of(kind, BuiltInTool::AskAgent);
         if run.steps.iter().filter(|step| asks(&step.kind)).count() > MAX_DELEGATIONS_PER_RUN {
             return Some(failed_outcome(format!("a run hands work on at most {MAX_DELEGATIONS_PER_RUN} times")));
         }

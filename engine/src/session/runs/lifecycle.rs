@@ -11,8 +11,8 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::schedule::ScheduleOutcome;
 use store::RunOrigin;
 use store::{
-    DecisionMaker, AgentState, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind,
-    TodoItem,
+    AgentState, DecisionMaker, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage,
+    StepKind, TodoItem,
 };
 
 impl RunsState {

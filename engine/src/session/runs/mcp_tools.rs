@@ -1,11 +1,10 @@
 //! Tools of MCP servers: each gets a unique name for models, and a user who allowed one is told when it changes.
 
-use super::{delegation, view_actions};
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::runs::RunsState;
 use agent::policy::Permission;
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::{ToolSource, ToolSpec};
-use agent::{planner, tool_catalog};
 use std::collections::BTreeMap;
 use store::BlobHash;
 
@@ -21,11 +20,8 @@ pub(super) fn assign_tool_names(servers: &mut [(String, String, ToolSpec)]) {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let wanted = |server: &str, tool: &str| format!("{server}_{tool}").chars().map(plain).collect::<String>();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let taken = tool_catalog::built_in().into_iter().map(|tool| tool.name);
-    let own = [view_actions::NOTE_COMMAND_TOOL.to_owned(), delegation::RUN_AGENT_TOOL.to_owned()];
-    let plans = [planner::PLAN_TOOL.to_owned(), planner::ASSIGN_TOOL.to_owned()];
-    for name in taken.chain(own).chain(plans) {
-        counts.insert(name, 1);
+    for tool in BuiltInTool::ALL {
+        counts.insert(tool.to_string(), 1);
     }
     for (server, tool, _) in servers.iter() {
         *counts.entry(wanted(server, tool)).or_default() += 1;
@@ -62,7 +58,7 @@ mod tests {
     use super::*;
 
     fn named(pairs: &[(&str, &str)]) -> Vec<String> {
-        let spec = tool_catalog::built_in().remove(0);
+        let spec = agent::tool_catalog::built_in().remove(0);
         let mut servers: Vec<(String, String, ToolSpec)> =
             pairs.iter().map(|(server, tool)| ((*server).to_owned(), (*tool).to_owned(), spec.clone())).collect();
         assign_tool_names(&mut servers);

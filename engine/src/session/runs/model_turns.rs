@@ -17,6 +17,7 @@ use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::model_context;
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
 use std::collections::BTreeSet;
@@ -227,7 +228,7 @@ impl RunsState {
         }
         let own = self.definition_of(run).tools;
         let leading = is_orchestrated(run);
-        if leading || own.is_none_or(|tools| tools.iter().any(|tool| tool == delegation::ASK_AGENT_TOOL)) {
+        if leading || own.is_none_or(|tools| tools.iter().any(|tool| BuiltInTool::AskAgent.is_named(tool))) {
             around.push_str(&format!("\nOther agents: {}.", self.describe_other_agents(run, leading)));
         }
         if leading {

@@ -1,11 +1,11 @@
 //! What the steps of an orchestrating run tell: its phases, its plan, its tasks and its project.
 
-use crate::session::runs::delegation::ASK_AGENT_TOOL;
 use crate::session::state::agent_run::AgentRun;
 use agent::memory::PROJECTS_FOLDER;
 use agent::planner;
-use agent::planner::{PLAN_TOOL, TaskPlan};
+use agent::planner::TaskPlan;
 use agent::task_block::{TaskBlock, TaskStatus};
+use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
 use store::{StepKind, TodoStatus};
 
@@ -73,13 +73,13 @@ pub(in crate::session) fn goal_without_mention(run: &AgentRun) -> String {
 }
 
 /// Returns the calls of a tool in a run with their results, oldest first; `None` for a pending one.
-pub(in crate::session) fn calls_of_tool<'a>(
-    run: &'a AgentRun,
-    tool: &'a str,
-) -> impl Iterator<Item = (&'a Map<String, Value>, Option<(bool, &'a str)>)> {
+pub(in crate::session) fn calls_of_tool(
+    run: &AgentRun,
+    tool: BuiltInTool,
+) -> impl Iterator<Item = (&Map<String, Value>, Option<(bool, &str)>)> {
     run.steps.iter().filter_map(move |step| {
         let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { return None };
-        if tool_name != tool {
+        if !tool.is_named(tool_name) {
             return None;
         }
         let result = run.steps.iter().find_map(|step| match &step.kind {
@@ -105,7 +105,7 @@ pub(in crate::session) fn argument_text<'a>(arguments: &'a Map<String, Value>, k
 /// The plan that a run carries out.
 pub(in crate::session) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
     let (arguments, _) =
-        calls_of_tool(run, PLAN_TOOL).filter(|(_, result)| result.is_some_and(|(good, _)| good)).last()?;
+        calls_of_tool(run, BuiltInTool::Plan).filter(|(_, result)| result.is_some_and(|(good, _)| good)).last()?;
     let mut plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone())).ok()?;
     if plan.project.is_empty() {
         plan.project = planner::slug(&goal_without_mention(run));
@@ -117,7 +117,7 @@ pub(in crate::session) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
 pub(in crate::session) fn is_planned_by_rules(run: &AgentRun) -> bool {
     let called = |step: &&store::ExecutionStep| {
         matches!(&step.kind, StepKind::ToolCall { tool_name,
-        .. } if tool_name == PLAN_TOOL)
+        .. } if BuiltInTool::Plan.is_named(tool_name))
     };
     run.steps.iter().rev().find(called).is_some_and(|step| step.route.is_some())
 }
@@ -125,7 +125,7 @@ pub(in crate::session) fn is_planned_by_rules(run: &AgentRun) -> bool {
 /// Returns the status of a task, from its results and the user's changes.
 pub(in crate::session) fn task_status(run: &AgentRun, task: &TaskBlock) -> TaskStatus {
     let last =
-        calls_of_tool(run, ASK_AGENT_TOOL).filter(|(arguments, _)| argument_text(arguments, "task") == task.id).last();
+        calls_of_tool(run, BuiltInTool::AskAgent).filter(|(arguments, _)| argument_text(arguments, "task") == task.id).last();
     let said = run.todos.iter().find(|todo| todo.id == task.id).map(|todo| todo.status);
     match (said, last) {
         (Some(TodoStatus::Cancelled), _) => TaskStatus::Cancelled,

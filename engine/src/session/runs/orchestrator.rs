@@ -3,7 +3,6 @@
 //! tool), each task goes to the agent that fits it, independent tasks run in parallel, and results are logged. The
 //! state is derived from the run's steps, so that the run can continue after a stop.
 
-use super::delegation::ASK_AGENT_TOOL;
 use super::phases;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -18,9 +17,10 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::memory::RecallOptions;
-use agent::planner::{self, ASSIGN_TOOL, PLAN_TOOL, TaskPlan};
+use agent::planner::{self, TaskPlan};
 use agent::policy::ToolPolicy;
 use agent::task_block::{self, TaskBlock, TaskStatus};
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_registry, tool_call_parser};
@@ -164,13 +164,13 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        wanted: Vec<(&str, Map<String, Value>)>,
+        wanted: Vec<(BuiltInTool, Map<String, Value>)>,
     ) {
         let tools = self.orchestrator_tools();
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let wanted = wanted.into_iter().map(|(name, arguments)| ToolCall {
+        let wanted = wanted.into_iter().map(|(tool, arguments)| ToolCall {
             id: String::new(),
-            name: name.to_owned(),
+            name: tool.to_string(),
             arguments,
         });
         let asked = tool_call_parser::assign_call_ids(wanted.collect(), &mut run.used_call_ids);
@@ -228,7 +228,8 @@ impl RunsState {
         }
         let given_before = run.orchestrator.was_given;
         run.orchestrator.was_given |= run.orchestrator.plan.is_some();
-        let refused = calls_of_tool(run, PLAN_TOOL).filter(|(_, result)| result.is_some_and(|(good, _)| !good)).count();
+        let refused =
+            calls_of_tool(run, BuiltInTool::Plan).filter(|(_, result)| result.is_some_and(|(good, _)| !good)).count();
         let mut given = run.orchestrator.plan.take();
         let goal = goal_without_mention(run);
         let (tasks, listed) = planner::plan_by_rules(&goal);
@@ -244,7 +245,7 @@ impl RunsState {
             return PhaseOutcome::Waiting;
         };
         if refused > usize::from(MAX_PLAN_ATTEMPTS) || tasks.is_empty() {
-            let why = calls_of_tool(run, PLAN_TOOL)
+            let why = calls_of_tool(run, BuiltInTool::Plan)
                 .last()
                 .and_then(|(_, result)| result)
                 .map_or("it says nothing", |(_, why)| why);
@@ -256,7 +257,7 @@ impl RunsState {
         for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
             task.agent = self.fitting_agent(&crew, &task.goal).map(|(name, _)| name);
         }
-        self.call_tools(turn, files, sync, workspace, id, vec![(PLAN_TOOL, into_object(json!({"tasks": tasks})))]);
+        self.call_tools(turn, files, sync, workspace, id, vec![(BuiltInTool::Plan, into_object(json!({"tasks": tasks})))]);
         PhaseOutcome::Waiting
     }
 
@@ -335,14 +336,14 @@ impl RunsState {
         let volume = run.about.volume;
         wanted.retain(|(path, _)| {
             files.volumes.find_file(volume, path).is_none()
-                && calls_of_tool(run, "write_file").all(|(known, _)| argument_text(known, "path") != path)
+                && calls_of_tool(run, BuiltInTool::WriteFile).all(|(known, _)| argument_text(known, "path") != path)
         });
         if wanted.is_empty() {
             return PhaseOutcome::Finished;
         }
         let calls = wanted
             .into_iter()
-            .map(|(path, content)| ("write_file", into_object(json!({"path": path, "content": content}))));
+            .map(|(path, content)| (BuiltInTool::WriteFile, into_object(json!({"path": path, "content": content}))));
         self.call_tools(turn, files, sync, workspace, id, calls.collect());
         PhaseOutcome::Waiting
     }
@@ -358,7 +359,7 @@ impl RunsState {
         let Some(run) = self.runs.get(&id) else { return PhaseOutcome::Waiting };
         let (Some(plan), Some(home)) = (current_plan(run), run.project_folder()) else { return PhaseOutcome::Finished };
         let place = |name: &str| format!("{home}/{}/{name}.md", agent_registry::AGENT_DEFINITIONS_FOLDER);
-        let done: BTreeMap<&str, bool> = calls_of_tool(run, "write_file")
+        let done: BTreeMap<&str, bool> = calls_of_tool(run, BuiltInTool::WriteFile)
             .map(|(known, result)| (argument_text(known, "path"), result.is_some_and(|(good, _)| good)))
             .collect();
         let mut calls = Vec::new();
@@ -368,7 +369,7 @@ impl RunsState {
             let front = serde_saphyr::to_string(&json!({"name": agent.name, "description": agent.description}));
             let content = format!("---\n{}---\n{}\n", front.unwrap_or_default(), agent.prompt);
             match done.get(path.as_str()) {
-                None => calls.push(("write_file", into_object(json!({"path": path, "content": content})))),
+                None => calls.push((BuiltInTool::WriteFile, into_object(json!({"path": path, "content": content})))),
                 Some(true) => new.push((path, content)),
                 Some(false) => {}
             }
@@ -421,7 +422,7 @@ impl RunsState {
         let Some(run) = self.runs.get(&id) else { return false };
         let Some(plan) = current_plan(run).filter(|_| !run.orchestrator.was_assignment_asked) else { return false };
         // A model that made the plan knew the available agents.
-        let asks = is_planned_by_rules(run) && calls_of_tool(run, ASSIGN_TOOL).next().is_none();
+        let asks = is_planned_by_rules(run) && calls_of_tool(run, BuiltInTool::Assign).next().is_none();
         let open: Vec<TaskBlock> = if asks { self.unassigned(run, &plan) } else { Vec::new() };
         let open: Vec<&str> = open.iter().map(|task| task.id.as_str()).collect();
         let Some(run) = self.runs.get_mut(&id) else { return false };
@@ -478,7 +479,8 @@ impl RunsState {
     /// Who does a task: as the plan says, else as the rules say, else as the model said, else the assistant.
     fn assigned_agent(&self, run: &AgentRun, task: &TaskBlock) -> String {
         let said = || {
-            let calls = calls_of_tool(run, ASSIGN_TOOL).filter(|(_, result)| result.is_some_and(|(good, _)| good));
+            let calls =
+                calls_of_tool(run, BuiltInTool::Assign).filter(|(_, result)| result.is_some_and(|(good, _)| good));
             let mut pairs = calls.flat_map(|(arguments, _)| planner::parse_assignments(arguments));
             let agent = pairs.find(|(id, agent)| *id == task.id && self.can_be_assigned(run, agent));
             agent.map(|(_, agent)| agent.to_owned())
@@ -499,7 +501,9 @@ impl RunsState {
     ) -> bool {
         let Some(run) = self.runs.get(&id) else { return false };
         let working = is_orchestrated(run) && run.about.phase == WORK_PHASE && run.about.ending.is_none();
-        let task = |pending: &PendingCall| pending.call.name == ASK_AGENT_TOOL && pending.phase != CallPhase::Done;
+        let task = |pending: &PendingCall| {
+            BuiltInTool::AskAgent.is_named(&pending.call.name) && pending.phase != CallPhase::Done
+        };
         let open = run.calls.iter().any(task);
         working && open && self.begin_tasks(turn, files, sync, workspace, id)
     }
@@ -554,7 +558,7 @@ impl RunsState {
                 run.orchestrator.started_tasks.insert(task.id.clone());
             }
             self.update_task_status(turn, files, sync, id, &task.id, TaskStatus::Running);
-            calls.push((ASK_AGENT_TOOL, arguments));
+            calls.push((BuiltInTool::AskAgent, arguments));
         }
         self.call_tools(turn, files, sync, workspace, id, calls);
         true

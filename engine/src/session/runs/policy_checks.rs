@@ -1,7 +1,6 @@
 //! Policy checks of tool calls: gathering the facts, asking the user, and asking again if a call is no longer what was
 //! allowed.
 
-use super::{delegation, view_actions};
 use crate::commands::CommandId;
 use crate::note::{Note, NotePhase};
 use crate::notice::Notice;
@@ -15,12 +14,15 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{AccessRequest, ToolOutcome};
 use agent::tool_spec::{ToolSource, ToolSpec};
 use agent::web_address::describe_ip;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use store::{BlobHash, BlockId, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin, ToolCall};
+use store::{
+    BlobHash, BlockId, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin, ToolCall,
+};
 
 /// How long approvals of scheduled runs wait for the user, in milliseconds: a week.
 pub(super) const SCHEDULED_APPROVAL_TIMEOUT_MS: i64 = 7 * 86_400_000;
@@ -38,20 +40,22 @@ enum FactsLookup {
 /// Describes the effect of a call for the user.
 fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
     let subject = policy::main_argument(arguments);
-    match tool.name.as_str() {
-        "shell" => format!("Run in the sandbox: {subject}"),
-        "write_file" => format!("Write {subject}"),
-        "edit_file" => format!("Change {subject}"),
-        "delete_file" => format!("Put {subject} into the trash"),
-        "run_cell" => format!("Run cell {} of {subject}", number_argument(arguments, "cell").unwrap_or(1)),
-        "run_python" => "Run Python in the sandbox".to_owned(),
-        "fetch_url" => format!("Fetch {subject}"),
-        "git_commit" => format!("Commit: {}", string_argument(arguments, "message")),
-        "ask_user" => string_argument(arguments, "question").to_owned(),
-        delegation::RUN_AGENT_TOOL => {
+    match BuiltInTool::from_name(&tool.name) {
+        Some(BuiltInTool::Shell) => format!("Run in the sandbox: {subject}"),
+        Some(BuiltInTool::WriteFile) => format!("Write {subject}"),
+        Some(BuiltInTool::EditFile) => format!("Change {subject}"),
+        Some(BuiltInTool::DeleteFile) => format!("Put {subject} into the trash"),
+        Some(BuiltInTool::RunCell) => {
+            format!("Run cell {} of {subject}", number_argument(arguments, "cell").unwrap_or(1))
+        }
+        Some(BuiltInTool::RunPython) => "Run Python in the sandbox".to_owned(),
+        Some(BuiltInTool::FetchUrl) => format!("Fetch {subject}"),
+        Some(BuiltInTool::GitCommit) => format!("Commit: {}", string_argument(arguments, "message")),
+        Some(BuiltInTool::AskUser) => string_argument(arguments, "question").to_owned(),
+        Some(BuiltInTool::RunAgent) => {
             format!("Run the agent {} of this project in the sandbox", string_argument(arguments, "agent"))
         }
-        view_actions::NOTE_COMMAND_TOOL => {
+        Some(BuiltInTool::NoteCommand) => {
             let id = string_argument(arguments, "name");
             let title = id.parse::<CommandId>().map_or(id, |command| command.title());
             format!("{title} in {}", string_argument(arguments, "path"))
@@ -64,7 +68,7 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
 /// The cells that a call would run, in their order.
 fn cells_to_run(note: &Note, tool: &str, arguments: &Map<String, Value>) -> Vec<BlockId> {
     let all: Vec<BlockId> = note.cells().collect();
-    if tool == view_actions::NOTE_COMMAND_TOOL {
+    if BuiltInTool::NoteCommand.is_named(tool) {
         return match string_argument(arguments, "name").parse() {
             Ok(CommandId::NoteRunAll | CommandId::NoteRunClean) => all,
             Ok(CommandId::NoteRunStale) => {
@@ -99,8 +103,8 @@ impl RunsState {
     ) -> FactsLookup {
         let mut facts = CallFacts::default();
         let Some(run) = self.runs.get(&id) else { return FactsLookup::Complete(facts) };
-        match tool.name.as_str() {
-            "run_cell" | view_actions::NOTE_COMMAND_TOOL => {
+        match BuiltInTool::from_name(&tool.name) {
+            Some(BuiltInTool::RunCell | BuiltInTool::NoteCommand) => {
                 let path = string_argument(arguments, "path").trim_start_matches("./");
                 let Some(id) = files.volumes.find_note(run.about.volume, path) else {
                     return FactsLookup::Complete(facts);
@@ -114,14 +118,14 @@ impl RunsState {
                     Some(_) | None => return FactsLookup::NeedsNote(id),
                 }
             }
-            delegation::RUN_AGENT_TOOL => {
+            Some(BuiltInTool::RunAgent) => {
                 let agent = run.project_agents.find_python_agent(string_argument(arguments, "agent"));
                 let agent = agent.filter(|agent| agent.hash() == string_argument(arguments, "code"));
                 facts.code.extend(agent.map(|agent| CodePiece { title: agent.path.clone(), text: agent.code.clone() }));
             }
-            name if matches!(tool.source, ToolSource::User { .. }) => {
-                let own = self.approved_tool(name);
-                let title = |version| format!("{name}, version {version}");
+            _ if matches!(tool.source, ToolSource::User { .. }) => {
+                let own = self.approved_tool(&tool.name);
+                let title = |version| format!("{}, version {version}", tool.name);
                 facts.code.extend(own.map(|own| CodePiece { title: title(own.version), text: own.code.clone() }));
             }
             _ => {}
@@ -263,7 +267,7 @@ impl RunsState {
         let count = run.approvals.iter().filter(|approval| approval.call_id() == call).count();
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let arguments = pending.call.arguments.clone();
-        let asks = tool.name == "ask_user";
+        let asks = BuiltInTool::AskUser.is_named(&tool.name);
         let verdict = policy.decide(tool, &arguments, &facts, volume, id);
         // A trace grants nothing: calls that aren't idempotent are approved each time.
         let anew = replayed && !tool.idempotent;

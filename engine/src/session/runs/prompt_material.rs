@@ -1,6 +1,5 @@
 //! What of files, tools and memory reaches a model: quoted with its source, and with the secrets in it masked.
 
-use super::approvals::ASK_USER_TOOL;
 use super::policy_checks::SCHEDULED_APPROVAL_TIMEOUT_MS;
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
@@ -14,6 +13,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::agent_registry::AgentRegistry;
 use agent::memory::ProjectMemory;
 use agent::secrets::{self, InstallationKeys, secret_files};
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{MAX_TOOL_RESULT_BYTES, ToolOutcome};
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, prompt_quote};
@@ -121,12 +121,18 @@ impl RunsState {
         let full =
             outcome.success && secrets::is_masked_credential_file(&self.own_keys().mask_text(&outcome.text[..cut]));
         let Some(run) = self.runs.get_mut(&id).filter(|_| full) else { return false };
-        let reads = |pending: &&mut PendingCall| pending.call.id == call && pending.call.name == "read_file";
+        let reads =
+            |pending: &&mut PendingCall| pending.call.id == call && BuiltInTool::ReadFile.is_named(&pending.call.name);
         let Some(pending) = run.calls.iter_mut().find(reads) else { return false };
         let path = string_argument(&pending.call.arguments, "path").to_owned();
         let by_user = |approval: &RunApproval| {
-            let decided = approval.decision.as_ref().is_some_and(|decision| decision.allowed && decision.by == DecisionMaker::User);
-            decided && approval.tool == "read_file" && string_argument(&approval.arguments, "path") == path
+            let decided = approval
+                .decision
+                .as_ref()
+                .is_some_and(|decision| decision.allowed && decision.by == DecisionMaker::User);
+            decided
+                && BuiltInTool::ReadFile.is_named(&approval.tool)
+                && string_argument(&approval.arguments, "path") == path
         };
         if run.approvals.iter().any(by_user) {
             return false;
@@ -160,7 +166,9 @@ impl RunsState {
     /// Masks the secrets in what a model is given to read. What the user has typed is the user's to tell.
     pub(super) fn mask_messages(&self, messages: &mut [SessionMessage]) {
         let own = self.own_keys();
-        let by_user = |message: &SessionMessage| message.tool_name.as_deref() == Some(ASK_USER_TOOL);
+        let by_user = |message: &SessionMessage| {
+            message.tool_name.as_deref().is_some_and(|name| BuiltInTool::AskUser.is_named(name))
+        };
         for message in messages.iter_mut().filter(|message| message.role != MessageRole::User && !by_user(message)) {
             own.mask_in_place(&mut message.content);
             for ToolCall { arguments, .. } in &mut message.tool_calls {
@@ -247,9 +255,9 @@ pub(super) fn withhold_secret_files(paths: &mut Vec<String>) -> Vec<(String, Str
 
 /// Why a call would write a mask over a secret. `None`: it wouldn't.
 pub(super) fn mask_write_refusal(tool: &str, arguments: &Map<String, Value>) -> Option<ToolOutcome> {
-    let keys: &[&str] = match tool {
-        "write_file" => &["content"],
-        "edit_file" => &["old_content", "new_content"],
+    let keys: &[&str] = match BuiltInTool::from_name(tool) {
+        Some(BuiltInTool::WriteFile) => &["content"],
+        Some(BuiltInTool::EditFile) => &["old_content", "new_content"],
         _ => return None,
     };
     let text = |key: &&str| arguments.get(*key).and_then(Value::as_str).is_some_and(secrets::contains_mask);

@@ -1,7 +1,6 @@
 //! Sessions and runs of shared volumes: listed in the volume's document, and received from other devices. A run belongs
 //! to one device, which alone continues it; the others see its progress and may stop it, deny its calls and answer it.
 
-use super::approvals::ASK_USER_TOOL;
 use crate::effect::Effect;
 use crate::records::runs::{RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX};
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -12,6 +11,7 @@ use crate::session::state::runs::{RunsState, VolumeListEntry};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::tool_catalog::BuiltInTool;
 use std::collections::{BTreeMap, BTreeSet};
 use store::disk::RowWrite;
 use store::{AgentState, DocId, ListedDocumentKind, MessageTree, RunAbout, RunDevice, RunDoc, SessionAbout};
@@ -336,7 +336,7 @@ impl RunsState {
                 let Some(decision) = approval.decision else { continue };
                 let known = run.approvals.iter_mut().find(|known| known.id == approval.id);
                 let Some(known) = known.filter(|known| known.decision.is_none()) else { continue };
-                if !decision.allowed || known.tool == ASK_USER_TOOL {
+                if !decision.allowed || BuiltInTool::AskUser.is_named(&known.tool) {
                     known.decision = Some(store::DecisionRecord { arguments: None, ..decision });
                     decided.push(approval.id);
                 }

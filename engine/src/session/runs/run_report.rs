@@ -1,6 +1,5 @@
 //! The last phase of an orchestrating run: logs, lists, summarizes and remembers its results.
 
-use super::delegation::ASK_AGENT_TOOL;
 use super::links::step_address;
 use super::orchestrator::PhaseOutcome;
 use crate::session::apply_context::ApplyContext;
@@ -18,6 +17,7 @@ use agent::memory::trace::iso_timestamp;
 use agent::memory::{MEMORY_FOLDER, run_outcome, task_log};
 use agent::planner;
 use agent::task_block::{self, TaskBlock, TaskStatus};
+use agent::tool_catalog::BuiltInTool;
 use std::collections::BTreeSet;
 use store::{ChangeKind, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
 
@@ -122,8 +122,9 @@ impl RunsState {
         let done = tasks.iter().filter(|task| task.standing == TaskStatus::Done).count();
         let mut words = format!("{done} of {} tasks are done.", tasks.len());
         for task in &tasks {
-            let last =
-                calls_of_tool(run, ASK_AGENT_TOOL).filter(|(known, _)| argument_text(known, "task") == task.id).last();
+            let last = calls_of_tool(run, BuiltInTool::AskAgent)
+                .filter(|(known, _)| argument_text(known, "task") == task.id)
+                .last();
             let said = last.and_then(|(_, result)| result).map_or("", |(_, said)| said);
             let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
             let said = &said[..said.floor_char_boundary(MAX_SUMMARIZED_ANSWER_BYTES)];
@@ -154,7 +155,7 @@ impl RunsState {
         let tasks = run.tasks();
         let failed = self.failed_parts(run);
         let whole = tasks.iter().all(|task| task.standing == TaskStatus::Done) && failed.is_empty();
-        let failures = calls_of_tool(run, ASK_AGENT_TOOL)
+        let failures = calls_of_tool(run, BuiltInTool::AskAgent)
             .filter_map(|(_, result)| result.filter(|(good, _)| !good))
             .map(|(_, why)| why);
         let first = failures.map(run_outcome::failure_reason).chain(failed).next();

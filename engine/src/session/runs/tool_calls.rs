@@ -1,8 +1,7 @@
 //! What tools do. Those that concern notes are done by the session itself, as if the user had done them; others are
 //! jobs for the host. Each call ends with a result, a step and a message.
 
-use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
-use super::{prompt_material, tool_registry, view_actions};
+use super::{prompt_material, tool_registry};
 use crate::commands::UnknownCommand;
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -14,8 +13,8 @@ use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, new_ste
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::planner::{ASSIGN_TOOL, PLAN_TOOL};
 use agent::policy::CallFacts;
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::web_address::WebAddress;
@@ -147,8 +146,8 @@ impl RunsState {
             what,
             begun: false,
         };
-        let job = match tool {
-            "read_file" => {
+        let job = match BuiltInTool::from_name(tool) {
+            Some(BuiltInTool::ReadFile) => {
                 let lines = number_argument(arguments, "from_line")
                     .or_else(|| number_argument(arguments, "lines").map(|_| 1))
                     .map(|from| (from as usize, number_argument(arguments, "lines").unwrap_or(2_000) as usize));
@@ -162,7 +161,7 @@ impl RunsState {
                 }
                 ToolJob::Read { root, path: all_files.volumes.resolve_path(volume, &path), lines }
             }
-            "write_file" => {
+            Some(BuiltInTool::WriteFile) => {
                 let text = string_argument(arguments, "content").to_owned();
                 if text.len() > MAX_WRITTEN_TEXT_BYTES {
                     return Some(failed_outcome(format!(
@@ -192,7 +191,7 @@ impl RunsState {
                     None => ToolJob::Replace { root, path, text, expected: None },
                 }
             }
-            "edit_file" => {
+            Some(BuiltInTool::EditFile) => {
                 let (old, new) = (
                     string_argument(arguments, "old_content").to_owned(),
                     string_argument(arguments, "new_content").to_owned(),
@@ -209,14 +208,14 @@ impl RunsState {
                     None => ToolJob::Amend { root, path, old, new },
                 }
             }
-            "delete_file" => match all_files.volumes.find_file(volume, &path) {
+            Some(BuiltInTool::DeleteFile) => match all_files.volumes.find_file(volume, &path) {
                 Some(file) => {
                     self.tool_note_jobs.push(chore(file, ToolNoteJobKind::Delete));
                     return None;
                 }
                 None => ToolJob::Remove { root, path },
             },
-            "run_cell" => {
+            Some(BuiltInTool::RunCell) => {
                 let Some(note) =
                     all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
                 else {
@@ -230,7 +229,7 @@ impl RunsState {
                     chore(note, ToolNoteJobKind::RunCell { number, execution: None }),
                 );
             }
-            view_actions::NOTE_COMMAND_TOOL => {
+            Some(BuiltInTool::NoteCommand) => {
                 let Some(note) =
                     all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
                 else {
@@ -247,38 +246,38 @@ impl RunsState {
                     chore(note, ToolNoteJobKind::RunCommand(command)),
                 );
             }
-            PLAN_TOOL => return Some(self.accept_plan(turn, sync, id, arguments)),
-            ASSIGN_TOOL => return Some(self.accept_assignments(id, arguments)),
-            ASK_AGENT_TOOL => return self.delegate(turn, &all_files.volumes, workspace, id, call, arguments),
-            RUN_AGENT_TOOL => match self.python_job(id, root, arguments) {
+            Some(BuiltInTool::Plan) => return Some(self.accept_plan(turn, sync, id, arguments)),
+            Some(BuiltInTool::Assign) => return Some(self.accept_assignments(id, arguments)),
+            Some(BuiltInTool::AskAgent) => return self.delegate(turn, &all_files.volumes, workspace, id, call, arguments),
+            Some(BuiltInTool::RunAgent) => match self.python_job(id, root, arguments) {
                 Some(job) => job,
                 None => return Some(failed_outcome("the agent's file has to be read again; ask once more")),
             },
-            "todo_write" => return Some(self.write_todos(turn, sync, id, arguments)),
-            "list_files" => {
+            Some(BuiltInTool::TodoWrite) => return Some(self.write_todos(turn, sync, id, arguments)),
+            Some(BuiltInTool::ListFiles) => {
                 ToolJob::List { root, path: string_argument(arguments, "directory").trim_matches('/').to_owned() }
             }
-            "search" => ToolJob::Search {
+            Some(BuiltInTool::Search) => ToolJob::Search {
                 query: string_argument(arguments, "query").to_owned(),
                 limit: number_argument(arguments, "limit").unwrap_or(8) as usize,
             },
-            "shell" => {
+            Some(BuiltInTool::Shell) => {
                 let command = string_argument(arguments, "command").to_owned();
                 ToolJob::Shell { root, path: String::new(), command, seconds, network: false }
             }
-            "run_python" => {
+            Some(BuiltInTool::RunPython) => {
                 ToolJob::Python { root, code: string_argument(arguments, "code").to_owned(), seconds, web: None }
             }
-            "git_status" => ToolJob::Git { root, what: GitJob::Status },
-            "git_diff" => {
+            Some(BuiltInTool::GitStatus) => ToolJob::Git { root, what: GitJob::Status },
+            Some(BuiltInTool::GitDiff) => {
                 let path = Some(path).filter(|path| !path.is_empty());
                 ToolJob::Git { root, what: GitJob::Diff { path } }
             }
-            "git_log" => {
+            Some(BuiltInTool::GitLog) => {
                 let limit = number_argument(arguments, "limit").map(|limit| limit as usize);
                 ToolJob::Git { root, what: GitJob::Log { limit } }
             }
-            "git_commit" => {
+            Some(BuiltInTool::GitCommit) => {
                 let files = arguments.get("files").and_then(Value::as_array).into_iter().flatten();
                 let files = files.filter_map(|file| file.as_str().map(ToOwned::to_owned)).collect();
                 ToolJob::Git {
@@ -286,15 +285,15 @@ impl RunsState {
                     what: GitJob::Commit { message: string_argument(arguments, "message").to_owned(), files },
                 }
             }
-            "fetch_url" => {
+            Some(BuiltInTool::FetchUrl) => {
                 let url = string_argument(arguments, "url").to_owned();
                 let run = self.runs.get(&id)?;
                 let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
                 let inside = allowed_private_addresses(&url, &pending.facts);
                 ToolJob::Fetch { url, hosts: self.policy().hosts, inside }
             }
-            "create_tool" => return Some(self.create_tool(turn, sync, workspace, arguments)),
-            "propose_view" => {
+            Some(BuiltInTool::CreateTool) => return Some(self.create_tool(turn, sync, workspace, arguments)),
+            Some(BuiltInTool::ProposeView) => {
                 let Some(note) =
                     all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
                 else {
@@ -451,7 +450,7 @@ impl RunsState {
     ) {
         // The user answers for what the user has said.
         let asked = |pending: &crate::session::state::agent_run::PendingCall| {
-            pending.call.id == call && pending.call.name == super::approvals::ASK_USER_TOOL
+            pending.call.id == call && BuiltInTool::AskUser.is_named(&pending.call.name)
         };
         let by_user = self.runs.get(&id).is_some_and(|run| run.calls.iter().any(asked));
         let own = (!by_user).then(|| self.own_keys());

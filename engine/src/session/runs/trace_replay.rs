@@ -1,7 +1,6 @@
 //! Replays: a run whose calls come from a trace instead of a model. They pass the same policy and the same sandbox;
 //! what is not as good twice as once asks every time. Where a condition does not hold, a model takes over.
 
-use super::delegation::ASK_AGENT_TOOL;
 use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -19,6 +18,7 @@ use agent::memory::trace::{self, RunTrace, iso_timestamp};
 use agent::memory::trace_extraction::{CompletedRun, ToolFacts};
 use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
 use agent::policy::CallFacts;
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolRisk;
 use agent::{agent_definition, prompt_quote, tool_call_parser};
 use serde_json::{Map, Value, json};
@@ -113,7 +113,7 @@ impl RunsState {
         run.run_memory.memory = Arc::clone(&memory);
         let filed = chosen.and_then(|fitting| Some((memory.traces.get(fitting.at)?, fitting)));
         let Some((StoredTrace { path, trace, .. }, fitting)) = filed else { return };
-        let hands_on = trace.steps.iter().any(|step| step.tool == ASK_AGENT_TOOL);
+        let hands_on = trace.steps.iter().any(|step| BuiltInTool::AskAgent.is_named(&step.tool));
         let asked = if hands_on { "Only the agents that it hands work to ask a model" } else { "No model is asked" };
         let content = format!("Replaying {path}: {}. {asked}.", fitting.why);
         let parents = record.steps.last().map_or_else(|| run.last_step(), |step| vec![step.id]);

@@ -12,13 +12,11 @@ use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::CallFacts;
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, tool_call_parser, tool_catalog};
 use serde_json::{Map, Value, json};
 use store::{BlobHash, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall};
-
-/// The tool that a button's command is, for the policy.
-pub(in crate::session) const NOTE_COMMAND_TOOL: &str = "note_command";
 
 /// The session of the buttons of a note: the same one on every device.
 fn button_session_id(note: DocId) -> DocId {
@@ -30,11 +28,12 @@ fn button_session_id(note: DocId) -> DocId {
 
 /// A command of the window as a tool: it carries what running a cell does.
 fn note_command_tool() -> Option<ToolSpec> {
-    let cell = tool_catalog::built_in().into_iter().find(|tool| tool.name == "run_cell")?;
+    let cell = tool_catalog::built_in().into_iter().find(|tool| BuiltInTool::RunCell.is_named(&tool.name))?;
+    let commands = generated_view::BUTTON_COMMANDS.map(CommandId::as_str);
     let parameters = json!({"type": "object", "additionalProperties": false, "required": ["path", "name"],
-        "properties": {"path": {"type": "string"}, "name": {"enum": generated_view::BUTTON_COMMANDS.map(CommandId::as_str)}}});
+        "properties": {"path": {"type": "string"}, "name": {"enum": commands}}});
     Some(ToolSpec {
-        name: NOTE_COMMAND_TOOL.to_owned(),
+        name: BuiltInTool::NoteCommand.to_string(),
         description: "A command of the window on the cells of a note.".to_owned(),
         parameters,
         ..cell
@@ -85,7 +84,7 @@ impl RunsState {
                 let mut arguments = Map::new();
                 arguments.insert("path".to_owned(), Value::String(path.clone()));
                 arguments.insert("name".to_owned(), Value::String(command.to_string()));
-                (NOTE_COMMAND_TOOL.to_owned(), arguments)
+                (BuiltInTool::NoteCommand.to_string(), arguments)
             }
         };
         let call = ToolCall { id: String::new(), name: tool, arguments };

@@ -12,7 +12,6 @@
 //! | cells | 30 s, or what the note says; then interrupted, then killed | none: the note's kernel is watched there |
 //! | work handed to another agent | that of its own run | none |
 
-use super::delegation::{ASK_AGENT_TOOL, RUN_AGENT_TOOL};
 use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
@@ -23,6 +22,7 @@ use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::model_call::{ModelError, ModelErrorKind};
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use store::{DocId, ToolCall};
 use text::time::UnixMillis;
@@ -46,10 +46,10 @@ impl RunsState {
             let setup = self.setup();
             setup.is_some_and(|setup| setup.servers.iter().any(|(_, _, tool)| tool.name == call.name))
         };
-        match call.name.as_str() {
-            "run_cell" | super::NOTE_COMMAND_TOOL | ASK_AGENT_TOOL => None,
-            "shell" | "run_python" | RUN_AGENT_TOOL => Some(asked),
-            name if self.approved_tool(name).is_some() => Some(asked),
+        match BuiltInTool::from_name(&call.name) {
+            Some(BuiltInTool::RunCell | BuiltInTool::NoteCommand | BuiltInTool::AskAgent) => None,
+            Some(BuiltInTool::Shell | BuiltInTool::RunPython | BuiltInTool::RunAgent) => Some(asked),
+            _ if self.approved_tool(&call.name).is_some() => Some(asked),
             _ if served() => Some(MCP_TOOL_TIMEOUT_MS),
             _ => Some(WATCHDOG_GRACE_MS),
         }
