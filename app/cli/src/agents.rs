@@ -7,10 +7,10 @@ mod sessions;
 pub(super) use ask::{cmd_ask, follow_run, parse_budget, resolve_agent_volume};
 pub(super) use sessions::{cmd_sessions, read_session};
 
-use super::parse::{number_option, required_arg};
+use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
+use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments, ToolsArguments};
 use agent::{approval_text, policy};
-use clap::ArgMatches;
 use engine::session::runs::session_files;
 use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
@@ -134,8 +134,8 @@ pub(super) fn format_time(milliseconds: i64) -> String {
 }
 
 /// `cmd_runs`: lists runs; with one, stops, resumes or takes back.
-pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let Some(word) = args.get_one::<String>("RUN").cloned() else {
+pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> Result<u8, CliError> {
+    let Some(word) = args.run.clone() else {
         let elsewhere = |session: &Session, line: &RunSummary| {
             line.device.as_ref().filter(|device| !session.is_own_device(Some(device))).map(|device| device.name.clone())
         };
@@ -162,21 +162,20 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         }
         return Ok(EXIT_DONE);
     };
-    if let Some(file) = args.get_one::<String>("import").cloned() {
+    if let Some(file) = args.import.clone() {
         return sessions::import_run(scene, &word, &file);
     }
     let run = resolve_run(scene, &word)?;
-    let flag = |name: &str| args.get_flag(name);
-    let only = match (number_option(args, "change")?, number_option(args, "hunk")?) {
+    let only = match (number_option("change", args.change.as_deref())?, number_option("hunk", args.hunk.as_deref())?) {
         (Some(change), hunk) => Some((change, hunk.map(|hunk| hunk as usize))),
         (None, Some(_)) => return Err(CliError::usage("--hunk needs --change: the number that `runs RUN` shows")),
         (None, None) => None,
     };
-    if flag("stop") {
+    if args.stop {
         scene.handle.run_command(Command::CancelRun { run })?;
-    } else if flag("undo") || flag("redo") {
+    } else if args.undo || args.redo {
         let before = scene.handle.read(|session| session.problems().len())?;
-        scene.handle.run_command(Command::Revert { run, only, again: flag("redo") })?;
+        scene.handle.run_command(Command::Revert { run, only, again: args.redo })?;
         let done =
             |session: &Session| (session.pending_note_jobs() == 0 && session.pending_move().is_none()).then_some(());
         scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), done)?;
@@ -188,10 +187,14 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
         if !problems.is_empty() {
             return Ok(EXIT_FAILED);
         }
-    } else if flag("resume") {
-        let budget = ask::parse_budget(args)?;
-        scene.handle.run_command(Command::ResumeRun { run, more: number_option(args, "more")?, budget })?;
-        return ask::follow_run(scene, run, flag("no-wait"), usize::MAX);
+    } else if args.resume {
+        let budget = ask::parse_budget(args.budget.as_deref())?;
+        scene.handle.run_command(Command::ResumeRun {
+            run,
+            more: number_option("more", args.more.as_deref())?,
+            budget,
+        })?;
+        return ask::follow_run(scene, run, args.no_wait, usize::MAX);
     } else {
         return show_run(scene, run, args);
     }
@@ -200,10 +203,10 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
 }
 
 /// What a run was asked, did and changed.
-fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &ArgMatches) -> Result<u8, CliError> {
+fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) -> Result<u8, CliError> {
     let state = read_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
     let (about, todos, changes) = state;
-    if args.get_flag("export") {
+    if args.export {
         let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
         let exported = read_run(scene, run, move |run| session_files::run_to_json(run, &uri, now))?;
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&exported).unwrap_or_default())?;
@@ -270,12 +273,12 @@ fn todo_line(todo: &TodoItem) -> String {
 }
 
 /// `cmd_steps`: the steps of a run; with `--json` a line each, in the form of `llmbox.md`.
-pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let word = required_arg(args, "RUN")?;
+pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &StepsArguments) -> Result<u8, CliError> {
+    let word = args.run.as_str();
     let run = resolve_run(scene, word)?;
     let (steps, approvals) = read_run(scene, run, |run| (run.steps.clone(), run.approvals.clone()))?;
     let only = word.split_once('#').map(|(_, step)| step.to_owned());
-    let whole = args.get_flag("whole") && !scene.json;
+    let whole = args.whole && !scene.json;
     for step in steps.iter().filter(|step| only.as_ref().is_none_or(|only| step.id.to_string() == *only)) {
         match &step.kind {
             StepKind::ToolResult { whole: Some(said), .. } if whole => {
@@ -369,14 +372,14 @@ fn print_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &
 }
 
 /// `cmd_approvals`: what waits for a word, and what was decided.
-pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    if let Some(number) = number_option(args, "forget")? {
+pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArguments) -> Result<u8, CliError> {
+    if let Some(number) = number_option("forget", args.forget.as_deref())? {
         let number = (number as usize).checked_sub(1).ok_or_else(|| CliError::usage("rules are counted from 1"))?;
         scene.handle.run_command(Command::ForgetRule { number })?;
         export::open_note::wait_until_saved(scene.handle)?;
         return Ok(EXIT_DONE);
     }
-    if args.get_flag("rules") {
+    if args.rules {
         let rules = scene.handle.read(|session| session.agents().rules().to_vec())?;
         for (at, rule) in rules.iter().enumerate() {
             if scene.json {
@@ -395,8 +398,8 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
         return Ok(EXIT_DONE);
     }
     // Runs that wait are loaded at the start; older ones are read where all decisions are wanted.
-    let all = args.get_flag("all");
-    let query = args.get_one::<String>("find").map(|word| word.to_lowercase());
+    let all = args.all;
+    let query = args.find.as_ref().map(|word| word.to_lowercase());
     let runs: Vec<DocId> = scene.handle.read(move |session| {
         let wanted = |line: &RunSummary| all || (line.ending.is_none() && line.pending > 0);
         session.agents().runs().filter(|(_, line)| wanted(line)).map(|(id, _)| id).collect()
@@ -417,7 +420,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
         });
     }
     let name = |run: DocId, id: &str| format!("{}/{id}", &run.to_string()[..8]);
-    let Some(word) = args.get_one::<String>("APPROVAL") else {
+    let Some(word) = args.approval.as_ref() else {
         for (run, approval) in &found {
             if scene.json {
                 let mut value = serde_json::to_value(approval).unwrap_or_default();
@@ -455,26 +458,26 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
             "nothing waits under the name {word}; `tracebook approvals` lists what does"
         )));
     };
-    let allowed = match (args.get_flag("allow"), args.get_flag("deny")) {
+    let allowed = match (args.allow, args.deny) {
         (true, false) => true,
         (false, true) => false,
         _ => return Err(CliError::usage("say --allow or --deny")),
     };
-    let scope = match args.get_one::<String>("scope").map_or("once", String::as_str) {
+    let scope = match args.scope.as_deref().unwrap_or("once") {
         "once" => DecisionScope::Once,
         "run" => DecisionScope::Run,
         "project" => DecisionScope::Project,
         "always" => DecisionScope::Always,
         other => return Err(CliError::usage(format!("--scope is once, run, project or always, not “{other}”"))),
     };
-    let arguments: Option<Map<String, Value>> = match args.get_one::<String>("arguments") {
+    let arguments: Option<Map<String, Value>> = match args.arguments.as_ref() {
         None => None,
         Some(json) => match serde_json::from_str(json) {
             Ok(arguments) => Some(arguments),
             Err(error) => return Err(CliError::usage(format!("--arguments isn't a JSON object: {error}"))),
         },
     };
-    let comment = args.get_one::<String>("comment").cloned();
+    let comment = args.comment.clone();
     let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());
     scene.handle.run_command(Command::Decide { run, approval, decision })?;
@@ -484,7 +487,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ArgMatches) -
 }
 
 /// `cmd_tools`: what agents may use; the user's own are read, approved, exported, imported.
-pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -> Result<u8, CliError> {
     scene.handle.run_command(Command::ReadSetup)?;
     let ready = |session: &Session| {
         let agents = session.agents();
@@ -498,7 +501,7 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     for problem in problems {
         writeln!(scene.errors, "tracebook: {problem}")?;
     }
-    if let Some(file) = args.get_one::<String>("import").cloned() {
+    if let Some(file) = args.import.clone() {
         let text = sessions::read_input_file(scene, &file)?;
         let one = serde_json::from_str::<UserTool>(&text).map(|tool| vec![tool]);
         let read = one.or_else(|_| serde_json::from_str::<Vec<UserTool>>(&text));
@@ -509,9 +512,9 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
         export::open_note::wait_until_saved(scene.handle)?;
         return Ok(EXIT_DONE);
     }
-    let named = args.get_one::<String>("TOOL").cloned();
+    let named = args.tool.clone();
     let newest = |tool: &RegisteredTool| tool.newest_version().cloned();
-    if args.get_flag("export") {
+    if args.export {
         let wanted: Vec<UserTool> =
             own.iter().filter_map(newest).filter(|tool| named.as_ref().is_none_or(|name| *name == tool.name)).collect();
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&wanted).unwrap_or_default())?;
@@ -533,7 +536,7 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             };
         };
         let Some(newest) = tool.newest_version() else { return Ok(EXIT_DONE) };
-        if args.get_flag("approve") {
+        if args.approve {
             // One that came after the user has read the code was not read.
             let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));
             if let (None, 2..) = (version, unread.count()) {
@@ -545,9 +548,9 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             }
             let version = Some(version.unwrap_or(newest.version));
             scene.handle.run_command(Command::ApproveTool { name, version })?;
-        } else if args.get_flag("disable") {
+        } else if args.disable {
             scene.handle.run_command(Command::ApproveTool { name, version: None })?;
-        } else if args.get_flag("remove") {
+        } else if args.remove {
             scene.handle.run_command(Command::RemoveTool { name })?;
         } else if scene.json {
             writeln!(scene.out, "{}", serde_json::to_string(newest).unwrap_or_default())?;

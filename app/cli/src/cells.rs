@@ -1,14 +1,13 @@
 //! `cmd_cells`: how a note's cells depend on each other.
 
-use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
-use clap::ArgMatches;
+use crate::arguments::CellsArguments;
 use engine::{Command, Note, Reactivity};
 use serde_json::{Value, json};
 use store::BlockId;
 
-pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let mode = match args.get_one::<String>("mode").map(String::as_str) {
+pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -> Result<u8, CliError> {
+    let mode = match args.mode.as_deref() {
         None => None,
         Some("manual") => Some(Reactivity::Manual),
         Some("stale") => Some(Reactivity::Marks),
@@ -17,7 +16,7 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             return Err(CliError::usage(format!("--mode is manual, stale or automatic, not “{other}”")));
         }
     };
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
     if let Some(to) = mode {
         export::open_note::read_loaded_note(scene.handle, note, |_| ())?;

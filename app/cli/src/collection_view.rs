@@ -1,8 +1,7 @@
 //! `cmd_base`: a view of a collection.
 
-use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, file_ops};
-use clap::ArgMatches;
+use crate::arguments::BaseArguments;
 use collection::{Collection, CollectionCell, CollectionTable};
 use engine::Session;
 use host::clock;
@@ -25,8 +24,8 @@ fn find_collection(session: &Session, word: &str) -> Option<(DocId, DocId, Confi
     })
 }
 
-pub(super) fn cmd_base(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let word = required_arg(args, "FILE")?.to_owned();
+pub(super) fn cmd_base(scene: &mut CommandContext<'_>, args: &BaseArguments) -> Result<u8, CliError> {
+    let word = args.file.as_str().to_owned();
     file_ops::wait_for_links(scene)?;
     let wanted = word.clone();
     let found = scene.handle.read(move |session| find_collection(session, &wanted))?;
@@ -35,7 +34,7 @@ pub(super) fn cmd_base(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
     };
     let text = file.read_text(MAX_COLLECTION_BYTES).map_err(CliError::workspace)?;
     let base = Collection::parse(&text).map_err(CliError::usage)?;
-    let name = args.get_one::<String>("view").map(String::as_str);
+    let name = args.view.as_deref();
     let view = base.view_index(name).ok_or_else(|| {
         let names: Vec<&str> = base.views.iter().map(|view| view.name.as_str()).collect();
         CliError::usage(format!("there is no view “{}”; there are: {}", name.unwrap_or(""), names.join(", ")))

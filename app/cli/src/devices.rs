@@ -2,7 +2,7 @@
 //! Neither needs an open workspace: the key and the list are the machine's.
 
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
-use clap::ArgMatches;
+use crate::arguments::{DevicesArguments, PairArguments};
 use host::peers::devices::{DeviceAccess, DeviceList, PairedDevice};
 use host::peers::lan::LanVisibility;
 use host::peers::pairing::Invitation;
@@ -19,25 +19,25 @@ fn device_error(why: String) -> CliError {
 }
 
 /// Returns the list to use: this machine's, or that of a hub's folder.
-fn device_list(args: &ArgMatches) -> Result<(DeviceList, bool), CliError> {
-    match args.get_one::<String>("hub") {
+fn device_list(args: &DevicesArguments) -> Result<(DeviceList, bool), CliError> {
+    match args.hub.as_ref() {
         Some(hub) if Path::new(hub).is_dir() => Ok((DeviceList::new(Path::new(hub)).map_err(device_error)?, true)),
         Some(hub) => Err(CliError::usage(format!("there is no hub's folder “{hub}”"))),
         None => Ok((open_device_list().map_err(device_error)?, false)),
     }
 }
 
-pub(super) fn cmd_devices(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_devices(args: &DevicesArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let (devices, of_hub) = device_list(args)?;
     let word = || {
-        let word = args.get_one::<String>("DEVICE").map(String::as_str);
+        let word = args.device.as_deref();
         word.ok_or_else(|| CliError::usage("which device? Give its name, or the beginning of its key"))
     };
-    match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
+    match args.what.as_deref().unwrap_or("list") {
         "list" => show_devices(&devices, of_hub, json, out),
         "revoke" => revoke_device(&devices, of_hub, word()?, json, out),
         "name" => {
-            let (word, new) = (word()?, args.get_one::<String>("NAME"));
+            let (word, new) = (word()?, args.name.as_ref());
             let new = new.ok_or_else(|| CliError::usage("which name? `tracebook devices name DEVICE NAME`"))?;
             if word == "this" && !of_hub {
                 let own = load_or_create_device_key().map_err(device_error)?.0.id();
@@ -51,7 +51,7 @@ pub(super) fn cmd_devices(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
             Ok(EXIT_DONE)
         }
         "access" => {
-            let (word, new) = (word()?, args.get_one::<String>("NAME").map_or("", String::as_str));
+            let (word, new) = (word()?, args.name.as_deref().unwrap_or(""));
             let access = parse_access(new)?;
             let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
             devices.update_device(id, |device| device.access = access).map_err(device_error)?;
@@ -152,18 +152,18 @@ fn revoke_device(
     Ok(EXIT_DONE)
 }
 
-pub(super) fn cmd_pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_pair(args: &PairArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let devices = open_device_list().map_err(device_error)?;
     let own = load_or_create_device_key().map_err(device_error)?.0;
-    let called = match args.get_one::<String>("name") {
+    let called = match args.name.as_ref() {
         Some(name) => name.clone(),
         None => own_device_name().map_err(device_error)?,
     };
-    let code = args.get_one::<String>("code");
-    let whom = args.get_one::<String>("WHERE");
+    let code = args.code.as_ref();
+    let whom = args.place.as_ref();
     let met = match (whom, code) {
         (None, None) => {
-            let reach = if args.get_flag("local") { LanVisibility::Loopback } else { LanVisibility::Local };
+            let reach = if args.local { LanVisibility::Loopback } else { LanVisibility::Local };
             let show = |invitation: &Invitation, _: &host::peers::pairing::OneTimeCode| {
                 // Shown at once: the other device waits for it.
                 let _ = show_invitation(invitation, json, out);

@@ -1,9 +1,8 @@
 //! `cmd_mv`, `cmd_rm`, `cmd_trash`, `restore-note`, `cmd_undo`, `cmd_follow`: files moved, deleted and taken back, and
 //! links that follow.
 
-use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
-use clap::ArgMatches;
+use crate::arguments::{MvArguments, RestoreNoteArguments, RmArguments, TrashArguments};
 use engine::{Command, Session};
 use std::time::Duration;
 use store::DocId;
@@ -36,8 +35,8 @@ fn perform_move(scene: &mut CommandContext<'_>, command: Command) -> Result<(), 
     }
 }
 
-pub(super) fn cmd_mv(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let (word, to) = (required_arg(args, "NOTE")?.to_owned(), required_arg(args, "PATH")?.to_owned());
+pub(super) fn cmd_mv(scene: &mut CommandContext<'_>, args: &MvArguments) -> Result<u8, CliError> {
+    let (word, to) = (args.note.as_str().to_owned(), args.path.as_str().to_owned());
     wait_for_links(scene)?;
     let moves = match resolve::resolve_note(scene, &word) {
         Ok(note) => scene.handle.read(move |session| resolve_new_path(session, note, &to).into_iter().collect())?,
@@ -94,8 +93,8 @@ fn note_paths(scene: &CommandContext<'_>, ids: Vec<DocId>) -> Result<Vec<String>
     Ok(scene.handle.read(move |session| ids.into_iter().map(|id| path(session, id)).collect())?)
 }
 
-pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &RmArguments) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
     resolve::wait_for_volumes(scene, true)?;
     let path = note_paths(scene, vec![note])?.remove(0);
     perform_move(scene, Command::DeleteFiles { files: vec![note] })?;
@@ -172,13 +171,13 @@ fn delete_from_trash(scene: &mut CommandContext<'_>, files: Vec<DocId>) -> Resul
     Ok(())
 }
 
-pub(super) fn cmd_trash(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    if let Some(word) = args.get_one::<String>("delete") {
+pub(super) fn cmd_trash(scene: &mut CommandContext<'_>, args: &TrashArguments) -> Result<u8, CliError> {
+    if let Some(word) = args.delete.as_ref() {
         let file = find_in_trash(&list_trash(scene)?, word)?;
         delete_from_trash(scene, vec![file])?;
         return Ok(EXIT_DONE);
     }
-    if args.get_flag("empty") {
+    if args.empty {
         let files = list_trash(scene)?.into_iter().map(|(file, ..)| file).collect();
         delete_from_trash(scene, files)?;
         return Ok(EXIT_DONE);
@@ -200,10 +199,10 @@ pub(super) fn cmd_trash(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
     Ok(EXIT_DONE)
 }
 
-pub(super) fn cmd_restore_note(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let word = required_arg(args, "NOTE")?;
+pub(super) fn cmd_restore_note(scene: &mut CommandContext<'_>, args: &RestoreNoteArguments) -> Result<u8, CliError> {
+    let word = args.note.as_str();
     let file = find_in_trash(&list_trash(scene)?, word)?;
-    let path = args.get_one::<String>("PATH").cloned();
+    let path = args.path.clone();
     resolve::wait_for_volumes(scene, true)?;
     perform_move(scene, Command::RestoreFile { file, path })?;
     let path = note_paths(scene, vec![file])?.remove(0);

@@ -2,9 +2,8 @@
 
 use super::maintenance::format_date;
 use super::notes::{wait_for_file, wait_until_durable};
-use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
-use clap::ArgMatches;
+use crate::arguments::HistoryArguments;
 use engine::{Command, Note};
 use export::open_note::hold_note;
 use std::fmt::Write as _;
@@ -17,24 +16,23 @@ use text::untrusted_text;
 /// Lines of context around a change.
 const HISTORY_CONTEXT_LINES: usize = 3;
 
-pub(super) fn cmd_history(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+pub(super) fn cmd_history(scene: &mut CommandContext<'_>, args: &HistoryArguments) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = hold_note(scene.handle, note)?;
     let story = scene.handle.note_history(note).map_err(CliError::workspace)?;
-    let value = |name: &str| args.get_one::<String>(name).map(String::as_str);
-    if let Some(word) = value("restore") {
+    if let Some(word) = args.restore.as_deref() {
         return restore_version(scene, note, story.as_ref(), word);
     }
-    let at = match value("at") {
+    let at = match args.at.as_deref() {
         Some(word) => Some(resolve_change_count(story.as_ref(), word)?),
         None => None,
     };
     let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
-    if args.get_flag("diff") {
+    if args.diff {
         let count = at.unwrap_or_else(|| changes_before_last_version(story.as_ref()));
         let old = text_after_change(story.as_ref(), count, &now)?;
         print_difference(scene, count, &old, &now)?;
-    } else if args.get_flag("blame") {
+    } else if args.blame {
         print_blame(scene, story.as_ref(), at, &now)?;
     } else if let Some(count) = at {
         let text = text_after_change(story.as_ref(), count, &now)?;

@@ -2,7 +2,7 @@
 
 use super::devices::{parse_access, show_invitation};
 use super::{CliError, EXIT_DONE, EXIT_FAILED, parse};
-use clap::ArgMatches;
+use crate::arguments::HubArguments;
 use host::hub::{HubPolicy, HubServer, HubSettings, InvitationGrant, OpenAccess, TlsMode};
 use host::peers::devices::{DeviceAccess, DeviceList, now_millis};
 use host::peers::pairing::OneTimeCode;
@@ -19,9 +19,9 @@ fn hub_error(why: String) -> CliError {
     CliError { code: EXIT_FAILED, why }
 }
 
-pub(super) fn cmd_hub(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let folder = args.get_one::<String>("folder").map(PathBuf::from).unwrap_or_else(|| workspace.join("hub"));
-    match args.get_one::<String>("WHAT").map_or("run", String::as_str) {
+pub(super) fn cmd_hub(workspace: &Path, args: &HubArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let folder = args.folder.as_ref().map(PathBuf::from).unwrap_or_else(|| workspace.join("hub"));
+    match args.what.as_deref().unwrap_or("run") {
         "run" => run_hub(hub_settings(folder, args)?, args, json, out),
         "invite" => request_pairing_code(&folder, args, json, out),
         "share" => set_share(&folder, args, json, out),
@@ -29,20 +29,19 @@ pub(super) fn cmd_hub(workspace: &Path, args: &ArgMatches, json: bool, out: &mut
     }
 }
 
-fn hub_settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliError> {
+fn hub_settings(folder: PathBuf, args: &HubArguments) -> Result<HubSettings, CliError> {
     let mut settings = HubSettings::new(folder);
-    let text = |name: &str| args.get_one::<String>(name).cloned();
-    if let Some(listen) = text("listen") {
+    if let Some(listen) = args.listen.clone() {
         settings.listen =
             listen.parse().map_err(|_| CliError::usage(format!("--listen wants ADDRESS:PORT, not “{listen}”")))?;
     }
-    settings.tls = match (text("certificate"), text("key")) {
+    settings.tls = match (args.certificate.clone(), args.key.clone()) {
         (Some(certificate), Some(key)) => TlsMode::Files { certificate: certificate.into(), key: key.into() },
-        (None, None) if settings.listen.ip().is_loopback() && !args.get_flag("tls") => TlsMode::Plain,
+        (None, None) if settings.listen.ip().is_loopback() && !args.tls => TlsMode::Plain,
         (None, None) => TlsMode::Own,
         _ => return Err(CliError::usage("--certificate and --key come together")),
     };
-    settings.open = match text("open").as_deref() {
+    settings.open = match args.open_access.clone().as_deref() {
         None => OpenAccess::Closed,
         Some("local") => OpenAccess::Loopback,
         Some("token") => {
@@ -53,19 +52,21 @@ fn hub_settings(folder: PathBuf, args: &ArgMatches) -> Result<HubSettings, CliEr
         }
         Some(other) => return Err(CliError::usage(format!("--open wants local or token, not “{other}”"))),
     };
-    settings.name = text("name").unwrap_or_else(|| format!("hub on {}", host::sync::devices::machine_name()));
-    settings.address = text("address");
-    settings.nats = text("store").filter(|store| store != "sqlite");
+    settings.name = args.name.clone().unwrap_or_else(|| format!("hub on {}", host::sync::devices::machine_name()));
+    settings.address = args.address.clone();
+    settings.nats = args.store.clone().filter(|store| store != "sqlite");
     if let Some(store) = settings.nats.as_ref().filter(|store| !store.starts_with("nats://")) {
         return Err(CliError::usage(format!("--store wants sqlite or nats://HOST:PORT, not “{store}”")));
     }
-    let number = |name| parse::number_option(args, name);
     let most = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    settings.quota = number("quota")?.map_or(settings.quota, |megabytes| megabytes.saturating_mul(1_000_000));
-    settings.rate = number("rate")?.map_or(settings.rate, |rate| u32::try_from(rate).unwrap_or(u32::MAX));
-    settings.largest_message =
-        number("largest")?.map_or(settings.largest_message, |m| most(m).saturating_mul(1_000_000));
-    settings.connections = number("connections")?.map_or(settings.connections, most);
+    settings.quota = parse::number_option("quota", args.quota.as_deref())?
+        .map_or(settings.quota, |megabytes| megabytes.saturating_mul(1_000_000));
+    settings.rate = parse::number_option("rate", args.rate.as_deref())?
+        .map_or(settings.rate, |rate| u32::try_from(rate).unwrap_or(u32::MAX));
+    settings.largest_message = parse::number_option("largest", args.largest.as_deref())?
+        .map_or(settings.largest_message, |m| most(m).saturating_mul(1_000_000));
+    settings.connections =
+        parse::number_option("connections", args.connections.as_deref())?.map_or(settings.connections, most);
     Ok(settings)
 }
 
@@ -74,7 +75,7 @@ fn print_log_line(line: &str) {
     eprintln!("{}", text::untrusted_text::escape_line(line));
 }
 
-fn run_hub(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn run_hub(mut settings: HubSettings, args: &HubArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     settings.files = host::rlimits::raise_open_file_limit();
     let folder = settings.folder.clone();
     let key = host::sync::devices::load_or_create_hub_key(&folder).map_err(hub_error)?;
@@ -93,7 +94,7 @@ fn run_hub(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut d
     out.flush()?;
     let none = DeviceList::new(&folder).map_err(hub_error)?.list().map_err(hub_error)?.is_empty();
     // The first device that is paired may change the list of devices, from wherever it is.
-    if args.get_flag("pair") || none {
+    if args.pair || none {
         let invited = InvitationGrant {
             offer: OneTimeCode::new(now_millis()).map_err(hub_error)?,
             access: DeviceAccess::Write,
@@ -108,13 +109,13 @@ fn run_hub(mut settings: HubSettings, args: &ArgMatches, json: bool, out: &mut d
 }
 
 /// Asks the hub that runs over this folder for a code.
-fn request_pairing_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn request_pairing_code(folder: &Path, args: &HubArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let none = || CliError::usage(format!("no hub runs over this folder: {}", folder.display()));
     let mut invitation = host::hub::running_hub_invitation(folder).ok_or_else(none)?;
-    let right = args.get_one::<String>("access").map_or(Ok(DeviceAccess::Write), |word| parse_access(word))?;
+    let right = args.access.as_ref().map_or(Ok(DeviceAccess::Write), |word| parse_access(word))?;
     let offer = OneTimeCode::new(now_millis()).map_err(hub_error)?;
     invitation.code = offer.code();
-    let invited = InvitationGrant { offer, access: right, admin: args.get_flag("admin") };
+    let invited = InvitationGrant { offer, access: right, admin: args.admin };
     invitation.rights = Some(invited.rights());
     invited.save_for_hub(folder).map_err(hub_error)?;
     let until = std::time::Instant::now() + INVITATION_TIMEOUT;
@@ -130,9 +131,9 @@ fn request_pairing_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut 
 }
 
 /// Says what a hub shares of a volume, with everybody or with one device.
-fn set_share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+fn set_share(folder: &Path, args: &HubArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let mut policy = HubPolicy::load(folder).map_err(hub_error)?;
-    let Some(volume) = args.get_one::<String>("VOLUME") else {
+    let Some(volume) = args.volume.as_ref() else {
         if json {
             let value = serde_json::to_value(&policy).map_err(|error| hub_error(error.to_string()))?;
             writeln!(out, "{value}")?;
@@ -148,8 +149,8 @@ fn set_share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) 
         }
         return Ok(EXIT_DONE);
     };
-    let right = parse_access(args.get_one::<String>("ACCESS").map_or("", String::as_str))?;
-    let device = match args.get_one::<String>("device") {
+    let right = parse_access(args.volume_access.as_deref().unwrap_or(""))?;
+    let device = match args.device.as_ref() {
         None => None,
         Some(word) => {
             Some(DeviceList::new(folder).map_err(hub_error)?.find_by_name_or_key(word).map_err(CliError::usage)?.0)

@@ -1,8 +1,7 @@
 //! `cmd_kernels`, `cmd_grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
-use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
-use clap::ArgMatches;
+use crate::arguments::{GrantArguments, KernelsArguments};
 use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelSpec, Session};
 use serde_json::json;
 use std::path::PathBuf;
@@ -12,14 +11,12 @@ use store::DocId;
 /// Length of a fingerprint's displayed prefix, which is enough to approve it.
 const PRINT_PREFIX_CHARS: usize = 16;
 
-pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &GrantArguments) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
-    let paths = |name: &str| -> Vec<PathBuf> {
-        args.get_many::<String>(name).into_iter().flatten().map(|path| scene.folder.join(path)).collect()
-    };
-    let (read, write, network) = (paths("read"), paths("write"), args.get_flag("network"));
-    let nothing = args.get_flag("none");
+    let paths = |given: &[String]| -> Vec<PathBuf> { given.iter().map(|path| scene.folder.join(path)).collect() };
+    let (read, write, network) = (paths(&args.read), paths(&args.write), args.network);
+    let nothing = args.none;
     if nothing && (network || !read.is_empty() || !write.is_empty()) {
         return Err(CliError::usage("--none takes all back: it stands alone".to_owned()));
     }
@@ -65,18 +62,18 @@ pub(super) fn find_kernels(scene: &CommandContext<'_>, note: DocId) -> Result<Ve
     Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
 }
 
-pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArguments) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
     let found = find_kernels(scene, note)?;
-    if let Some(name) = args.get_one::<String>("use") {
+    if let Some(name) = args.use_kernel.as_ref() {
         if name != EMBEDDED_KERNEL && !found.iter().any(|spec| spec.name == *name) {
             return Err(CliError::usage(format!(
                 "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
             )));
         }
         export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
-        let seen = args.get_one::<String>("allow").cloned();
+        let seen = args.allow.clone();
         let spec = found.iter().find(|spec| spec.name == *name);
         // What is allowed is named by the beginning of its print, as it was shown.
         let seen = seen.map(|seen| match spec {

@@ -9,6 +9,7 @@
 )]
 
 mod agents;
+pub mod arguments;
 mod cells;
 mod collection_view;
 mod devices;
@@ -36,6 +37,7 @@ mod tasks;
 mod terminal_writer;
 pub(crate) mod volumes;
 
+use arguments::typed;
 use clap::ArgMatches;
 use export::error::ExportError;
 use host::socket::{self, SocketError, SocketRequest};
@@ -252,17 +254,17 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
     let mut out = TerminalWriter::new(&mut plain, ScreenForm::for_command(name, args, json, terminal));
     // Commands that need no workspace, or one that isn't open.
     match name {
-        "init" => return maintenance::cmd_init(&folder, args, json, &mut out),
+        "init" => return maintenance::cmd_init(&folder, &typed(args)?, json, &mut out),
         "doctor" => return maintenance::cmd_doctor(&folder, json, &mut out),
-        "restore" => return maintenance::cmd_restore(&folder, args, json, &mut out),
-        "completions" => return parse::cmd_completions(args, &mut out),
+        "restore" => return maintenance::cmd_restore(&folder, &typed(args)?, json, &mut out),
+        "completions" => return parse::cmd_completions(&typed(args)?, &mut out),
         "man" => return parse::cmd_man(&mut out),
-        "providers" => return providers::cmd_providers(&folder, args, json, &mut out),
-        "secrets" => return providers::cmd_secrets(args, json, &mut out),
-        "devices" => return devices::cmd_devices(args, json, &mut out),
-        "pair" => return devices::cmd_pair(args, json, &mut out),
+        "providers" => return providers::cmd_providers(&folder, &typed(args)?, json, &mut out),
+        "secrets" => return providers::cmd_secrets(&typed(args)?, json, &mut out),
+        "devices" => return devices::cmd_devices(&typed(args)?, json, &mut out),
+        "pair" => return devices::cmd_pair(&typed(args)?, json, &mut out),
         #[cfg(feature = "hub")]
-        "hub" => return hub::cmd_hub(&folder, args, json, &mut out),
+        "hub" => return hub::cmd_hub(&folder, &typed(args)?, json, &mut out),
         #[cfg(not(feature = "hub"))]
         "hub" => return Err(maintenance::built_without_hub()),
         "bench" | "screenshots" => {
@@ -272,7 +274,7 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
             };
         }
         "fsck" => {
-            if let Some(code) = maintenance::check_closed_workspace(&folder, args, json, &mut out)? {
+            if let Some(code) = maintenance::check_closed_workspace(&folder, &typed(args)?, json, &mut out)? {
                 return Ok(code);
             }
         }
@@ -394,46 +396,46 @@ fn run_request(
 
 fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches) -> Result<u8, CliError> {
     match name {
-        "open" => volumes::cmd_open(scene, args),
-        "new" => volumes::cmd_new(scene, args),
-        "import" => volumes::cmd_import(scene, args),
-        "export" => volumes::cmd_export(scene, args),
-        "ls" => volumes::cmd_ls(scene, args),
-        "cat" => notes::cmd_cat(scene, args),
-        "edit" => notes::cmd_edit(scene, args),
-        "history" => history::cmd_history(scene, args),
-        "outputs" => notes::cmd_outputs(scene, args),
-        "cells" => cells::cmd_cells(scene, args),
-        "kernels" => kernels::cmd_kernels(scene, args),
-        "grant" => kernels::cmd_grant(scene, args),
-        "base" => collection_view::cmd_base(scene, args),
-        "links" => links::cmd_links(scene, args),
-        "todos" => links::cmd_todos(scene, args),
-        "mv" => file_ops::cmd_mv(scene, args),
-        "rm" => file_ops::cmd_rm(scene, args),
-        "trash" => file_ops::cmd_trash(scene, args),
-        "restore-note" => file_ops::cmd_restore_note(scene, args),
+        "open" => volumes::cmd_open(scene, &typed(args)?),
+        "new" => volumes::cmd_new(scene, &typed(args)?),
+        "import" => volumes::cmd_import(scene, &typed(args)?),
+        "export" => volumes::cmd_export(scene, &typed(args)?),
+        "ls" => volumes::cmd_ls(scene, &typed(args)?),
+        "cat" => notes::cmd_cat(scene, &typed(args)?),
+        "edit" => notes::cmd_edit(scene, &typed(args)?),
+        "history" => history::cmd_history(scene, &typed(args)?),
+        "outputs" => notes::cmd_outputs(scene, &typed(args)?),
+        "cells" => cells::cmd_cells(scene, &typed(args)?),
+        "kernels" => kernels::cmd_kernels(scene, &typed(args)?),
+        "grant" => kernels::cmd_grant(scene, &typed(args)?),
+        "base" => collection_view::cmd_base(scene, &typed(args)?),
+        "links" => links::cmd_links(scene, &typed(args)?),
+        "todos" => links::cmd_todos(scene, &typed(args)?),
+        "mv" => file_ops::cmd_mv(scene, &typed(args)?),
+        "rm" => file_ops::cmd_rm(scene, &typed(args)?),
+        "trash" => file_ops::cmd_trash(scene, &typed(args)?),
+        "restore-note" => file_ops::cmd_restore_note(scene, &typed(args)?),
         "undo" => file_ops::cmd_undo(scene),
         "follow" => file_ops::cmd_follow(scene),
-        "run" => run_cells::cmd_run(scene, args),
-        "ask" => agents::cmd_ask(scene, args),
-        "runs" => agents::cmd_runs(scene, args),
-        "steps" => agents::cmd_steps(scene, args),
-        "sessions" => agents::cmd_sessions(scene, args),
-        "approvals" => agents::cmd_approvals(scene, args),
-        "tools" => agents::cmd_tools(scene, args),
-        "traces" => memory::cmd_traces(scene, args),
-        "memory" => memory::cmd_memory(scene, args),
-        "budget" => memory::cmd_budget(scene, args),
-        "tasks" => tasks::cmd_tasks(scene, args),
-        "schedule" => schedules::cmd_schedule(scene, args),
-        "related" => search::cmd_related(scene, args),
-        "search" => search::cmd_search(scene, args),
-        "searches" => search::cmd_searches(scene, args),
-        "index" => search::cmd_index(scene, args),
-        "sync" => sync::cmd_sync(scene, args),
+        "run" => run_cells::cmd_run(scene, &typed(args)?),
+        "ask" => agents::cmd_ask(scene, &typed(args)?),
+        "runs" => agents::cmd_runs(scene, &typed(args)?),
+        "steps" => agents::cmd_steps(scene, &typed(args)?),
+        "sessions" => agents::cmd_sessions(scene, &typed(args)?),
+        "approvals" => agents::cmd_approvals(scene, &typed(args)?),
+        "tools" => agents::cmd_tools(scene, &typed(args)?),
+        "traces" => memory::cmd_traces(scene, &typed(args)?),
+        "memory" => memory::cmd_memory(scene, &typed(args)?),
+        "budget" => memory::cmd_budget(scene, &typed(args)?),
+        "tasks" => tasks::cmd_tasks(scene, &typed(args)?),
+        "schedule" => schedules::cmd_schedule(scene, &typed(args)?),
+        "related" => search::cmd_related(scene, &typed(args)?),
+        "search" => search::cmd_search(scene, &typed(args)?),
+        "searches" => search::cmd_searches(scene, &typed(args)?),
+        "index" => search::cmd_index(scene, &typed(args)?),
+        "sync" => sync::cmd_sync(scene, &typed(args)?),
         "fsck" => maintenance::check_open_workspace(scene),
-        "backup" => maintenance::cmd_backup(scene, args),
+        "backup" => maintenance::cmd_backup(scene, &typed(args)?),
         other => Err(CliError::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),
     }
 }

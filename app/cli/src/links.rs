@@ -1,7 +1,7 @@
 //! `cmd_links`, `cmd_todos`: what the notes say of each other, and what is to be done.
 
 use super::{CliError, CommandContext, EXIT_DONE, file_ops, resolve};
-use clap::ArgMatches;
+use crate::arguments::{LinksArguments, TodosArguments};
 use engine::{Session, Volume};
 use serde_json::{Value, json};
 use text::outline::{LinkKind, NoteLink};
@@ -25,13 +25,13 @@ fn file_path(volume: &Volume, id: store::DocId) -> String {
     volume.links.path(id).unwrap_or_default().to_owned()
 }
 
-pub(super) fn cmd_links(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = match args.get_one::<String>("NOTE") {
+pub(super) fn cmd_links(scene: &mut CommandContext<'_>, args: &LinksArguments) -> Result<u8, CliError> {
+    let note = match args.note.as_ref() {
         Some(word) => Some(resolve::resolve_note(scene, word)?),
         None => None,
     };
     file_ops::wait_for_links(scene)?;
-    if note.is_none() || args.get_flag("broken") {
+    if note.is_none() || args.broken {
         return list_broken_links(scene, note);
     }
     let Some(note) = note else { return Ok(EXIT_DONE) };
@@ -111,9 +111,9 @@ fn list_broken_links(scene: &mut CommandContext<'_>, only: Option<store::DocId>)
     Ok(EXIT_DONE)
 }
 
-pub(super) fn cmd_todos(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_todos(scene: &mut CommandContext<'_>, args: &TodosArguments) -> Result<u8, CliError> {
     file_ops::wait_for_links(scene)?;
-    let (all, words) = (args.get_flag("all"), args.get_one::<String>("words").cloned().unwrap_or_default());
+    let (all, words) = (args.all, args.words.clone().unwrap_or_default());
     let today = host::clock::today();
     let read = move |session: &Session| -> Vec<Value> {
         let tasks = engine::agenda::agenda_tasks(session, &words, all);

@@ -1,8 +1,7 @@
 //! `cmd_init`, `fsck`, `cmd_backup`, `cmd_restore`, `cmd_doctor`: what concerns the workspace as a whole.
 
-use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, program_path, sample_workspace};
-use clap::ArgMatches;
+use crate::arguments::{BackupArguments, FsckArguments, InitArguments, RestoreArguments};
 use engine::{Command, Session};
 use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
 use host::maintenance::check::{CheckReport, FindingSeverity};
@@ -13,13 +12,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::disk::DiskError;
 
-pub(super) fn cmd_init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_init(folder: &Path, args: &InitArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     if host::workspace_exists(folder) {
         return Err(CliError::usage(format!("there is a workspace already: {}", folder.display())));
     }
     let driver = host::open_workspace(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     let place = driver.folder().to_owned();
-    let sample = if args.get_flag("sample") {
+    let sample = if args.sample {
         let handle = driver.handle();
         let session = std::thread::spawn(move || driver.run());
         let made = sample_workspace::make_sample(&handle, &place);
@@ -87,7 +86,7 @@ pub(super) fn cmd_doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Resu
 /// Checks a workspace that isn't open. `None` if it's open.
 pub(super) fn check_closed_workspace(
     folder: &Path,
-    args: &ArgMatches,
+    args: &FsckArguments,
     json: bool,
     out: &mut dyn Write,
 ) -> Result<Option<u8>, CliError> {
@@ -98,10 +97,10 @@ pub(super) fn check_closed_workspace(
         Ok(owned) => Some(owned),
         Err(OpenError::Owned { .. }) => return Ok(None),
         // Reading needs no lock if nobody can write.
-        Err(OpenError::Disk(DiskError::ReadOnly { .. })) if args.get_flag("check") => None,
+        Err(OpenError::Disk(DiskError::ReadOnly { .. })) if args.check => None,
         Err(error) => return Err(error.into()),
     };
-    let report = host::maintenance::check::check_workspace(folder, !args.get_flag("check"), host::unix_millis_now());
+    let report = host::maintenance::check::check_workspace(folder, !args.check, host::unix_millis_now());
     print_report(&report, json, out).map(Some)
 }
 
@@ -145,8 +144,8 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
     })
 }
 
-pub(super) fn cmd_backup(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let dest = scene.folder.join(required_arg(args, "DEST")?);
+pub(super) fn cmd_backup(scene: &mut CommandContext<'_>, args: &BackupArguments) -> Result<u8, CliError> {
+    let dest = scene.folder.join(args.dest.as_str());
     // What is typed goes to the disk first; what is typed meanwhile is the next backup's.
     scene.handle.run_command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
@@ -187,11 +186,16 @@ fn backup_error(error: BackupError) -> CliError {
     }
 }
 
-pub(super) fn cmd_restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_restore(
+    folder: &Path,
+    args: &RestoreArguments,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
     let here = std::env::current_dir().unwrap_or_default();
-    let source = copy::absolute_path(&here, required_arg(args, "BACKUP")?);
+    let source = copy::absolute_path(&here, args.backup.as_str());
     let mut errors = std::io::stderr();
-    let trust = if args.get_flag("trusted") { BackupTrust::Own } else { BackupTrust::Foreign };
+    let trust = if args.trusted { BackupTrust::Own } else { BackupTrust::Foreign };
     let restored = host::maintenance::backup::restore_backup(
         &source,
         folder,

@@ -9,8 +9,8 @@ pub(super) use experiences::{cmd_memory, note_text_at};
 pub(super) use traces::cmd_traces;
 
 use super::{CliError, CommandContext, resolve};
+use crate::arguments::AskArguments;
 use agent::memory::{ProjectMemory, RecallOptions, ReplayMode};
-use clap::ArgMatches;
 use engine::{Command, Session};
 use host::agents::project_memory;
 use std::path::PathBuf;
@@ -28,28 +28,25 @@ struct RememberedProject {
 }
 
 /// How a goal is to be reached, by the option `--mode`.
-pub(super) fn parse_mode(args: &ArgMatches) -> Result<ReplayMode, CliError> {
-    let word = args.get_one::<String>("mode").map_or("auto", String::as_str);
+pub(super) fn parse_mode(word: Option<&str>) -> Result<ReplayMode, CliError> {
+    let word = word.unwrap_or("auto");
     ReplayMode::from_name(word)
         .ok_or_else(|| CliError::usage(format!("--mode is auto, learner or follower, not “{word}”")))
 }
 
 /// Parses the options of `ask` about memory.
-pub(super) fn parse_recall_options(args: &ArgMatches) -> Result<RecallOptions, CliError> {
-    let mode = parse_mode(args)?;
-    let without = args.get_many::<String>("without").into_iter().flatten().cloned().collect();
-    Ok(RecallOptions { mode, without })
+pub(super) fn parse_recall_options(args: &AskArguments) -> Result<RecallOptions, CliError> {
+    Ok(RecallOptions { mode: parse_mode(args.mode.as_deref())?, without: args.without.clone() })
 }
 
 /// The projects with what they remember; one where it is named.
-fn load_projects(scene: &CommandContext<'_>, args: &ArgMatches) -> Result<Vec<RememberedProject>, CliError> {
+fn load_projects(scene: &CommandContext<'_>, named: Option<&str>) -> Result<Vec<RememberedProject>, CliError> {
     resolve::wait_for_volumes(scene, true)?;
     let all: Vec<(DocId, String, PathBuf)> = scene.handle.read(|session| {
         let one = |volume: &engine::Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
         session.volumes().filter_map(one).collect()
     })?;
-    let named = args.get_one::<String>("project");
-    if let Some(name) = named.filter(|name| all.iter().all(|(_, known, _)| known != *name)) {
+    if let Some(name) = named.filter(|name| all.iter().all(|(_, known, _)| known != name)) {
         let names: Vec<&str> = all.iter().map(|(_, name, _)| name.as_str()).collect();
         return Err(CliError::usage(format!("there is no project {name}; there are {}", names.join(", "))));
     }

@@ -36,7 +36,13 @@ pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Res
         (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.source_notebook())
     })?;
     let kept = match kept
-        .map(|kept| scene.handle.read_blob(kept.blob).map_err(|why| why.to_string()).and_then(|bytes| NotebookOriginal::from_bytes(&bytes)))
+        .map(|kept| {
+            scene
+                .handle
+                .read_blob(kept.blob)
+                .map_err(|why| why.to_string())
+                .and_then(|bytes| NotebookOriginal::from_bytes(&bytes))
+        })
         .transpose()
     {
         Ok(kept) => kept,

@@ -1,8 +1,7 @@
 //! `cmd_cat`, `cmd_edit`, `cmd_outputs`: what concerns one note.
 
-use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, output_files, resolve};
-use clap::ArgMatches;
+use crate::arguments::{CatArguments, EditArguments, OutputsArguments};
 use engine::{Command, Note, Session, StaleReason};
 use host::fs::copy;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,8 +26,8 @@ fn report_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), Cl
     Ok(())
 }
 
-pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let word = required_arg(args, "NOTE")?;
+pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Result<u8, CliError> {
+    let word = args.note.as_str();
     let note = match (resolve::resolve_note(scene, word), word.rsplit_once('#')) {
         (Ok(note), _) => note,
         (Err(_), Some((path, place))) => return print_passage(scene, path, place),
@@ -83,8 +82,8 @@ struct EditInputLine {
     insert: String,
 }
 
-pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &EditArguments) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
     // A document that cannot be written to is known before anything is acknowledged.
     if let Some(why) =
@@ -92,7 +91,7 @@ pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
     {
         return Err(CliError::workspace(format!("the note can only be read: {why}")));
     }
-    if args.get_flag("text") {
+    if args.text {
         replace_text(scene, note)?;
     } else {
         apply_edit_lines(scene, note)?;
@@ -202,8 +201,8 @@ fn replace_text(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliEr
     Ok(())
 }
 
-pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArguments) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
     let found: Vec<(usize, Option<StaleReason>, Execution)> =
         export::open_note::read_loaded_note(scene.handle, note, |note| {
@@ -212,14 +211,16 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &ArgMatches) -> 
                 .filter_map(|(at, cell)| Some((at + 1, note.stale_reason(cell), note.latest_execution(cell)?.clone())))
                 .collect()
         })?;
-    let folder = args.get_one::<String>("save").map(|folder| scene.folder.join(folder));
+    let folder = args.save.as_ref().map(|folder| scene.folder.join(folder));
     for (number, stale, mut execution) in found {
         if let Some(folder) = &folder {
             export::restore_figure_blobs(scene.handle, &mut execution.outputs);
             let mut at = 0;
             for output in &execution.outputs {
-                let files = output_files::output_files(output, |hash| scene.handle.read_blob(hash).map_err(|why| why.to_string()))
-                    .map_err(CliError::workspace)?;
+                let files = output_files::output_files(output, |hash| {
+                    scene.handle.read_blob(hash).map_err(|why| why.to_string())
+                })
+                .map_err(CliError::workspace)?;
                 at += usize::from(!files.is_empty());
                 for (ending, bytes) in files {
                     let file = folder.join(format!("cell-{number}-{at}.{ending}"));

@@ -1,5 +1,6 @@
 //! The command line's grammar, completions and manual, made from the one table of commands.
 
+use super::arguments::CompletionsArguments;
 use super::{CliError, EXIT_DONE, EXIT_USAGE};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::commands::{ArgumentForm, COMMANDS};
@@ -54,19 +55,19 @@ pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
     build_grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
 }
 
-/// A positional argument that must be there: clap has seen to that.
-pub fn required_arg<'a>(args: &'a ArgMatches, name: &str) -> Result<&'a str, CliError> {
-    args.get_one::<String>(name).map(String::as_str).ok_or_else(|| CliError::usage(format!("{name} is missing")))
+/// An argument that this use of the subcommand can't do without.
+pub(super) fn needed<'a>(value: Option<&'a str>, name: &str) -> Result<&'a str, CliError> {
+    value.ok_or_else(|| CliError::usage(format!("{name} is missing")))
 }
 
 /// A number given as an option.
-pub fn number_option(args: &ArgMatches, name: &str) -> Result<Option<u64>, CliError> {
-    let Some(text) = args.get_one::<String>(name) else { return Ok(None) };
+pub fn number_option(name: &str, value: Option<&str>) -> Result<Option<u64>, CliError> {
+    let Some(text) = value else { return Ok(None) };
     text.parse().map(Some).map_err(|_| CliError::usage(format!("--{name} wants a whole number, not “{text}”")))
 }
 
-pub(super) fn cmd_completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, CliError> {
-    let shell = required_arg(args, "SHELL")?;
+pub(super) fn cmd_completions(args: &CompletionsArguments, out: &mut dyn Write) -> Result<u8, CliError> {
+    let shell = args.shell.as_str();
     let shell: clap_complete::Shell = shell.parse().map_err(|_| CliError {
         code: EXIT_USAGE,
         why: format!("no completions for “{shell}”: bash, zsh, fish, elvish, powershell"),

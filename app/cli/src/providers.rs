@@ -1,11 +1,11 @@
 //! `cmd_providers`: the language models of the configuration, and whether they answer. `cmd_secrets`: their keys.
 //! Neither needs an open workspace.
 
-use super::parse::required_arg;
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
+use crate::arguments::{ProvidersArguments, SecretsArguments};
+use crate::parse::needed;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
-use clap::ArgMatches;
 use host::agents::llm::{self, ProviderClient, ProviderTestReport, ProviderTimeouts};
 use host::maintenance::configuration;
 use host::maintenance::secrets::{MAX_SECRET_BYTES, SecretError, SecretValue, UserSecrets};
@@ -33,14 +33,14 @@ fn open_user_secrets() -> Result<UserSecrets, CliError> {
 
 pub(super) fn cmd_providers(
     workspace: &Path,
-    args: &ArgMatches,
+    args: &ProvidersArguments,
     json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
     let config = configuration::load_config(workspace).map_err(|error| CliError::usage(error.to_string()))?;
     let secrets = open_user_secrets()?;
-    let name = args.get_one::<String>("NAME").map_or(config.llm.default_provider.as_str(), String::as_str);
-    match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
+    let name = args.name.as_deref().unwrap_or(config.llm.default_provider.as_str());
+    match args.what.as_deref().unwrap_or("list") {
         "list" => list_providers(&config, &secrets, json, out),
         "test" => print_provider_test(&config, &secrets, name, json, out),
         "models" => list_provider_models(&config, &secrets, name, json, out),
@@ -178,9 +178,9 @@ fn list_provider_models(
     Ok(EXIT_DONE)
 }
 
-pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_secrets(args: &SecretsArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let secrets = open_user_secrets()?;
-    let what = required_arg(args, "WHAT")?;
+    let what = args.what.as_str();
     if let Some(why) = secrets.unused_passphrase_warning().filter(|_| what != "encrypt") {
         eprintln!("tracebook: {}", text::untrusted_text::escape_line(&why));
     }
@@ -210,7 +210,7 @@ pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
             Ok(EXIT_DONE)
         }
         "set" => {
-            let name = required_arg(args, "NAME")?;
+            let name = needed(args.name.as_deref(), "NAME")?;
             if host::terminal::is_terminal() {
                 eprint!("Value of {name}, which is not shown: ");
             }
@@ -229,7 +229,7 @@ pub(super) fn cmd_secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
             Ok(EXIT_DONE)
         }
         "rm" => {
-            let name = required_arg(args, "NAME")?;
+            let name = needed(args.name.as_deref(), "NAME")?;
             match secrets.remove(name)? {
                 true => Ok(EXIT_DONE),
                 false => Err(CliError::usage(format!("nothing is kept under {name}; see `tracebook secrets list`"))),

@@ -1,8 +1,8 @@
 //! `cmd_run`: cells without a window, their outputs kept in the note as the window would.
 
-use super::parse::{number_option, required_arg};
+use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, output_files, resolve};
-use clap::ArgMatches;
+use crate::arguments::RunArguments;
 use engine::{Command, END_OF_INPUT, Note, Session};
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -20,16 +20,16 @@ enum ExecutionNews {
     End { status: ExecutionStatus, outputs: Vec<CellOutput> },
 }
 
-pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
-    let only = number_option(args, "cell")?;
-    let timeout = number_option(args, "timeout")?;
-    let (stale, clean) = (args.get_flag("stale"), args.get_flag("clean"));
+pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Result<u8, CliError> {
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
+    let only = number_option("cell", args.cell.as_deref())?;
+    let timeout = number_option("timeout", args.timeout.as_deref())?;
+    let (stale, clean) = (args.stale, args.clean);
     if u8::from(stale) + u8::from(clean) + u8::from(only.is_some()) > 1 {
         return Err(CliError::usage("choose one of --cell, --stale and --clean"));
     }
     let _held = export::open_note::hold_note(scene.handle, note)?;
-    if let Some(kernel) = args.get_one::<String>("kernel").cloned() {
+    if let Some(kernel) = args.kernel.clone() {
         super::kernels::find_kernels(scene, note)?;
         scene.handle.run_command(Command::UseKernel { note, kernel: Some(kernel), keep: false, seen: None })?;
     }

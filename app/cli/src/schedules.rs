@@ -3,9 +3,9 @@
 use super::memory::parse_mode;
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
+use crate::arguments::ScheduleArguments;
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::schedule::{DEFAULT_CATCH_UP_SECS, Schedule, ScheduleOutcome, ScheduledWork};
-use clap::ArgMatches;
 use engine::notice::{Notice, NumberedNotice};
 use engine::{Command, Session};
 use host::clock;
@@ -17,9 +17,9 @@ use text::untrusted_text;
 /// How long it is waited for what a schedule begins without a model.
 const SCHEDULE_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
-    let word = args.get_one::<String>("WHAT").cloned();
+pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments) -> Result<u8, CliError> {
+    let action = args.action.as_deref().unwrap_or("list");
+    let word = args.what.clone();
     let needed =
         |what: &str| word.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook schedule {action} …")));
     match action {
@@ -122,25 +122,26 @@ fn parse_duration_seconds(word: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-fn add_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String) -> Result<u8, CliError> {
+fn add_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments, when: String) -> Result<u8, CliError> {
     resolve::wait_for_volumes(scene, false)?;
-    let value = |name: &str| args.get_one::<String>(name).cloned();
-    let note = |name: &str| value(name).map(|word| resolve::resolve_note(scene, &word)).transpose();
-    let (about, cells) = (note("note")?, note("run")?);
-    let volume = agents::resolve_agent_volume(scene, value("project"), about.or(cells))?;
-    if let Some(name) = value("agent") {
+    let note = |word: Option<&str>| word.map(|word| resolve::resolve_note(scene, word)).transpose();
+    let (about, cells) = (note(args.note.as_deref())?, note(args.run.as_deref())?);
+    let volume = agents::resolve_agent_volume(scene, args.project.clone(), about.or(cells))?;
+    if let Some(name) = args.agent.clone() {
         agents::ensure_agent_available(scene, volume, &name)?;
     }
-    let goal = value("GOAL");
-    let work = match (goal, cells, args.get_flag("consolidate"), value("analyze")) {
+    let goal = args.goal.clone();
+    let work = match (goal, cells, args.consolidate, args.analyze.clone()) {
         (Some(goal), None, false, None) => ScheduledWork::Goal {
             goal,
             note: about,
-            agent: value("agent"),
-            budget: agents::parse_budget(args)?,
-            mode: parse_mode(args)?,
+            agent: args.agent.clone(),
+            budget: agents::parse_budget(args.budget.as_deref())?,
+            mode: parse_mode(args.mode.as_deref())?,
         },
-        (None, Some(note), false, None) => ScheduledWork::Cells { note, cell: number_option(args, "cell")? },
+        (None, Some(note), false, None) => {
+            ScheduledWork::Cells { note, cell: number_option("cell", args.cell.as_deref())? }
+        }
         (None, None, true, None) => ScheduledWork::Consolidate,
         (None, None, false, Some(query)) => ScheduledWork::Analyze {
             query: MemoryQuery { query, filters: MemoryFilters::default(), context: String::new() },
@@ -150,22 +151,22 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ArgMatches, when: String)
             return Err(CliError::usage(why));
         }
     };
-    let window = match value("within") {
+    let window = match args.within.clone() {
         Some(word) => parse_duration_seconds(&word)
             .ok_or_else(|| CliError::usage(format!("--within wants a span such as 30m, 12h or 2d, not “{word}”")))?,
         None => DEFAULT_CATCH_UP_SECS,
     };
-    let zone = match (args.get_flag("utc"), value("zone")) {
+    let zone = match (args.utc, args.zone.clone()) {
         (true, None) => None,
         (false, name) => Some(clock::load_zone(name.as_deref()).map_err(CliError::usage)?),
         (true, Some(_)) => return Err(CliError::usage("the expression goes by UTC, or by a zone, not by both")),
     };
     let by = zone.as_ref().map_or_else(|| "UTC".to_owned(), |zone| zone.name.clone());
-    let name = match value("name") {
+    let name = match args.name.clone() {
         Some(name) => name,
         None => unused_name(scene, &work)?,
     };
-    let allow: Vec<String> = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
+    let allow: Vec<String> = args.approve.clone();
     let waits = matches!(work, ScheduledWork::Cells { .. }) && allow.is_empty();
     let what = Schedule {
         name: name.clone(),

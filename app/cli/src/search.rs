@@ -1,8 +1,9 @@
 //! `cmd_search` and `cmd_index`: finding, and the index behind it.
 
-use super::parse::{number_option, required_arg};
+use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, models, resolve};
-use clap::ArgMatches;
+use crate::arguments::{IndexArguments, RelatedArguments, SearchArguments, SearchesArguments};
+use crate::parse::needed;
 use engine::{Command, Session};
 use host::search::{NoteHit, SearchAnswer, SearchRequest};
 use serde_json::{Value, json};
@@ -21,16 +22,16 @@ const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(6);
 const MAX_SHOWN_PASSAGE_BYTES: usize = 160;
 const MAX_JSON_PASSAGE_BYTES: usize = 1_000;
 
-pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let mut text = required_arg(args, "QUERY")?.to_owned();
+pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments) -> Result<u8, CliError> {
+    let mut text = args.query.as_str().to_owned();
     if let Some(name) = text.strip_prefix('@') {
         text = saved_searches(scene)?.into_iter().find(|(known, _)| known == name).map(|(_, text)| text).ok_or_else(
             || CliError::usage(format!("no search is kept as “{name}”; `tracebook searches` lists those that are")),
         )?;
     }
-    let limit =
-        number_option(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
-    let explain = args.get_flag("explain");
+    let limit = number_option("limit", args.limit.as_deref())?
+        .map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
+    let explain = args.explain;
     if let Some(said) = host::search::ParsedQuery::misread_filter(&text) {
         writeln!(scene.errors, "{said}; searching for it as a word")?;
     }
@@ -47,7 +48,7 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
     if let Some(why) = search.freshness().words_only_reason {
         writeln!(scene.errors, "{why}")?;
     }
-    if !answer.has_match() && !args.get_flag("nearest") {
+    if !answer.has_match() && !args.nearest {
         answer.hits.clear();
     }
     print_hits(scene, &answer, explain, &format!("Nothing fits “{text}”."))
@@ -58,10 +59,10 @@ fn saved_searches(scene: &CommandContext<'_>) -> Result<Vec<(String, String)>, C
 }
 
 /// Lists the searches that are kept, keeps one, or forgets one.
-pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &SearchesArguments) -> Result<u8, CliError> {
     let mut settings = scene.handle.read(|session| session.settings().clone())?;
     let before = settings.searches.clone();
-    match (args.get_one::<String>("NAME"), args.get_one::<String>("QUERY"), args.get_flag("forget")) {
+    match (args.name.as_ref(), args.query.as_ref(), args.forget) {
         (Some(name), None, true) => {
             settings.searches.retain(|(known, _)| known != name);
             if settings.searches == before {
@@ -92,10 +93,10 @@ pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &ArgMatches) ->
 }
 
 /// Notes whose meaning is near to that of one.
-pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let limit =
-        number_option(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
-    let note = resolve::resolve_note(scene, required_arg(args, "NOTE")?)?;
+pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &RelatedArguments) -> Result<u8, CliError> {
+    let limit = number_option("limit", args.limit.as_deref())?
+        .map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
+    let note = resolve::resolve_note(scene, args.note.as_str())?;
     wait_for_index(scene)?;
     let search = scene.handle.search();
     let _ = search.wait_until_embedded(EMBEDDING_TIMEOUT);
@@ -194,8 +195,8 @@ fn hit_address(hit: &NoteHit, twice: &HashMap<String, bool>) -> String {
     format!("{volume}{}", hit.link_address())
 }
 
-pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    match required_arg(args, "WHAT")? {
+pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &IndexArguments) -> Result<u8, CliError> {
+    match args.what.as_str() {
         "status" => {
             wait_for_index(scene)?;
             print_index_status(scene)
@@ -223,10 +224,10 @@ pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Re
             Ok(if found.is_empty() { EXIT_DONE } else { EXIT_FAILED })
         }
         "models" => models::list_models(scene),
-        "use" => models::use_model(scene, required_arg(args, "NAME")?),
-        "reranker" => models::use_reranker(scene, required_arg(args, "NAME")?),
-        "exclude" => set_excluded(scene, required_arg(args, "NAME")?, true),
-        "include" => set_excluded(scene, required_arg(args, "NAME")?, false),
+        "use" => models::use_model(scene, needed(args.name.as_deref(), "NAME")?),
+        "reranker" => models::use_reranker(scene, needed(args.name.as_deref(), "NAME")?),
+        "exclude" => set_excluded(scene, needed(args.name.as_deref(), "NAME")?, true),
+        "include" => set_excluded(scene, needed(args.name.as_deref(), "NAME")?, false),
         "pause" => models::set_paused(scene, true),
         "resume" => models::set_paused(scene, false),
         other => Err(CliError::usage(format!(

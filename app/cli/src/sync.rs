@@ -1,7 +1,8 @@
 //! `cmd_sync`: volumes shared with other devices over hubs.
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
-use clap::ArgMatches;
+use crate::arguments::SyncArguments;
+use crate::parse::needed;
 use engine::{Command, HubConnection, HubState, LAN_HUB_ADDRESS, MergeRecord, SeenDevice, Session, SyncProgress};
 use host::fs::copy;
 use serde_json::json;
@@ -14,26 +15,22 @@ const DEFAULT_SYNC_TIMEOUT_SECS: u64 = 60;
 /// Longer than anything is on its way between two threads.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let word = |name: &str| args.get_one::<String>(name).map(String::as_str);
-    let wanted = |name: &'static str, what: &str| {
-        word(name).map(str::to_owned).ok_or_else(|| CliError::usage(format!("{what} is missing")))
-    };
-    let patience = super::parse::number_option(args, "for")?.unwrap_or(DEFAULT_SYNC_TIMEOUT_SECS);
+pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> Result<u8, CliError> {
+    let patience = super::parse::number_option("for", args.for_secs.as_deref())?.unwrap_or(DEFAULT_SYNC_TIMEOUT_SECS);
     let patience = Duration::from_secs(patience.min(7 * 24 * 3_600));
-    match super::parse::required_arg(args, "WHAT")? {
-        "status" => match word("NAME") {
+    match args.what.as_str() {
+        "status" => match args.name.as_deref() {
             Some(note) => print_note_status(scene, note),
             None => print_status(scene),
         },
         "log" => print_sync_log(scene),
-        "merges" => match word("NAME") {
+        "merges" => match args.name.as_deref() {
             Some(number) => print_merge(scene, number),
             None => list_merges(scene),
         },
         "share" => {
-            let volume = find_volume(scene, &wanted("NAME", "the volume")?)?;
-            let hub = wanted("PLACE", "the hub's address")?;
+            let volume = find_volume(scene, needed(args.name.as_deref(), "the volume")?)?;
+            let hub = needed(args.place.as_deref(), "the hub's address")?.to_owned();
             scene.handle.run_command(Command::ShareVolume { volume, hub: hub.clone() })?;
             let address = engine::volume_address(&engine::hub_address(&hub)?, volume);
             if scene.json {
@@ -44,8 +41,8 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
             Ok(EXIT_DONE)
         }
         "join" => {
-            let address = wanted("NAME", "the volume's address")?;
-            let folder = copy::absolute_path(scene.folder, &wanted("PLACE", "the folder")?);
+            let address = needed(args.name.as_deref(), "the volume's address")?.to_owned();
+            let folder = copy::absolute_path(scene.folder, needed(args.place.as_deref(), "the folder")?);
             if !copy::is_empty(&folder) {
                 return Err(CliError::usage(format!("the folder is not empty: {}", folder.display())));
             }
@@ -67,8 +64,8 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Res
             }
         }
         "leave" => {
-            let volume = find_volume(scene, &wanted("NAME", "the volume")?)?;
-            let hub = word("PLACE").unwrap_or_default().to_owned();
+            let volume = find_volume(scene, needed(args.name.as_deref(), "the volume")?)?;
+            let hub = args.place.as_deref().unwrap_or_default().to_owned();
             scene.handle.run_command(Command::UnshareVolume { volume, hub })?;
             Ok(EXIT_DONE)
         }

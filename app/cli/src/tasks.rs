@@ -2,10 +2,10 @@
 
 use super::memory::{note_text_at, write_note};
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
+use crate::arguments::TasksArguments;
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskStatus};
 use agent::{agent_definition, agent_registry, planner};
-use clap::ArgMatches;
 use engine::Command;
 use host::agents::project_memory;
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use store::DocId;
 
-pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
-    let word = args.get_one::<String>("WHAT").cloned();
+pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
+    let action = args.action.as_deref().unwrap_or("list");
+    let word = args.what.clone();
     let needed =
         |what: &str| word.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook tasks {action} …")));
     resolve::wait_for_volumes(scene, action != "list")?;
@@ -85,8 +85,8 @@ fn find_plan(scene: &mut CommandContext<'_>, word: &str) -> Result<(DocId, Vec<T
     Ok((note, tasks, id))
 }
 
-fn list_plans(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let named = args.get_one::<String>("project").cloned();
+fn list_plans(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
+    let named = args.project.clone();
     let all: Vec<(String, PathBuf)> = scene.handle.read(|session| {
         session.volumes().filter_map(|volume| Some((volume.name.clone(), volume.root.clone()?))).collect()
     })?;
@@ -115,9 +115,9 @@ fn list_plans(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, C
 }
 
 /// Who could do tasks: the program's agents, the user's own, and those of the project.
-fn list_agents(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
     agents::wait_for_setup(scene)?;
-    let volume = agents::resolve_agent_volume(scene, args.get_one::<String>("project").cloned(), None)?;
+    let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     let (own, root) = scene.handle.read(move |session| {
         let own = session.agents().setup().map(|setup| setup.agents.clone()).unwrap_or_default();
         (own, session.volume(volume).and_then(|volume| volume.root.clone()))
@@ -159,20 +159,18 @@ fn task_line(task: &TaskBlock) -> String {
 }
 
 /// Brings a task into a plan.
-fn add_task(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Result<u8, CliError> {
-    let value = |name: &str| args.get_one::<String>(name).cloned();
-    let values = |name: &str| args.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<String>>();
-    let volume = agents::resolve_agent_volume(scene, value("project"), None)?;
-    if let Some(name) = value("agent") {
+fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -> Result<u8, CliError> {
+    let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
+    if let Some(name) = args.agent.clone() {
         agents::ensure_agent_available(scene, volume, &name)?;
     }
-    let path = value("plan").unwrap_or_else(|| format!("{TASKS_FOLDER}/tasks.md"));
+    let path = args.plan.clone().unwrap_or_else(|| format!("{TASKS_FOLDER}/tasks.md"));
     let old = note_text_at(scene, volume, &path)?;
     let (mut all, _) = task_block::parse_tasks(&old);
-    let priority =
-        super::parse::number_option(args, "priority")?.unwrap_or(u64::from(task_block::DEFAULT_TASK_PRIORITY));
+    let priority = super::parse::number_option("priority", args.priority.as_deref())?
+        .unwrap_or(u64::from(task_block::DEFAULT_TASK_PRIORITY));
     let mut inputs = std::collections::BTreeMap::new();
-    for pair in values("input") {
+    for pair in args.input.clone() {
         let (name, text) =
             pair.split_once('=').ok_or_else(|| CliError::usage(format!("--input wants NAME=VALUE, not “{pair}”")))?;
         inputs.insert(name.to_owned(), serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
@@ -185,12 +183,12 @@ fn add_task(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Re
         goal: goal.split_whitespace().collect::<Vec<_>>().join(" "),
         standing: TaskStatus::Open,
         inputs,
-        constraints: values("constraint"),
+        constraints: args.constraint.clone(),
         priority: u8::try_from(priority).unwrap_or(u8::MAX),
-        tools_required: values("tool"),
-        mode: super::memory::parse_mode(args)?,
-        agent: value("agent"),
-        needs: values("needs"),
+        tools_required: args.tool.clone(),
+        mode: super::memory::parse_mode(args.mode.as_deref())?,
+        agent: args.agent.clone(),
+        needs: args.needs.clone(),
     };
     all.push(task.clone());
     agents::wait_for_setup(scene)?;
@@ -207,9 +205,9 @@ fn add_task(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: &str) -> Re
 }
 
 /// Splits a goal into tasks: by rules, or by a model.
-fn plan_goal(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) -> Result<u8, CliError> {
-    let volume = agents::resolve_agent_volume(scene, args.get_one::<String>("project").cloned(), None)?;
-    if args.get_flag("model") {
+fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String) -> Result<u8, CliError> {
+    let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
+    if args.model {
         let run = agents::new_doc_id();
         let command = Command::Ask {
             run,
@@ -219,7 +217,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) ->
             parent: None,
             text: goal,
             agent: Some("planner".to_owned()),
-            budget: agents::parse_budget(args)?,
+            budget: agents::parse_budget(args.budget.as_deref())?,
             allow: Vec::new(),
             recall: RecallOptions { mode: ReplayMode::Learner, without: Vec::new() },
         };
@@ -238,7 +236,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) ->
         task.agent = agent_registry::best_matching_agent(&task.goal, known.iter()).map(|(name, _)| name);
     }
     let name = planner::slug(&goal);
-    let path = args.get_one::<String>("plan").cloned().unwrap_or_else(|| format!("{TASKS_FOLDER}/{name}.md"));
+    let path = args.plan.clone().unwrap_or_else(|| format!("{TASKS_FOLDER}/{name}.md"));
     if !note_text_at(scene, volume, &path)?.is_empty() {
         return Err(CliError::usage(format!(
             "a plan with that name already exists; choose another with --plan: {path}"
@@ -253,13 +251,13 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &ArgMatches, goal: String) ->
 }
 
 /// Has a plan carried out, or one task of it.
-fn run_plan(scene: &mut CommandContext<'_>, args: &ArgMatches, word: &str) -> Result<u8, CliError> {
+fn run_plan(scene: &mut CommandContext<'_>, args: &TasksArguments, word: &str) -> Result<u8, CliError> {
     let (note, tasks, id) = find_plan(scene, word)?;
     let run = agents::new_doc_id();
-    let allow = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
-    let (session, budget) = (agents::new_doc_id(), agents::parse_budget(args)?);
+    let allow = args.approve.clone();
+    let (session, budget) = (agents::new_doc_id(), agents::parse_budget(args.budget.as_deref())?);
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.run_command(Command::RunTasks { run, session, note, tasks, only: id, budget, allow })?;
-    let code = agents::follow_run(scene, run, args.get_flag("no-wait"), problems)?;
+    let code = agents::follow_run(scene, run, args.no_wait, problems)?;
     Ok(if code == EXIT_DONE { EXIT_DONE } else { EXIT_FAILED })
 }

@@ -1,7 +1,7 @@
 //! `cmd_open`, `cmd_new`, `ls`, `cmd_import`, `cmd_export`: what concerns volumes and their files.
 
-use super::parse::required_arg;
 use super::{CliError, CommandContext, EXIT_DONE, notebooks, resolve};
+use crate::arguments::{ExportArguments, ImportArguments, LsArguments, NewArguments, OpenArguments, typed};
 use clap::ArgMatches;
 use engine::event::SkippedFile;
 use engine::{Command, Session};
@@ -60,13 +60,13 @@ fn open_volume(
 pub(super) fn check_paths_exist(command: &str, args: &ArgMatches, here: &Path) -> Result<(), CliError> {
     match command {
         "open" => {
-            let folder = copy::absolute_path(here, required_arg(args, "FOLDER")?);
+            let folder = copy::absolute_path(here, &typed::<OpenArguments>(args)?.folder);
             if !copy::is_folder(&folder) {
                 return Err(CliError::usage(format!("no such folder: {}", folder.display())));
             }
         }
         "import" => {
-            if let Some(missing) = import_paths(args, here).iter().find(|path| !path.exists()) {
+            if let Some(missing) = import_paths(&typed(args)?, here).iter().find(|path| !path.exists()) {
                 return Err(CliError::usage(format!("no such file: {}", missing.display())));
             }
         }
@@ -75,14 +75,12 @@ pub(super) fn check_paths_exist(command: &str, args: &ArgMatches, here: &Path) -
     Ok(())
 }
 
-fn import_paths(args: &ArgMatches, here: &Path) -> Vec<PathBuf> {
-    args.get_many::<String>("PATH")
-        .map(|paths| paths.map(|path| copy::absolute_path(here, path)).collect())
-        .unwrap_or_default()
+fn import_paths(args: &ImportArguments, here: &Path) -> Vec<PathBuf> {
+    args.path.iter().map(|path| copy::absolute_path(here, path)).collect()
 }
 
-pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let folder = copy::absolute_path(scene.folder, required_arg(args, "FOLDER")?);
+pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &OpenArguments) -> Result<u8, CliError> {
+    let folder = copy::absolute_path(scene.folder, args.folder.as_str());
     let opened = open_volume(scene, folder, None)?;
     if let Some(trouble) = opened.trouble {
         return Err(CliError::usage(trouble));
@@ -130,16 +128,16 @@ fn volume_or_new(
     Ok((id, root))
 }
 
-pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let path = required_arg(args, "PATH")?.to_owned();
-    let mut text = args.get_one::<String>("text").cloned().unwrap_or_default();
+pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Result<u8, CliError> {
+    let path = args.path.as_str().to_owned();
+    let mut text = args.text.clone().unwrap_or_default();
     if text == "-" {
         text.clear();
         if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
             return Err(CliError::usage("standard input is not UTF-8 text"));
         }
     }
-    let (volume, _) = volume_or_new(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
+    let (volume, _) = volume_or_new(scene, args.volume.as_deref(), true)?;
     resolve::wait_for_volumes(scene, true)?;
     scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
     export::open_note::wait_until_saved(scene.handle)?;
@@ -160,8 +158,8 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
     Ok(EXIT_DONE)
 }
 
-pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let only = match args.get_one::<String>("volume") {
+pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Result<u8, CliError> {
+    let only = match args.volume.as_ref() {
         Some(name) => resolve::resolve_volume(scene, Some(name))?,
         None => None,
     };
@@ -221,11 +219,11 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resul
     Ok(EXIT_DONE)
 }
 
-pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments) -> Result<u8, CliError> {
     let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         import_paths(args, scene.folder).into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
     let notebooks = export::notebook_import::read_notebooks(&notebooks)?;
-    let (_, root) = volume_or_new(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
+    let (_, root) = volume_or_new(scene, args.volume.as_deref(), false)?;
     // All or nothing: two of one name would meet in the middle of the copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
     if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {
@@ -268,9 +266,9 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
     Ok(EXIT_DONE)
 }
 
-pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let dest = scene.folder.join(required_arg(args, "DEST")?);
-    let what = match resolve::resolve_note_or_volume(scene, required_arg(args, "NOTE_OR_VOLUME")?)? {
+pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments) -> Result<u8, CliError> {
+    let dest = scene.folder.join(args.dest.as_str());
+    let what = match resolve::resolve_note_or_volume(scene, args.note_or_volume.as_str())? {
         resolve::ResolvedName::Note(note) => ExportScope::Note(note),
         resolve::ResolvedName::Volume(volume) => ExportScope::Folder(volume, String::new()),
     };
@@ -312,8 +310,8 @@ enum ExportRequest {
 }
 
 /// Returns the requested format: from an option, or the new file's extension.
-fn parse_export_request(what: &ExportScope, dest: &Path, args: &ArgMatches) -> Result<ExportRequest, CliError> {
-    let paper = match args.get_one::<String>("paper").map(|name| name.to_ascii_lowercase()).as_deref() {
+fn parse_export_request(what: &ExportScope, dest: &Path, args: &ExportArguments) -> Result<ExportRequest, CliError> {
+    let paper = match args.paper.as_ref().map(|name| name.to_ascii_lowercase()).as_deref() {
         None | Some("a4") => PaperSize::A4,
         Some("letter") => PaperSize::Letter,
         Some(other) => return Err(CliError::usage(format!("the paper is a4 or letter, not {other}"))),
@@ -326,10 +324,10 @@ fn parse_export_request(what: &ExportScope, dest: &Path, args: &ArgMatches) -> R
         "md" => Some(ExportRequest::Ours(ExportFormat::Files)),
         _ => None,
     };
-    if args.get_flag("html") {
+    if args.html {
         return Ok(ExportRequest::Ours(ExportFormat::Html));
     }
-    if let Some(to) = args.get_one::<String>("to") {
+    if let Some(to) = args.to.as_ref() {
         return named(to).ok_or_else(|| CliError::usage(format!("no export to “{to}”: html, pdf, ipynb, py, md")));
     }
     let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();

@@ -34,7 +34,7 @@ mod typing_while_indexing;
 
 use crate::headless_window::HeadlessWindow;
 use clap::ArgMatches;
-use cli::{CliError, EXIT_DONE, EXIT_FAILED, parse};
+use cli::{CliError, EXIT_DONE, EXIT_FAILED, arguments, parse};
 use engine::{Command, ScanState, Session};
 use host::{Driver, WorkspaceOptions};
 use report::BenchReport;
@@ -53,36 +53,55 @@ pub fn main() -> std::process::ExitCode {
 }
 
 fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    if name == "screenshots" { screenshots::take_screenshots(args, json, out) } else { run_bench(args) }
+    match name {
+        "screenshots" => screenshots::take_screenshots(&arguments::typed(args)?, json, out),
+        _ => run_bench(&arguments::typed(args)?, json),
+    }
 }
 
-fn run_bench(args: &ArgMatches) -> Result<u8, CliError> {
-    let what = parse::required_arg(args, "WHAT")?;
+/// `bench`.
+#[derive(clap::Args, Clone, Debug)]
+struct BenchArguments {
+    #[arg(id = "WHAT")]
+    what: String,
+    #[arg(long)]
+    size: Option<String>,
+    #[arg(long)]
+    notes: Option<String>,
+    #[arg(long)]
+    corpus: Option<String>,
+    #[arg(long)]
+    foreign: Option<String>,
+    #[arg(long)]
+    conversations: Option<String>,
+}
+
+fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
+    let what = args.what.as_str();
     let known = "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval";
     if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
         return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
     }
     if what == "retrieval" {
-        let Some(corpus) = args.get_one::<String>("corpus") else {
+        let Some(corpus) = &args.corpus else {
             return Err(CliError::usage(
                 "bench retrieval wants --corpus DIR with corpus.jsonl, queries.jsonl, qrels.tsv",
             ));
         };
-        let foreign = args.get_one::<String>("foreign").map(Path::new);
+        let foreign = args.foreign.as_deref().map(Path::new);
         let found =
             retrieval::measure(Path::new(corpus), foreign).map_err(|why| CliError { code: EXIT_FAILED, why })?;
-        return retrieval::print_results(&found, args.get_flag("json"), &mut std::io::stdout());
+        return retrieval::print_results(&found, json, &mut std::io::stdout());
     }
     if what == "replay" || what == "memory" {
-        let path = |name: &str| args.get_one::<String>(name).map(Path::new);
-        let said = path("conversations").filter(|_| what == "memory");
-        let corpus = path("corpus");
+        let said = args.conversations.as_deref().map(Path::new).filter(|_| what == "memory");
+        let corpus = args.corpus.as_deref().map(Path::new);
         if corpus.is_none() && said.is_none() {
             let or = if what == "memory" { ", or --conversations FILE of LoCoMo's form" } else { "" };
             let why = format!("bench {what} wants --corpus DIR: the unpacked wheel of bfcl-eval (PyPI){or}");
             return Err(CliError::usage(why));
         }
-        let mut report = BenchReport::new(what, args.get_flag("json"));
+        let mut report = BenchReport::new(what, json);
         let done = corpus.map_or(Ok(()), |corpus| match what {
             "memory" => memory::measure(&mut report, corpus),
             _ => replay::measure(&mut report, corpus),
@@ -92,9 +111,10 @@ fn run_bench(args: &ArgMatches) -> Result<u8, CliError> {
         done.map_err(|why| CliError { code: EXIT_FAILED, why })?;
         return Ok(if report.is_correct() { EXIT_DONE } else { EXIT_FAILED });
     }
-    let asked = parse::number_option(args, "notes")?.or(parse::number_option(args, "size")?);
+    let asked =
+        parse::number_option("notes", args.notes.as_deref())?.or(parse::number_option("size", args.size.as_deref())?);
     let asked = asked.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-    let mut report = BenchReport::new(what, args.get_flag("json"));
+    let mut report = BenchReport::new(what, json);
     let done = match (what, asked) {
         ("edit", Some(count)) => typing_while_indexing::measure(&mut report, count),
         ("edit", None) => editing_trace::measure(&mut report)

@@ -8,7 +8,6 @@ mod memory_fixture;
 mod note_fixtures;
 
 use super::headless_window::HeadlessWindow;
-use clap::ArgMatches;
 use cli::{CliError, EXIT_DONE, EXIT_FAILED, parse, program_path};
 use eframe::egui::{Color32, ColorImage};
 use engine::commands::CommandId;
@@ -187,15 +186,26 @@ const SHEET_GAP_PIXELS: usize = 24;
 /// What is seen between pictures.
 const SHEET_BACKGROUND: Color32 = Color32::from_gray(0x80);
 
-pub(crate) fn take_screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+/// `screenshots`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ScreenshotsArguments {
+    #[arg(id = "DIR")]
+    folder: String,
+    #[arg(long)]
+    scale: Option<String>,
+    #[arg(long)]
+    scene: Option<String>,
+}
+
+pub(crate) fn take_screenshots(args: &ScreenshotsArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let here = std::env::current_dir().unwrap_or_default();
-    let folder = copy::absolute_path(&here, parse::required_arg(args, "DIR")?);
-    let scale = parse::number_option(args, "scale")?.unwrap_or(2);
+    let folder = copy::absolute_path(&here, &args.folder);
+    let scale = parse::number_option("scale", args.scale.as_deref())?.unwrap_or(2);
     if !(1..=3).contains(&scale) {
         return Err(CliError::usage(format!("a point can be 1, 2 or 3 pixels wide, not {scale}")));
     }
     let scale = u8::try_from(scale).map_or(2.0, f32::from);
-    let only = args.get_one::<String>("scene").map(String::as_str);
+    let only = args.scene.as_deref();
     if let Some(scene) = only.filter(|scene| SCREENSHOT_SCENES.iter().all(|(name, _)| name != scene)) {
         let names: Vec<&str> = SCREENSHOT_SCENES.iter().map(|(name, _)| *name).collect();
         return Err(CliError::usage(format!("there is no scene “{scene}”; there are {}", names.join(", "))));

@@ -2,11 +2,11 @@
 
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, run_cells};
 use super::{new_doc_id, print_step, resolve_id_prefix};
+use crate::arguments::AskArguments;
 use agent::approval_text;
 use agent::config::LogLevel;
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;
-use clap::ArgMatches;
 use engine::{Command, LiveModelCall, Session};
 use std::io::Read;
 use store::{
@@ -33,38 +33,33 @@ struct RunNews {
     ending: Option<RunEnding>,
 }
 
-pub(crate) fn parse_budget(args: &ArgMatches) -> Result<Option<f64>, CliError> {
-    let Some(word) = args.get_one::<String>("budget") else { return Ok(None) };
+pub(crate) fn parse_budget(word: Option<&str>) -> Result<Option<f64>, CliError> {
+    let Some(word) = word else { return Ok(None) };
     let amount = word.trim_start_matches('$').parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0);
     amount.map(Some).ok_or_else(|| CliError::usage(format!("--budget wants US dollars, such as 0.50, not “{word}”")))
 }
 
-pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let text = match args.get_one::<String>("TEXT").map(String::as_str) {
-        Some("-") => {
+pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Result<u8, CliError> {
+    let text = match args.text.as_str() {
+        "-" => {
             let mut text = String::new();
             scene.input.take(MAX_PROMPT_BYTES).read_to_string(&mut text)?;
             text
         }
-        Some(text) => text.to_owned(),
-        None => {
-            return Err(CliError::usage(
-                "the goal is missing: tracebook ask \"…\"; use - to read it from standard input",
-            ));
-        }
+        text => text.to_owned(),
     };
     resolve::wait_for_volumes(scene, false)?;
-    let note = match args.get_one::<String>("note") {
+    let note = match args.note.as_ref() {
         Some(word) => Some(resolve::resolve_note(scene, word)?),
         None => None,
     };
-    let volume = resolve_agent_volume(scene, args.get_one::<String>("project").cloned(), note)?;
+    let volume = resolve_agent_volume(scene, args.project.clone(), note)?;
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
-    let session = match args.get_one::<String>("session") {
+    let session = match args.session.as_ref() {
         Some(word) => resolve_id_prefix(word, sessions.into_iter(), "session")?,
         None => new_doc_id(),
     };
-    let parent = match args.get_one::<String>("from") {
+    let parent = match args.from_step.as_ref() {
         Some(word) if word == "begin" => Some(MessageId::SESSION_ROOT),
         Some(word) => {
             let why = || CliError::usage(format!("--from wants a message's id, or begin, not “{word}”"));
@@ -73,13 +68,13 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
         None => None,
     };
     let run = new_doc_id();
-    let allow: Vec<String> = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
+    let allow: Vec<String> = args.approve.clone();
     let allowed = allow.clone();
-    let agent = args.get_one::<String>("agent").map(|name| name.trim_start_matches('@').to_owned());
+    let agent = args.agent.as_ref().map(|name| name.trim_start_matches('@').to_owned());
     if let Some(name) = &agent {
         super::ensure_agent_available(scene, volume, name)?;
     }
-    let budget = parse_budget(args)?;
+    let budget = parse_budget(args.budget.as_deref())?;
     let recall = super::super::memory::parse_recall_options(args)?;
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     let problems = scene.handle.read(|session| session.problems().len())?;
@@ -93,7 +88,7 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Resu
     if let Some(low) = scene.handle.read(move |session| session.low_budget_warning(now, Some(volume)))? {
         writeln!(scene.errors, "tracebook: {low}")?;
     }
-    follow_run(scene, run, args.get_flag("no-wait"), problems)
+    follow_run(scene, run, args.no_wait, problems)
 }
 
 /// The volume in which an agent works: the one that is named, the note's, the one around the folder, or the only one.

@@ -2,7 +2,7 @@
 
 use super::super::{CliError, CommandContext, EXIT_DONE};
 use super::{DOCUMENT_READ_TIMEOUT, format_time, new_doc_id, resolve_id_prefix};
-use clap::ArgMatches;
+use crate::arguments::SessionsArguments;
 use engine::session::runs::session_files;
 use engine::{AgentSession, Command, Session, SessionSummary};
 use serde_json::json;
@@ -52,13 +52,13 @@ fn parse_message_id(word: &str) -> Result<MessageId, CliError> {
     word.parse().map_err(|_| CliError::usage(format!("a message's id has 16 hexadecimal digits, not “{word}”")))
 }
 
-pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    if let Some(file) = args.get_one::<String>("import").cloned() {
+pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &SessionsArguments) -> Result<u8, CliError> {
+    if let Some(file) = args.import.clone() {
         return import_session(scene, &file);
     }
     let all: Vec<(DocId, SessionSummary)> =
         scene.handle.read(|session| session.agents().sessions().map(|(id, line)| (id, line.clone())).collect())?;
-    let Some(word) = args.get_one::<String>("SESSION") else {
+    let Some(word) = args.session.as_ref() else {
         let mut all = all;
         all.sort_by_key(|(_, line)| std::cmp::Reverse(line.updated));
         for (id, line) in all {
@@ -79,35 +79,34 @@ pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &ArgMatches) ->
         return Ok(EXIT_DONE);
     };
     let session = resolve_id_prefix(word, all.iter().map(|(id, _)| *id), "session")?;
-    let value = |name: &str| args.get_one::<String>(name).cloned();
-    if args.get_flag("delete") {
+    if args.delete {
         scene.handle.run_command(Command::DeleteSession { session })?;
-    } else if let Some(title) = value("title") {
+    } else if let Some(title) = args.title.clone() {
         read_session(scene, session, |_, _| ())?;
         scene.handle.run_command(Command::DescribeSession { session, title: Some(title), closed: None })?;
-    } else if let Some(word) = value("go") {
+    } else if let Some(word) = args.go.clone() {
         let message = parse_message_id(&word)?;
         read_session(scene, session, |_, _| ())?;
         scene.handle.run_command(Command::GoTo { session, message })?;
-    } else if let Some(word) = value("fork") {
+    } else if let Some(word) = args.fork.clone() {
         let (at, new) = (parse_message_id(&word)?, new_doc_id());
         read_session(scene, session, |_, _| ())?;
         scene.handle.run_command(Command::ForkSession { session, at, new })?;
         writeln!(scene.out, "{new}")?;
-    } else if let Some(from) = value("merge") {
+    } else if let Some(from) = args.merge.clone() {
         let from = parse_message_id(&from)?;
         let head = read_session(scene, session, |_, one| one.head())?;
-        let into = match value("into") {
+        let into = match args.into_session.clone() {
             Some(word) => parse_message_id(&word)?,
             None => head.ok_or_else(|| CliError::usage("nothing was said in the session yet"))?,
         };
         scene.handle.run_command(Command::MergeBranch { session, from, into })?;
-    } else if let Some(other) = value("compare") {
+    } else if let Some(other) = args.compare.clone() {
         return compare_branches(scene, session, parse_message_id(&other)?);
-    } else if let Some(form) = value("export") {
+    } else if let Some(form) = args.export.clone() {
         return export_session(scene, session, &form);
     } else {
-        return show_session(scene, session, args.get_flag("all"));
+        return show_session(scene, session, args.all);
     }
     export::open_note::wait_until_saved(scene.handle)?;
     Ok(EXIT_DONE)

@@ -2,7 +2,7 @@
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE};
-use clap::ArgMatches;
+use crate::arguments::BudgetArguments;
 use engine::{BudgetScope, EmbeddingCost, RunSummary, ScopeSpending, UnixMillis};
 use serde_json::json;
 use store::DocId;
@@ -53,9 +53,9 @@ fn print_embedding_cost(scene: &mut CommandContext<'_>, outlay: &EmbeddingCost) 
     Ok(())
 }
 
-pub(crate) fn cmd_budget(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
+pub(crate) fn cmd_budget(scene: &mut CommandContext<'_>, args: &BudgetArguments) -> Result<u8, CliError> {
     agents::wait_for_setup(scene)?;
-    if let Some(word) = args.get_one::<String>("by") {
+    if let Some(word) = args.by.as_ref() {
         return print_spending(scene, word);
     }
     let now = UnixMillis(jiff::Timestamp::now().as_millisecond());
@@ -78,7 +78,7 @@ pub(crate) fn cmd_budget(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
         let (of, spent, tokens) = (&balance.of, balance.spent, balance.tokens);
         writeln!(scene.out, "{of}: ${spent:.4}, {tokens} tokens, {left}{unknown}")?;
     }
-    if args.get_flag("log") {
+    if args.log {
         let mut runs: Vec<(DocId, RunSummary)> =
             scene.handle.read(|session| session.agents().runs().map(|(id, line)| (id, line.clone())).collect())?;
         runs.sort_by_key(|(_, line)| std::cmp::Reverse(line.start_time));

@@ -3,12 +3,12 @@
 use super::super::agents::read_session;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use super::{RememberedProject, find_file, load_projects, write_note};
+use crate::arguments::MemoryArguments;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
 use agent::memory::insight::{MemoryFilters, MemoryQuery};
 use agent::memory::task_log::TaskLogEntry as Logged;
 use agent::memory::{MEMORY_FOLDER, MemoryMaintenance};
 use agent::model_context::estimate_message_tokens;
-use clap::ArgMatches;
 use engine::Command;
 use engine::notice::{Notice, NumberedNotice};
 use host::search::SearchMode;
@@ -24,12 +24,12 @@ fn today() -> CalendarDay {
     CalendarDay(now_ms().div_euclid(86_400_000))
 }
 
-pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
-    let text = args.get_one::<String>("TEXT").cloned();
+pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments) -> Result<u8, CliError> {
+    let action = args.action.as_deref().unwrap_or("list");
+    let text = args.text.clone();
     let needed =
         |what: &str| text.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook memory {action} …")));
-    let all = load_projects(scene, args)?;
+    let all = load_projects(scene, args.project.as_deref())?;
     match action {
         "list" => list_experiences(scene, args, &all),
         "show" => {
@@ -43,9 +43,15 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
         "log" => print_task_log(scene, args, &all),
         "bearing" => recall_for_goal(scene, all, &needed("on which goal")?),
         "analyze" => {
-            let value = |name: &str| args.get_one::<String>(name).cloned().unwrap_or_default();
-            let filters = MemoryFilters { project_type: value("about"), outcome: value("outcome") };
-            let query = MemoryQuery { query: needed("what is asked")?, filters, context: value("goal") };
+            let filters = MemoryFilters {
+                project_type: args.about.clone().unwrap_or_default(),
+                outcome: args.outcome.clone().unwrap_or_default(),
+            };
+            let query = MemoryQuery {
+                query: needed("what is asked")?,
+                filters,
+                context: args.goal.clone().unwrap_or_default(),
+            };
             // One answer over all projects.
             let mut whole = agent::memory::ProjectMemory::default();
             whole.entries.extend(all.into_iter().flat_map(|project| project.memory.entries));
@@ -81,8 +87,8 @@ fn find_experience<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocI
 }
 
 /// The outcome that is wanted, by the option `--outcome`.
-fn parse_outcome(args: &ArgMatches) -> Result<Option<RunOutcome>, CliError> {
-    let Some(word) = args.get_one::<String>("outcome") else { return Ok(None) };
+fn parse_outcome(args: &MemoryArguments) -> Result<Option<RunOutcome>, CliError> {
+    let Some(word) = args.outcome.as_ref() else { return Ok(None) };
     let why = || CliError::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"));
     RunOutcome::from_name(word).map(Some).ok_or_else(why)
 }
@@ -90,7 +96,7 @@ fn parse_outcome(args: &ArgMatches) -> Result<Option<RunOutcome>, CliError> {
 /// Prints recent work: the tasks of session logs.
 fn print_task_log(
     scene: &mut CommandContext<'_>,
-    args: &ArgMatches,
+    args: &MemoryArguments,
     all: &[RememberedProject],
 ) -> Result<u8, CliError> {
     let wanted = parse_outcome(args)?;
@@ -144,11 +150,11 @@ fn print_session_context(scene: &mut CommandContext<'_>, all: &[RememberedProjec
 
 fn list_experiences(
     scene: &mut CommandContext<'_>,
-    args: &ArgMatches,
+    args: &MemoryArguments,
     all: &[RememberedProject],
 ) -> Result<u8, CliError> {
     let wanted = parse_outcome(args)?;
-    let tier = match args.get_one::<String>("tier").map(|word| word.to_lowercase()).as_deref() {
+    let tier = match args.tier.as_ref().map(|word| word.to_lowercase()).as_deref() {
         None | Some("semantic" | "l4") => None,
         Some("context" | "l1") => return print_session_context(scene, all),
         Some("session" | "l2") => return print_task_log(scene, args, all),
@@ -219,21 +225,20 @@ fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, 
 /// Adds what the user knows.
 fn add_experience(
     scene: &mut CommandContext<'_>,
-    args: &ArgMatches,
+    args: &MemoryArguments,
     all: &[RememberedProject],
     text: String,
 ) -> Result<u8, CliError> {
-    let value = |name: &str| args.get_one::<String>(name).cloned();
-    let outcome = value("outcome").unwrap_or_else(|| "success".to_owned());
+    let outcome = args.outcome.clone().unwrap_or_else(|| "success".to_owned());
     let final_outcome = RunOutcome::from_name(&outcome)
         .ok_or_else(|| CliError::usage("--outcome is success, failure or success_with_recovery".to_owned()))?;
-    let word = value("tier").unwrap_or_else(|| "long_term".to_owned());
+    let word = args.tier.clone().unwrap_or_else(|| "long_term".to_owned());
     let tier = MemoryTier::from_name(&word)
         .ok_or_else(|| CliError::usage("--tier is episodic, short_term or long_term".to_owned()))?;
-    let volume = super::super::agents::resolve_agent_volume(scene, value("project"), None)?;
+    let volume = super::super::agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     let project = all.iter().find(|project| project.id == volume);
     let project = project.ok_or_else(|| CliError::usage("say in which project: --project NAME"))?;
-    let expires = value("expires").unwrap_or_default();
+    let expires = args.expires.clone().unwrap_or_default();
     if !expires.is_empty() && CalendarDay::parse(&expires).is_none() {
         return Err(CliError::usage(format!("--expires wants a day such as 2027-01-31, not “{expires}”")));
     }
@@ -241,11 +246,11 @@ fn add_experience(
         expires,
         experience_id: format!("exp_{:08x}", rand::random::<u32>()),
         project_name: project.name.clone(),
-        primary_goal: value("goal").unwrap_or_else(|| text.clone()),
+        primary_goal: args.goal.clone().unwrap_or_else(|| text.clone()),
         final_outcome,
         learnings_or_issues: text,
         tier,
-        source: value("source").unwrap_or_else(|| "the user".to_owned()),
+        source: args.source.clone().unwrap_or_else(|| "the user".to_owned()),
         author: "user".to_owned(),
         ..Experience::default()
     };

@@ -3,9 +3,9 @@
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use super::{RememberedProject, find_file, load_projects, move_to_trash, write_note};
+use crate::arguments::TracesArguments;
 use agent::memory::StoredTrace;
 use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, TRACES_FOLDER};
-use clap::ArgMatches;
 use serde_json::json;
 use std::io::Read;
 use store::DocId;
@@ -13,22 +13,22 @@ use store::DocId;
 /// Maximum size of a library in bytes.
 const MAX_TRACE_LIBRARY_BYTES: u64 = 64 << 20;
 
-pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> Result<u8, CliError> {
-    let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
-    let name = args.get_one::<String>("NAME").cloned();
+pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments) -> Result<u8, CliError> {
+    let action = args.action.as_deref().unwrap_or("list");
+    let name = args.name.clone();
     let needed =
         |what: &str| name.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook traces {action} …")));
     match action {
-        "list" => list_traces(scene, &load_projects(scene, args)?),
+        "list" => list_traces(scene, &load_projects(scene, args.project.as_deref())?),
         "show" => {
             let word = needed("which trace")?;
-            let all = load_projects(scene, args)?;
+            let all = load_projects(scene, args.project.as_deref())?;
             let (_, filed) = find_trace(&all, &word)?;
             write!(scene.out, "{}", filed.text)?;
             Ok(EXIT_DONE)
         }
         "export" => {
-            let all = load_projects(scene, args)?;
+            let all = load_projects(scene, args.project.as_deref())?;
             let wanted: Vec<&StoredTrace> = match &name {
                 Some(word) => vec![find_trace(&all, word)?.1],
                 None => all.iter().flat_map(|project| &project.memory.traces).collect(),
@@ -39,7 +39,7 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &ArgMatches) -> R
         }
         "import" => import_traces(scene, args, &needed("which file, or - for standard input")?),
         "forget" => {
-            let all = load_projects(scene, args)?;
+            let all = load_projects(scene, args.project.as_deref())?;
             let (volume, filed) = find_trace(&all, &needed("which trace")?)?;
             let Some(id) = find_file(scene, volume, &filed.path)? else {
                 return Err(CliError::workspace(format!("the file is not known yet; try again: {}", filed.path)));
@@ -114,7 +114,7 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
 }
 
 /// Imports a library. Statistics of its traces from elsewhere prove nothing here.
-fn import_traces(scene: &mut CommandContext<'_>, args: &ArgMatches, from: &str) -> Result<u8, CliError> {
+fn import_traces(scene: &mut CommandContext<'_>, args: &TracesArguments, from: &str) -> Result<u8, CliError> {
     let mut text = String::new();
     if from == "-" {
         scene.input.take(MAX_TRACE_LIBRARY_BYTES).read_to_string(&mut text)?;
@@ -127,7 +127,7 @@ fn import_traces(scene: &mut CommandContext<'_>, args: &ArgMatches, from: &str) 
     }
     let found = trace::parse_library(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
     super::super::resolve::wait_for_volumes(scene, true)?;
-    let volume = agents::resolve_agent_volume(scene, args.get_one::<String>("project").cloned(), None)?;
+    let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     for trace in found {
         let trace = trace.reset_for_import();
         let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::MEMORY_FOLDER, trace.file_name());

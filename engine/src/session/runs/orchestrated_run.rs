@@ -124,8 +124,9 @@ pub(in crate::session) fn is_planned_by_rules(run: &AgentRun) -> bool {
 
 /// Returns the status of a task, from its results and the user's changes.
 pub(in crate::session) fn task_status(run: &AgentRun, task: &TaskBlock) -> TaskStatus {
-    let last =
-        calls_of_tool(run, BuiltInTool::AskAgent).filter(|(arguments, _)| argument_text(arguments, "task") == task.id).last();
+    let last = calls_of_tool(run, BuiltInTool::AskAgent)
+        .filter(|(arguments, _)| argument_text(arguments, "task") == task.id)
+        .last();
     let said = run.todos.iter().find(|todo| todo.id == task.id).map(|todo| todo.status);
     match (said, last) {
         (Some(TodoStatus::Cancelled), _) => TaskStatus::Cancelled,

@@ -257,7 +257,14 @@ impl RunsState {
         for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
             task.agent = self.fitting_agent(&crew, &task.goal).map(|(name, _)| name);
         }
-        self.call_tools(turn, files, sync, workspace, id, vec![(BuiltInTool::Plan, into_object(json!({"tasks": tasks})))]);
+        self.call_tools(
+            turn,
+            files,
+            sync,
+            workspace,
+            id,
+            vec![(BuiltInTool::Plan, into_object(json!({"tasks": tasks})))],
+        );
         PhaseOutcome::Waiting
     }
 

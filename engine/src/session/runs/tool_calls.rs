@@ -248,7 +248,9 @@ impl RunsState {
             }
             Some(BuiltInTool::Plan) => return Some(self.accept_plan(turn, sync, id, arguments)),
             Some(BuiltInTool::Assign) => return Some(self.accept_assignments(id, arguments)),
-            Some(BuiltInTool::AskAgent) => return self.delegate(turn, &all_files.volumes, workspace, id, call, arguments),
+            Some(BuiltInTool::AskAgent) => {
+                return self.delegate(turn, &all_files.volumes, workspace, id, call, arguments);
+            }
             Some(BuiltInTool::RunAgent) => match self.python_job(id, root, arguments) {
                 Some(job) => job,
                 None => return Some(failed_outcome("the agent's file has to be read again; ask once more")),
