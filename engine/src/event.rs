@@ -208,7 +208,7 @@ pub enum Event {
         count: u64,
     },
     /// The configuration of agents was read.
-    AgentSetup(Box<crate::records::runs::AgentSetup>),
+    AgentSetup(Box<agent::run_records::AgentSetup>),
     /// A session's document was loaded.
     SessionLoaded {
         /// The session that was loaded.
@@ -249,7 +249,7 @@ pub enum Event {
         memory: Box<agent::memory::ProjectMemory>,
     },
     /// Search paid for embeddings.
-    Spent(crate::records::runs::EmbeddingCost),
+    Spent(agent::run_records::EmbeddingCost),
     /// A piece of a model's answer arrived.
     ModelDelta {
         /// Id of the call.
@@ -387,9 +387,9 @@ pub struct WorkspaceStart {
     /// Files that other programs renamed and whose links can be updated.
     pub renamed: Vec<crate::records::moves::ExternalRename>,
     /// Summary of each session.
-    pub sessions: BTreeMap<DocId, crate::records::runs::SessionSummary>,
+    pub sessions: BTreeMap<DocId, agent::run_records::SessionSummary>,
     /// Summary of each run.
-    pub runs: BTreeMap<DocId, crate::records::runs::RunSummary>,
+    pub runs: BTreeMap<DocId, agent::run_records::RunSummary>,
     /// Volumes that are shared, by hub.
     pub shares: crate::records::sync::SyncShares,
     /// The sync log: milliseconds since 1970, and a line.
@@ -401,7 +401,7 @@ pub struct WorkspaceStart {
     /// Schedules of this device.
     pub schedules: BTreeMap<DocId, agent::schedule::Schedule>,
     /// Cost outside runs on this device, by day.
-    pub outlays: Vec<crate::records::runs::EmbeddingCost>,
+    pub outlays: Vec<agent::run_records::EmbeddingCost>,
 }
 
 /// Outline of a note's file and its encoding on disk, both made where the file is read.

@@ -3,6 +3,5 @@
 pub mod files;
 pub mod kernels;
 pub mod moves;
-pub mod runs;
 pub mod saving;
 pub mod sync;

@@ -28,10 +28,6 @@ pub use crate::records::moves::{
     CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove,
     RELINK_KEY_PREFIX, TRASH_FOLDER, TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
 };
-pub use crate::records::runs::{
-    AgentSetup, EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost, POLICY_RULES_KEY, RUN_KEY_PREFIX, RunSummary,
-    SESSION_KEY_PREFIX, SessionSummary,
-};
 pub use crate::records::saving::SaveStatus;
 pub use crate::records::sync::{
     AGREED_BYTES_KEY_PREFIX, AgreedBytes, AttachmentAction, DeliveryState, DocumentsByVolume, HubBlobState,
@@ -44,6 +40,10 @@ pub use crate::session::state::agent_session::AgentSession;
 pub use crate::session::state::runs::RunsState;
 pub use crate::session::state::sync::{RemotePeer, SyncState};
 pub use crate::session::volume_paths::{LINKS_KEY_PREFIX, links_key};
+pub use agent::run_records::{
+    AgentSetup, EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost, POLICY_RULES_KEY, RUN_KEY_PREFIX, RunSummary,
+    SESSION_KEY_PREFIX, SessionSummary,
+};
 pub use apply_context::CommandError;
 pub use runs::PHASE_NAMES;
 pub use runs::{

@@ -15,6 +15,7 @@ pub mod policy_rule;
 pub mod prompt_quote;
 pub mod protected_writes;
 pub mod router;
+pub mod run_records;
 pub mod schedule;
 pub mod schema_limits;
 pub mod secrets;

@@ -3,7 +3,6 @@
 use crate::note::Note;
 use crate::records::kernels::{KernelGrant, KernelSpec};
 use crate::records::moves::{PendingMove, TrashedFile};
-use crate::records::runs::EmbeddingCost;
 use crate::session::runs::{BudgetScope, BudgetStatus, ScopeSpending};
 use crate::session::state::Session;
 use crate::session::state::agent_run::AgentRun;
@@ -15,6 +14,7 @@ use crate::settings::Settings;
 use agent::agent_registry::AgentRegistry;
 use agent::config::BudgetConfig;
 use agent::memory::trace::RunTrace;
+use agent::run_records::EmbeddingCost;
 use agent::schedule::Schedule;
 use agent::tool_spec::ToolSpec;
 use std::collections::BTreeMap;

@@ -40,7 +40,6 @@ pub use phases::{PhaseStatus, RunPhase, phases_of};
 
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::records::runs::{AgentSetup, RUN_KEY_PREFIX, RunSummary, SessionSummary};
 use crate::records::saving::BatchNumber;
 use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
@@ -52,6 +51,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::memory;
 use agent::model_context;
 use agent::policy::PolicyRule;
+use agent::run_records::{AgentSetup, RUN_KEY_PREFIX, RunSummary, SessionSummary};
 use agent::schedule::ScheduleOutcome;
 use agent::tool_spec::ToolSpec;
 use std::collections::BTreeMap;

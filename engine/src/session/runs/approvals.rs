@@ -1,6 +1,5 @@
 //! Approvals: the user's decisions, their consequences, and what happens at the timeout.
 
-use crate::records::runs::POLICY_RULES_KEY;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::CallPhase;
@@ -8,6 +7,7 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{CallFacts, Permission, ToolPolicy};
+use agent::run_records::POLICY_RULES_KEY;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use store::disk::RowWrite;

@@ -2,13 +2,13 @@
 //! before each paid model call.
 
 use crate::notice::Notice;
-use crate::records::runs::{EmbeddingCost, RunSummary};
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::runs::RunsState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::config::BudgetConfig;
+use agent::run_records::{EmbeddingCost, RunSummary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::DocId;

@@ -1,11 +1,11 @@
 //! Cost outside runs: embeddings that search gets from a paid endpoint. Checked against the month's budget before each
 //! call, and stored by day.
 
-use crate::records::runs::{EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost};
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::runs::RunsState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::config::BudgetConfig;
+use agent::run_records::{EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost};
 use store::disk::RowWrite;
 use text::time::UnixMillis;
 

@@ -3,7 +3,6 @@
 use super::watchdog::MODEL_SILENCE_TIMEOUT_MS;
 use super::{delegation, memory_agents};
 use crate::effect::Effect;
-use crate::records::runs::AgentSetup;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::orchestrated_run::is_orchestrated;
 use crate::session::state::FilesState;
@@ -17,6 +16,7 @@ use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::model_context;
+use agent::run_records::AgentSetup;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
@@ -246,8 +246,8 @@ impl RunsState {
             agents.run_summaries.get(&first).map(|line| line.session)
         };
         let session = session_of(run.id).unwrap_or(run.about.session);
-        let handed = |line: &crate::records::runs::RunSummary| matches!(line.origin, RunOrigin::Agent { .. });
-        let own = |id: DocId, line: &crate::records::runs::RunSummary| {
+        let handed = |line: &agent::run_records::RunSummary| matches!(line.origin, RunOrigin::Agent { .. });
+        let own = |id: DocId, line: &agent::run_records::RunSummary| {
             line.session == session || handed(line) && session_of(id) == Some(session)
         };
         let lines = agents.run_summaries.iter().filter(|(id, line)| own(**id, line));

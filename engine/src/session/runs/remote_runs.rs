@@ -2,7 +2,6 @@
 //! to one device, which alone continues it; the others see its progress and may stop it, deny its calls and answer it.
 
 use crate::effect::Effect;
-use crate::records::runs::{RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase};
@@ -11,6 +10,7 @@ use crate::session::state::runs::{RunsState, VolumeListEntry};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::run_records::{RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX};
 use agent::tool_catalog::BuiltInTool;
 use std::collections::{BTreeMap, BTreeSet};
 use store::disk::RowWrite;

@@ -2,7 +2,6 @@
 //! what was said is never changed.
 
 use crate::effect::Effect;
-use crate::records::runs::{RUN_KEY_PREFIX, SESSION_KEY_PREFIX};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_session::AgentSession;
@@ -10,6 +9,7 @@ use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::prompt_quote;
+use agent::run_records::{RUN_KEY_PREFIX, SESSION_KEY_PREFIX};
 use std::collections::BTreeMap;
 use store::disk::RowWrite;
 use store::{DocId, ListedDocumentKind, MessageId, MessageRole, MessageTree, SessionAbout, SessionDoc, SessionMessage};
@@ -308,7 +308,7 @@ impl RunsState {
         if !self.session_summaries.contains_key(&id) {
             return Err(CommandError(format!("there is no session {id}")));
         }
-        let of = |line: &crate::records::runs::RunSummary| line.session == id;
+        let of = |line: &agent::run_records::RunSummary| line.session == id;
         let runs: BTreeMap<DocId, bool> = self
             .run_summaries
             .iter()

@@ -1,6 +1,5 @@
 //! A run that is loaded: its document, its calls, and what it knows beyond its document.
 
-use crate::records::runs::RunSummary;
 use crate::records::saving::BatchNumber;
 use crate::session::apply_context::ApplyContext;
 use agent::agent_registry::AgentRegistry;
@@ -10,6 +9,7 @@ use agent::memory::slots::SlotValues;
 use agent::memory::trace::RunTrace;
 use agent::model_call::ModelCallId;
 use agent::policy::CallFacts;
+use agent::run_records::RunSummary;
 use agent::task_block::TaskBlock;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

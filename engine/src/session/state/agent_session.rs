@@ -1,7 +1,7 @@
 //! A session of an agent that is loaded.
 
-use crate::records::runs::SessionSummary;
 use agent::model_context;
+use agent::run_records::SessionSummary;
 use store::{DocId, MessageId, MessageTree, SessionAbout, SessionDoc, SessionMessage};
 
 /// A session that is loaded.

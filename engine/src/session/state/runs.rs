@@ -1,11 +1,11 @@
 //! The state of runs, sessions and tools.
 
 use crate::commands::CommandId;
-use crate::records::runs::{AgentSetup, EmbeddingCost, RunSummary, SessionSummary};
 use crate::records::saving::BatchNumber;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::agent_session::AgentSession;
 use agent::policy::{PolicyRule, ToolPolicy};
+use agent::run_records::{AgentSetup, EmbeddingCost, RunSummary, SessionSummary};
 use agent::task_block::TaskBlock;
 use agent::{memory, router};
 use std::collections::{BTreeMap, BTreeSet};

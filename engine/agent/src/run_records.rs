@@ -1,7 +1,7 @@
 //! Runs and sessions of agents as the host and the disk know them: what they work with, their lines in lists.
 
-use agent::router;
-use agent::tool_spec::ToolSpec;
+use crate::router;
+use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::{CallUsage, DocId, RunDevice, RunEnding, RunOrigin};
@@ -17,7 +17,7 @@ pub const POLICY_RULES_KEY: &str = "policy";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSetup {
     /// The configuration from `config.yaml`.
-    pub config: agent::config::AgentConfig,
+    pub config: crate::config::AgentConfig,
     /// What is wrong with its file: runs cannot begin then.
     pub trouble: Option<String>,
     /// Why tools cannot be confined on this machine.
@@ -27,13 +27,13 @@ pub struct AgentSetup {
     /// Context sizes in tokens from the price list, by provider.
     pub contexts: BTreeMap<String, u64>,
     /// The user's own agents.
-    pub agents: Vec<agent::agent_definition::AgentDefinition>,
+    pub agents: Vec<crate::agent_definition::AgentDefinition>,
     /// Tools in the folder of plugins.
     pub plugins: Vec<store::UserTool>,
     /// What is wrong with files of plugins and with servers, for the user.
     pub problems: Vec<String>,
     /// The values of the keys of this installation, which no model and no log may hold.
-    pub own_keys: agent::secrets::InstallationKeys,
+    pub own_keys: crate::secrets::InstallationKeys,
     /// Tools of MCP servers: the server, its name for the tool, and the tool as models see it.
     pub servers: Vec<(String, String, ToolSpec)>,
 }
@@ -97,7 +97,7 @@ pub struct SessionSummary {
     /// Whether the user has put it away.
     #[serde(default)]
     pub closed: bool,
-    /// The heads of its document, as [`SessionDoc::heads`] has them.
+    /// The heads of its document, as [`store::SessionDoc::heads`] has them.
     #[serde(default)]
     pub heads: String,
 }
@@ -105,7 +105,7 @@ pub struct SessionSummary {
 /// Prefix of the keys under which the disk keeps cost outside runs.
 pub const EMBEDDING_COSTS_KEY_PREFIX: &str = "outlays/";
 /// Milliseconds of a day.
-pub(crate) const DAY_MS: i64 = 86_400_000;
+const DAY_MS: i64 = 86_400_000;
 
 /// What was spent for one thing: by one call, or on one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,7 +125,8 @@ pub struct EmbeddingCost {
 }
 
 impl EmbeddingCost {
-    pub(crate) fn day_number(&self) -> i64 {
+    /// The day of its last call, counted from 1970.
+    pub fn day_number(&self) -> i64 {
         self.at.div_euclid(DAY_MS)
     }
 }
