@@ -59,6 +59,8 @@ pub enum ArgumentForm {
     Many,
     /// An option with a value, `--name VALUE`.
     Value,
+    /// `--name`, or `--name VALUE`.
+    OptionalValue,
     /// `--name VALUE`, also several times.
     Values,
     /// An option without a value, `--name`.
@@ -1114,7 +1116,11 @@ command_table!(
         "app.doctor",
         "What this machine offers",
         "doctor",
-        &[],
+        &[command_argument(
+            "report",
+            ArgumentForm::OptionalValue,
+            "write what a bug report needs into this new .tar.gz, without notes and secrets",
+        )],
         "Say what is there: display, sandbox, kernels, model servers.",
     ),
     LlmProviders = command_line_form(

@@ -7,6 +7,7 @@ mod devices;
 mod forms;
 mod history;
 mod kills;
+mod logging;
 mod meaning;
 mod memory;
 mod moves;

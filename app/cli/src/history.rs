@@ -139,6 +139,7 @@ fn unified_diff(comparison: &TextDiff, old: &str, new: &str) -> String {
             let count = |side: char| hunk.iter().filter(|(sign, _)| *sign == ' ' || *sign == side).count();
             let start = |number: usize, count: usize| if count == 0 { number - 1 } else { number };
             let (gone, come) = (count('-'), count('+'));
+            // Writing to a `String` can't fail.
             let _ = writeln!(out, "@@ -{},{gone} +{},{come} @@", start(first.0, gone), start(first.1, come));
             hunk.iter().for_each(|(sign, line)| _ = writeln!(out, "{sign}{line}"));
         }

@@ -80,6 +80,7 @@ fn run_hub(mut settings: HubSettings, args: &HubArguments, json: bool, out: &mut
     let folder = settings.folder.clone();
     let key = host::sync::devices::load_or_create_hub_key(&folder).map_err(hub_error)?;
     let (id, name, open) = (key.id(), settings.name.clone(), settings.open.clone());
+    host::logging::start_hub(&folder);
     let hub = HubServer::start(settings, key, Arc::new(print_log_line)).map_err(hub_error)?;
     let at = hub.public_address().to_owned();
     match json {

@@ -217,11 +217,12 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
     let matches = match parse::parse(&words) {
         Ok(matches) => matches,
         Err(error) => {
+            // If nobody reads it, the exit code still says that it failed.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE });
         }
     };
-    ExitCode::from(match run_command_line(&matches, &words, hooks) {
+    let code = match run_command_line(&matches, &words, hooks) {
         Ok(code) => code,
         Err(refusal) => {
             if !refusal.why.is_empty() {
@@ -229,7 +230,9 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             }
             refusal.code
         }
-    })
+    };
+    host::logging::finish();
+    ExitCode::from(code)
 }
 
 fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {
@@ -246,6 +249,7 @@ pub fn program_path() -> Result<PathBuf, CliError> {
 fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks) -> Result<u8, CliError> {
     let json = matches.get_flag("json");
     let folder = workspace_folder(matches)?;
+    host::logging::enable(Some(folder.as_path()).filter(|folder| host::workspace_exists(folder)));
     let Some((name, args)) = matches.subcommand() else {
         return open_window(&folder, hooks);
     };
@@ -255,7 +259,7 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
     // Commands that need no workspace, or one that isn't open.
     match name {
         "init" => return maintenance::cmd_init(&folder, &typed(args)?, json, &mut out),
-        "doctor" => return maintenance::cmd_doctor(&folder, json, &mut out),
+        "doctor" => return maintenance::cmd_doctor(&folder, &typed(args)?, json, &mut out),
         "restore" => return maintenance::cmd_restore(&folder, &typed(args)?, json, &mut out),
         "completions" => return parse::cmd_completions(&typed(args)?, &mut out),
         "man" => return parse::cmd_man(&mut out),
@@ -328,6 +332,9 @@ fn sleep(time: Duration) {
 fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> {
     // Another command may come in the meantime; without a socket it waits.
     let guests = driver.serve_requests(serve_request);
+    if guests.is_err() && driver.read_only_reason().is_none() {
+        tracing::warn!("there is no local socket; other commands wait");
+    }
     let reads_only = driver.read_only_reason().map(ToOwned::to_owned);
     if let Some(why) = &reads_only {
         eprintln!("tracebook: read without keeping anything of it: {}", untrusted_text::escape_line(why));
@@ -374,11 +381,13 @@ fn run_request(
     // Text by others is always escaped for terminals.
     let mut errors = TerminalWriter::new(errors, ScreenForm::Text);
     let errors = &mut errors;
+    let mut log = None;
     let done = parse::parse(&request.words).map_err(|error| CliError::usage(error.to_string())).and_then(|matches| {
         let json = matches.get_flag("json");
         let Some((name, args)) = matches.subcommand() else {
             return Err(CliError::workspace("the workspace is open in another window already"));
         };
+        log = Some(host::logging::CommandLog::begin(name, &request.words));
         let mut out = TerminalWriter::new(out, ScreenForm::for_command(name, args, json, request.terminal));
         let out: &mut dyn Write = &mut out;
         let mut scene = CommandContext { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
@@ -386,12 +395,17 @@ fn run_request(
         scene.out.flush()?;
         Ok(code)
     });
-    done.unwrap_or_else(|refusal| {
+    let code = done.unwrap_or_else(|refusal| {
         if !refusal.why.is_empty() {
+            // If nobody reads it, the exit code still says that it failed.
             let _ = writeln!(errors, "tracebook: {}", refusal.why);
         }
         refusal.code
-    })
+    });
+    if let Some(log) = log {
+        log.end(code);
+    }
+    code
 }
 
 fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches) -> Result<u8, CliError> {
@@ -466,7 +480,9 @@ fn open_window(folder: &std::path::Path, hooks: ProgramHooks) -> Result<u8, CliE
     let mut driver = host::open_workspace(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     let zones = host::clock::load_zones(host::clock::schedule_zone_names(driver.session()));
     driver.run_command(engine::Command::MindSchedules { zones })?;
-    let _ = driver.serve_requests(serve_request);
+    if driver.serve_requests(serve_request).is_err() {
+        tracing::warn!("there is no local socket; commands wait until the window is closed");
+    }
     if first {
         let handle = driver.handle();
         let folder = driver.folder().to_owned();

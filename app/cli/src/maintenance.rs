@@ -4,10 +4,11 @@ use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, pr
 use crate::arguments::{BackupArguments, FsckArguments, InitArguments, RestoreArguments};
 use engine::{Command, Session};
 use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
+use host::maintenance::bug_report;
 use host::maintenance::check::{CheckReport, FindingSeverity};
 use host::{OpenError, WorkspaceLock, WorkspaceOptions, fs::copy};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::disk::DiskError;
@@ -61,7 +62,7 @@ fn optional_parts() -> Vec<host::MachineCapability> {
     parts.map(capability).into()
 }
 
-pub(super) fn cmd_doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_doctor(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let mut offers = host::detect_capabilities(&program_path()?);
     offers.extend(optional_parts());
     let there = host::workspace_exists(folder);
@@ -72,6 +73,10 @@ pub(super) fn cmd_doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Resu
         (true, Err(error)) => error.to_string(),
     };
     offers.push(host::MachineCapability { area: "workspace", name: folder.display().to_string(), there, note });
+    if let Some(file) = args.get_one::<String>("report") {
+        let file = if file.is_empty() { bug_report::default_path() } else { PathBuf::from(file) };
+        return write_report(&file, folder, &offers, json, out);
+    }
     if json {
         writeln!(out, "{}", serde_json::to_string(&offers).unwrap_or_default())?;
         return Ok(EXIT_DONE);
@@ -80,6 +85,41 @@ pub(super) fn cmd_doctor(folder: &Path, json: bool, out: &mut dyn Write) -> Resu
         let mark = if offer.there { "yes" } else { "no " };
         writeln!(out, "{mark}  {:<13} {}: {}", offer.area, offer.name, offer.note)?;
     }
+    Ok(EXIT_DONE)
+}
+
+fn write_report(
+    file: &Path,
+    folder: &Path,
+    offers: &[host::MachineCapability],
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
+    let checked = match WorkspaceLock::acquire(folder) {
+        _ if !host::workspace_exists(folder) => Err(OpenError::Disk(DiskError::Missing { path: folder.to_owned() })),
+        // Looking needs no lock where nobody can write.
+        Ok(_) | Err(OpenError::Disk(DiskError::ReadOnly { .. })) => {
+            Ok(host::maintenance::check::check_workspace(folder, false, host::unix_millis_now()))
+        }
+        Err(error) => Err(error),
+    };
+    let files = bug_report::collect(folder, &serde_json::to_string_pretty(offers).unwrap_or_default(), checked);
+    bug_report::write(file, &files).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            CliError::usage(format!("{} exists already; name another file", file.display()))
+        }
+        _ => CliError::workspace(format!("can't write the report to {}: {error}", file.display())),
+    })?;
+    if json {
+        let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        writeln!(out, "{}", serde_json::json!({"report": file, "files": names}))?;
+        return Ok(EXIT_DONE);
+    }
+    writeln!(out, "The report is in {}. It holds:", file.display())?;
+    for file in &files {
+        writeln!(out, "  {}  ({})", file.name, file.about)?;
+    }
+    writeln!(out, "It holds no note, prompt or key. Look through it before you send it.")?;
     Ok(EXIT_DONE)
 }
 
@@ -174,6 +214,7 @@ fn progress_printer(errors: &mut dyn Write) -> impl FnMut(BackupProgress) {
         let tenth = at.done.saturating_mul(10) / at.total.max(1);
         if tenth > told && at.total > 64 << 20 {
             told = tenth;
+            // A backup continues if nobody reads its progress.
             let _ = writeln!(errors, "{} %", tenth * 10);
         }
     }

@@ -41,6 +41,9 @@ pub fn build_grammar() -> Command {
                     made.long(arg.name).value_name(arg.name.to_uppercase()).action(ArgAction::Append)
                 }
                 ArgumentForm::Value => made.long(arg.name).value_name(arg.name.to_uppercase()),
+                ArgumentForm::OptionalValue => {
+                    made.long(arg.name).value_name(arg.name.to_uppercase()).num_args(0..=1).default_missing_value("")
+                }
                 ArgumentForm::Flag => made.long(arg.name).action(ArgAction::SetTrue),
             });
         }

@@ -113,6 +113,7 @@ fn probe_provider(
     let (tell, told) = channel();
     let providers = ProviderClient::new(ProviderTimeouts::default());
     providers.test_provider(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
+        // The receiver may be gone, and then nobody needs this.
         let _ = tell.send(found);
     });
     let found = told

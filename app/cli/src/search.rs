@@ -99,6 +99,7 @@ pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &RelatedArgument
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     wait_for_index(scene)?;
     let search = scene.handle.search();
+    // Without embeddings in time, related notes are found by words and links.
     let _ = search.wait_until_embedded(EMBEDDING_TIMEOUT);
     let answer =
         search.find_related(note, limit, || {}).recv().map_err(|_| CliError::workspace("the program is closing"))?;

@@ -148,6 +148,7 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
         Some((row.id, row.path.clone(), volume.name.clone()))
     })?;
     if let Some((note, path, volume)) = made {
+        // The note is made; whether it is still open changes nothing for the user.
         let _ = scene.handle.run_command(Command::CloseNote { note });
         if scene.json {
             writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": volume, "id": note}))?;

@@ -19,6 +19,7 @@ use editor::{figure, spelling};
 use eframe::egui;
 use engine::commands::CommandId;
 use host::Driver;
+use host::logging::FrameLog;
 use std::time::Duration;
 use store::DocId;
 use ui::text::shown_name;
@@ -38,6 +39,7 @@ pub struct AppWindow {
     pub(crate) jobs: BackgroundJobs,
     pub(crate) prefs: WindowState,
     pub(crate) shutdown: ShutdownState,
+    pub(crate) frame_log: FrameLog,
     /// The current title of the window.
     pub(crate) title: String,
 }
@@ -57,15 +59,18 @@ impl AppWindow {
         let settings = driver.session().settings();
         let prefs = WindowState::from_settings(settings);
         prefs.apply(ctx);
+        let mut notices = NoticeState::default();
+        notices.show_crash_notice(&driver);
         AppWindow {
             panes: PaneState::from_settings(settings),
             dock: DockState { tree: FileTree::from_settings(settings), ..DockState::default() },
             overlay: WindowOverlay::None,
             input: InputState { shortcuts: ShortcutTable::from_settings(settings), ..InputState::default() },
-            notices: NoticeState::default(),
+            notices,
             jobs: BackgroundJobs::default(),
             prefs,
             shutdown: ShutdownState::No,
+            frame_log: FrameLog::default(),
             title: String::new(),
             host: HostLink { driver },
         }

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 
 impl eframe::App for AppWindow {
     fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
+        self.frame_log.begin();
         self.host.pump(&mut self.notices, &mut self.shutdown, ctx);
         self.shutdown.close_step(&mut self.host, &mut self.panes, &mut self.overlay, ctx);
     }
@@ -57,6 +58,7 @@ impl eframe::App for AppWindow {
         // At the end, so that nothing of this frame is laid out with the glyphs of the next.
         self.prefs.apply(&ctx);
         self.update_title(&ctx);
+        self.frame_log.end();
     }
 }
 

@@ -296,7 +296,9 @@ impl Driver {
         let busy = |note: &&engine::Note| matches!(note.kernel, engine::KernelPhase::Busy(_));
         let running: Vec<store::DocId> = self.session.notes().filter(busy).map(|note| note.id).collect();
         for note in running {
-            let _ = self.run_command(Command::RestartKernel { note });
+            if self.run_command(Command::RestartKernel { note }).is_err() {
+                tracing::debug!(%note, "a kernel was gone before it was asked to end");
+            }
         }
         let until = Instant::now() + Duration::from_secs(1);
         while self.session.notes().any(|note| busy(&note)) && Instant::now() < until {
@@ -308,7 +310,9 @@ impl Driver {
         while self.search.stop_paid_calls() && Instant::now() < until {
             self.wait(Duration::from_millis(20)); // what was paid for is to be written down
         }
-        let _ = self.run_command(Command::Save);
+        if self.run_command(Command::Save).is_err() {
+            tracing::warn!("the last save was refused");
+        }
         let until = Instant::now() + Duration::from_secs(8);
         while !self.session.is_saved() && Instant::now() < until {
             // A file that cannot be written is not waited for: the text is in the database, and is written next time.
@@ -322,9 +326,12 @@ impl Driver {
             }
             self.wait(Duration::from_millis(20));
         }
-        let _ = self.run_command(Command::Save); // what came while it was waited for: the log, the report of merges
+        // Saves what arrived meanwhile: the sync log, the report of merges. A refusal is logged above.
+        let _ = self.run_command(Command::Save);
         for marker in std::mem::take(&mut self.markers) {
-            let _ = marker.recv_timeout(Duration::from_secs(2)); // without it, `fsck` has less to go by
+            if marker.recv_timeout(Duration::from_secs(2)).is_err() {
+                tracing::warn!("the list of volumes was not written in time; `fsck` has less to go by");
+            }
         }
         self.writer.send(WriterTask::Close { patience: Duration::from_secs(2) });
         let ended = self.writer_thread.take().map(JoinHandle::join);
@@ -344,6 +351,7 @@ impl Driver {
             MailboxMessage::Command { command, answer } => {
                 let result = self.run_command(command).map(|()| self.session.saving().last);
                 if let Some(answer) = answer {
+                    // The receiver may be gone, and then nobody needs this.
                     let _ = answer.send(result);
                 }
             }
@@ -395,6 +403,7 @@ impl Driver {
 
     fn perform_effects(&mut self, effects: Vec<Effect>) {
         for effect in effects {
+            let _span = crate::logging::EffectSpan::enter(&effect);
             match effect {
                 Effect::Append { batch, writes } => self.writer.send(WriterTask::Append { batch, writes }),
                 Effect::LoadVolume { volume } => self.workers.send(DiskJob::Volume { volume }),
@@ -517,7 +526,9 @@ impl Drop for Driver {
         // `close` has been here already, or the caller lets everything go: what was sent is still committed.
         if let Some(thread) = self.writer_thread.take() {
             self.writer.send(WriterTask::Close { patience: Duration::from_secs(1) });
-            let _ = thread.join();
+            if !matches!(thread.join(), Ok(Ok(()))) {
+                tracing::error!("the writer failed while the workspace was closed");
+            }
             self.sync.close();
             self.search.close();
         }

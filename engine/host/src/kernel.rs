@@ -64,8 +64,10 @@ fn end_process_group(child: &mut Child) {
     #[cfg(unix)]
     {
         let group = rustix::process::Pid::from_child(child);
+        // Both fail only if it has ended already.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
+    // As above.
     let _ = child.kill();
 }
 
@@ -294,6 +296,7 @@ impl RunningKernels {
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
             let inbox = reader.inbox();
+            let log = crate::logging::KernelLog::start(number, jupyter.is_some());
             // The folder stays open until the process has started in it, and in no other.
             let begun = ConfinedFolder::open_root(&place.root)
                 .and_then(|root| root.open_folder(&place.path))
@@ -305,6 +308,7 @@ impl RunningKernels {
                 }
                 launch_process(command, &started, queue)
             });
+            let has_run = begun.is_ok();
             let why = match begun {
                 Ok((replies, words)) => {
                     reader.read_messages(BufReader::new(replies));
@@ -316,6 +320,7 @@ impl RunningKernels {
                     format!("the kernel could not be started: {why}")
                 }
             };
+            log.end(has_run, &why);
             // Nobody misses a spare kernel.
             if let Some(note) = whose.get() {
                 inbox.send(MailboxMessage::KernelEnded { note: *note, number, why });

@@ -14,6 +14,7 @@ pub mod history;
 mod kernel;
 pub mod loader;
 mod lock;
+pub mod logging;
 mod mailbox;
 pub mod maintenance;
 pub mod renderer;

@@ -114,6 +114,13 @@ fn policy_rules(reader: &dyn DiskReader, problems: &mut Vec<String>) -> Result<V
     Ok(rules)
 }
 
+/// The settings of a workspace that nobody has open, for a report. `None`: they can't be read now.
+pub fn read_settings(folder: &Path) -> Option<serde_json::Value> {
+    let _owned = crate::lock::WorkspaceLock::acquire(folder).ok()?;
+    let disk = store::disk::SqliteDisk::open(folder, false).ok()?;
+    read_json(disk.open_reader().ok()?.as_ref(), "settings").ok().flatten()
+}
+
 /// What the disk keeps under this beginning, a note each.
 fn read_entries<T: serde::de::DeserializeOwned>(
     reader: &dyn DiskReader,

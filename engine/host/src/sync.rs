@@ -12,6 +12,7 @@ pub(crate) mod presence;
 use self::blobs::BlobExchange;
 use self::fingerprints::DocumentFingerprints;
 use self::lan::NearbyDevices;
+use crate::logging::ConnectionLog;
 use crate::mailbox::{Mailbox, StoreWriter};
 use crate::sync::presence::PeerPresence;
 use engine::{Event, HubConnection, HubState, LAN_HUB_ADDRESS, SyncTargets};
@@ -99,6 +100,7 @@ impl SyncService {
     pub(crate) fn set_targets(&self, wanted: SyncTargets) {
         if self.active.load(Ordering::Acquire) || !wanted.hubs.is_empty() {
             self.active.store(true, Ordering::Release);
+            // Here and below: the receiver ends only with the program or the connection.
             let _ = self.tasks.send(SyncTask::SetTargets(wanted));
         }
     }
@@ -189,6 +191,7 @@ struct SyncThread {
     nearby: NearbyDevices,
     hubs: BTreeMap<String, HubLink>,
     links: HashMap<LinkId, String>,
+    connection_log: ConnectionLog,
     last_link: LinkId,
     /// Received changes on their way to the disk, known again by their bytes.
     tickets: HashMap<(DocId, BlobHash), DiskTicket>,
@@ -214,6 +217,7 @@ impl SyncThread {
             nearby: NearbyDevices::default(),
             hubs: BTreeMap::new(),
             links: HashMap::new(),
+            connection_log: ConnectionLog::default(),
             last_link: 0,
             tickets: HashMap::new(),
             fingerprints: DocumentFingerprints::default(),
@@ -445,6 +449,7 @@ impl SyncThread {
         hub.state.seen = Some(crate::clock::unix_now());
         match told {
             HubEvent::Open => {
+                self.connection_log.opened(link, &url);
                 let shown = hub.shown.clone();
                 hub.unsynced = hub.docs.clone();
                 let volumes = hub.volumes.clone();
@@ -478,6 +483,7 @@ impl SyncThread {
             return self.remove_lan_device(link, &why);
         }
         let Some(url) = self.links.remove(&link) else { return };
+        self.connection_log.closed(link, &why);
         let Some(hub) = self.hubs.get_mut(&url) else { return };
         hub.link = None;
         let pause = FIRST_RETRY_DELAY.saturating_mul(1 << hub.failed_tries.min(10)).min(MAX_RETRY_DELAY);

@@ -123,7 +123,10 @@ impl ToolRunner {
         std::thread::spawn(move || {
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let _turn = jobs.wait_for_slot(&stop)?;
-                run_job(&place, &job, &stop)
+                let call = crate::logging::ToolCallLog::begin(&job);
+                let done = run_job(&place, &job, &stop);
+                call.end(&done);
+                done
             }));
             let done = done.unwrap_or_else(|_| Err("the tool failed; this is a fault of Tracebook's".to_owned()));
             let mut running = jobs.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,6 +170,7 @@ impl ToolRunner {
         };
         if self.confined.get().is_none() {
             look()?; // a machine that is too busy now may not be so later: only what works is remembered
+            // Another thread that was first found the same.
             let _ = self.confined.set(());
         }
         Ok(())

@@ -65,6 +65,7 @@ pub fn open_workspace(folder: &Path, options: WorkspaceOptions) -> Result<Driver
     let folder = std::fs::canonicalize(folder)
         .map_err(|error| OpenError::Disk(DiskError::from_io("opening", folder, &error)))?;
     let owned = WorkspaceLock::acquire(&folder)?;
+    crate::logging::start(&folder);
     let mut disk = SqliteDisk::open(&folder, options.create)?;
     let started = loader::load_workspace_start(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
     crate::renderer::set_worker_program(&options.program);

@@ -33,6 +33,19 @@ fn what_a_schedule_begins_is_said() {
     });
 }
 
+#[test]
+fn a_crash_is_said_at_the_next_start_and_once() {
+    let bench = Bench::new(&[]);
+    let logs = bench.folder.path().join("workspace/logs");
+    std::fs::create_dir_all(&logs).expect("a folder");
+    std::fs::write(logs.join("crash-0001700000000-77-1.txt"), "a report").expect("a file");
+    let says_so = |window: &Driven| window.query_all_by_label_contains("crash-0001700000000-77-1.txt").next().is_some();
+    let window = bench.window();
+    assert!(says_so(&window));
+    drop(window);
+    assert!(!says_so(&bench.window()));
+}
+
 #[cfg(unix)]
 #[test]
 fn links_that_lead_out_of_the_volume_are_said_above_the_note() {

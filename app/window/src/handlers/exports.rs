@@ -103,6 +103,7 @@ impl BackgroundJobs {
                 (ExportScope::Note(note), ExportFormat::Files) => export::export_bundle(&handle, *note, &dest, &shared),
                 _ => export::export(&handle, &what, form, &dest, &shared),
             };
+            // The receiver may be gone, and then nobody needs this.
             let _ = send.send(done);
             wake.request_repaint();
         });

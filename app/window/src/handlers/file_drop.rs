@@ -114,6 +114,7 @@ impl PaneState {
         };
         let (bring, wake) = (input.dropped.bring.clone(), ctx.clone());
         host::fs::copy::import_files(files, folder, move |results| {
+            // Here and below: the receiver may be gone, and then nobody needs this.
             let _ = bring.send((note, results));
             wake.request_repaint();
         });

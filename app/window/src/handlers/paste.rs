@@ -41,6 +41,7 @@ impl InputState {
             // What another program copied meanwhile was not meant.
             let own = read().filter(|clip| clip.text.replace("\r\n", "\n") == plain.replace("\r\n", "\n"));
             let made = own.and_then(|clip| render_jobs::html_to_markdown(&clip.html));
+            // The receiver may be gone, and then nobody needs this.
             let _ = send.send(made);
             wake.request_repaint();
         });

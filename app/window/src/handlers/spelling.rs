@@ -69,6 +69,7 @@ impl PaneState {
                 Some(Ok(_)) => {
                     let (tell, wake) = (spelling.tell.clone(), ctx.clone());
                     speller.suggest(word.clone(), move |found| {
+                        // The receiver may be gone, and then nobody needs this.
                         let _ = tell.send(SpellingRequest { note, range, word, found });
                         wake.request_repaint();
                     });

@@ -106,6 +106,7 @@ impl AppWindow {
             let asked = made.and_then(|()| {
                 handle.run_command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
             });
+            // The receiver may be gone, and then nobody needs this.
             let _ = tell.send(match asked {
                 Ok(()) => "Requested the volume. Its notes appear as they arrive.".to_owned(),
                 Err(why) => format!("{}.", ui::text::sentence(&why)),

@@ -22,6 +22,17 @@ pub(crate) struct NoticeState {
 }
 
 impl NoticeState {
+    /// Says where the report is, if the program crashed the last time.
+    pub(crate) fn show_crash_notice(&mut self, driver: &host::Driver) {
+        if let Some(report) = host::logging::take_crash_notice(driver.folder()) {
+            self.toasts.show_message(format!(
+                "Tracebook failed the last time it ran. The report is in {}. `tracebook doctor --report FILE` collects \
+                 what helps to find the cause.",
+                report.display()
+            ));
+        }
+    }
+
     /// Shows the session's news since the last call as toasts.
     pub(crate) fn show_news(&mut self, session: &Session) {
         let notices = session.notices();

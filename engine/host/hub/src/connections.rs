@@ -73,6 +73,8 @@ pub(crate) struct HubPeer {
     begun: AtomicU64,
     reader: AtomicWaker,
     writer: AtomicWaker,
+    /// Lasts as long as the connection.
+    span: tracing::Span,
 }
 
 impl HubPeer {
@@ -142,6 +144,7 @@ impl OpenConnections {
             begun: AtomicU64::new(0),
             reader: AtomicWaker::new(),
             writer: AtomicWaker::new(),
+            span: tracing::info_span!(parent: None, "connection", number = table.last),
         });
         let mut of_address: HashMap<IpAddr, usize> = HashMap::new();
         for one in table.unproven.values() {
@@ -198,6 +201,9 @@ impl OpenConnections {
         }
         table.proven.insert(connection.number, (Arc::clone(connection), device));
         connection.proven.store(true, Ordering::SeqCst);
+        let open = table.proven.len();
+        drop(table);
+        connection.span.in_scope(|| tracing::info!(open, "connection let in"));
         Ok(())
     }
 
@@ -236,6 +242,7 @@ impl OpenConnections {
     /// up.
     fn count_incoming_bytes(&self, connection: &HubPeer, count: usize) {
         let age = connection.age_millis();
+        // A time that is set already stays: it is the earlier one.
         let _ = connection.begun.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
         connection.unfinished.fetch_add(count, Ordering::SeqCst);
         if self.unfinished.fetch_add(count, Ordering::SeqCst) + count <= MAX_UNFINISHED_BYTES {
@@ -254,11 +261,16 @@ impl OpenConnections {
     fn remove(&self, connection: &HubPeer) {
         let mut table = self.table();
         table.unproven.remove(&connection.number);
-        table.proven.remove(&connection.number);
+        let was_proven = table.proven.remove(&connection.number).is_some();
         if table.by_address.get(&connection.from).is_some_and(|one| one.number == connection.number) {
             table.by_address.remove(&connection.from);
         }
         drop(table);
+        let received = connection.received.load(Ordering::Relaxed);
+        connection.span.in_scope(|| match was_proven {
+            true => tracing::info!(received, "connection closed"),
+            false => tracing::debug!(received, "connection closed without proof"),
+        });
         self.finish_message(connection);
     }
 }
@@ -328,6 +340,7 @@ impl CountedStream {
         match &wrote {
             Poll::Pending => {
                 let age = self.connection.age_millis();
+                // A time that is set already stays: it is the earlier one.
                 let _ = self.connection.blocked.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
             }
             Poll::Ready(_) => self.connection.blocked.store(0, Ordering::Relaxed),

@@ -13,6 +13,8 @@ mod hub_core;
 mod invitation;
 mod metrics;
 mod nats;
+#[cfg(feature = "otel")]
+pub mod otel;
 mod policy;
 mod server;
 mod settings;

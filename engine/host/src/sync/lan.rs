@@ -76,6 +76,7 @@ impl SyncThread {
                 hub.state.reach = HubConnection::Online;
                 hub.log_lines.push(format!("{name} is on the local network"));
                 let (shown, volumes, behind) = (hub.shown.clone(), hub.volumes.clone(), (*hub.docs).clone());
+                self.connection_log.opened(link, LAN_HUB_ADDRESS);
                 self.nearby.devices.insert(link, (name, behind));
                 self.links.insert(link, LAN_HUB_ADDRESS.to_owned());
                 let most = match access {
@@ -106,6 +107,7 @@ impl SyncThread {
     pub(super) fn remove_lan_device(&mut self, link: LinkId, why: &str) {
         self.links.remove(&link);
         let Some((name, _)) = self.nearby.devices.remove(&link) else { return };
+        self.connection_log.closed(link, why);
         let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS) else { return };
         hub.log_lines.push(format!("{name} left the local network ({why})"));
         hub.has_news = true;

@@ -129,6 +129,7 @@ impl QueryWorker {
             let _ = thread.spawn(move || work(&queue, &answers, &ctx));
             (jobs, Mutex::new(done))
         });
+        // The receiver ends only with the program or the connection.
         let _ = jobs.send(job);
     }
 

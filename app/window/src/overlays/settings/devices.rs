@@ -275,6 +275,7 @@ fn start_offer(ctx: &egui::Context) -> PairingOffer {
         let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
         let show = |invitation: &Invitation, offer: &host::peers::pairing::OneTimeCode| {
             let square = qr::QrMatrix::new(&invitation.to_string()).ok();
+            // The receiver may be gone, and then nobody needs this.
             let _ = tell.send(PairingCode { code: offer.code(), until: offer.expires_at(), square });
             wake.request_repaint();
         };

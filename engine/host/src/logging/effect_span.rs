@@ -1,0 +1,87 @@
+//! Spans of effects: their names at level debug, and a warning for one that holds up the thread of the session.
+
+use super::{content_field, millis};
+use engine::Effect;
+use std::time::{Duration, Instant};
+use tracing::span::EnteredSpan;
+
+/// An effect is handed to other threads; one that takes longer is felt in the window.
+const MAX_EFFECT_TIME: Duration = Duration::from_millis(50);
+
+/// The span of an effect, until dropped.
+pub(crate) struct EffectSpan {
+    name: &'static str,
+    begun: Instant,
+    _span: EnteredSpan,
+}
+
+impl EffectSpan {
+    pub(crate) fn enter(effect: &Effect) -> EffectSpan {
+        let name = effect_name(effect);
+        let span = tracing::debug_span!(target: "host::effect", "effect", name).entered();
+        tracing::debug!(target: "host::effect", content = content_field(EffectContent(effect)), "perform");
+        EffectSpan { name, begun: Instant::now(), _span: span }
+    }
+}
+
+impl Drop for EffectSpan {
+    fn drop(&mut self) {
+        let took = self.begun.elapsed();
+        if took > MAX_EFFECT_TIME {
+            let took_ms = millis(took);
+            tracing::warn!(target: "host::effect", effect = self.name, took_ms, "an effect held up the session");
+        }
+    }
+}
+
+/// What an effect is made of. Writes to the database are bytes, which nobody can read: of them only the number.
+struct EffectContent<'a>(&'a Effect);
+
+impl std::fmt::Display for EffectContent<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Effect::Append { batch, writes } = self.0 {
+            return write!(f, "batch {batch}: {} writes", writes.len());
+        }
+        write!(f, "{:?}", self.0)
+    }
+}
+
+fn effect_name(effect: &Effect) -> &'static str {
+    match effect {
+        Effect::Append { .. } => "Append",
+        Effect::LoadVolume { .. } => "LoadVolume",
+        Effect::Scan { .. } => "Scan",
+        Effect::Index { .. } => "Index",
+        Effect::MoveFiles { .. } => "MoveFiles",
+        Effect::Discard { .. } => "Discard",
+        Effect::Watch { .. } => "Watch",
+        Effect::Unwatch { .. } => "Unwatch",
+        Effect::ReadNote { .. } => "ReadNote",
+        Effect::LoadNote { .. } => "LoadNote",
+        Effect::ReadFile { .. } => "ReadFile",
+        Effect::WriteFile { .. } => "WriteFile",
+        Effect::Sync(_) => "Sync",
+        Effect::SyncFiles(_) => "SyncFiles",
+        Effect::RetrySync => "RetrySync",
+        Effect::RefuseReceived { .. } => "RefuseReceived",
+        Effect::Present { .. } => "Present",
+        Effect::WriteMarker { .. } => "WriteMarker",
+        Effect::FindKernels { .. } => "FindKernels",
+        Effect::Eval { .. } => "Eval",
+        Effect::Reserve { .. } => "Reserve",
+        Effect::Answer { .. } => "Answer",
+        Effect::Interrupt { .. } => "Interrupt",
+        Effect::KillKernel { .. } => "KillKernel",
+        Effect::LoadSession { .. } => "LoadSession",
+        Effect::LoadRun { .. } => "LoadRun",
+        Effect::LoadRegistry { .. } => "LoadRegistry",
+        Effect::ReadSetup => "ReadSetup",
+        Effect::Gather { .. } => "Gather",
+        Effect::ReadMemory { .. } => "ReadMemory",
+        Effect::CallModel { .. } => "CallModel",
+        Effect::CancelModel { .. } => "CancelModel",
+        Effect::RunTool { .. } => "RunTool",
+        Effect::CancelTool { .. } => "CancelTool",
+        Effect::Wake { .. } => "Wake",
+    }
+}
