@@ -8,6 +8,7 @@
 mod circles;
 mod documents;
 mod graph;
+mod ignored;
 mod names;
 mod source;
 mod typed;
@@ -521,6 +522,16 @@ fn closed_enums_are_matched_without_a_catch_all() {
         }
     }
     report("Command, Event, Effect and SessionInput are matched without an arm for everything else.", &found);
+}
+
+#[test]
+fn ignored_results_say_why() {
+    let mut found = Vec::new();
+    for Source { path, text, shipped, .. } in sources().iter().filter(|source| !source.path.starts_with("tests/")) {
+        let lines = ignored::results_ignored_without_reason(text, shipped);
+        found.extend(lines.iter().map(|line| format!("{path}:{line}")));
+    }
+    report("Handle a result, log it, or say in a comment why it doesn't matter.", &found);
 }
 
 #[test]

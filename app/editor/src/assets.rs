@@ -317,6 +317,7 @@ pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<Cod
         }
         let (code, language) = (code.to_owned(), language.to_owned());
         let job = move || AssetResult::Code(hash, render_jobs::highlight_code(&code, &language).map(Arc::from));
+        // Here and below: the receiver ends only with the program or the connection.
         let _ = sights.way(ctx).send(Box::new(job));
         None
     })?

@@ -19,6 +19,7 @@ pub struct OpenNoteGuard<'a> {
 
 impl Drop for OpenNoteGuard<'_> {
     fn drop(&mut self) {
+        // If the session has ended, it holds no note.
         let _ = self.handle.run_command(Command::ReleaseNote { note: self.note });
     }
 }

@@ -102,6 +102,7 @@ impl Handle {
     pub fn read<R: Send + 'static>(&self, read: impl FnOnce(&Session) -> R + Send + 'static) -> Result<R, OwnerGone> {
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Read(Box::new(move |session| {
+            // Here and below: the receiver may be gone, and then nobody needs this.
             let _ = answer.send(read(session));
         })));
         wait.recv().map_err(|_| OwnerGone)

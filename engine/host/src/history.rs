@@ -91,6 +91,7 @@ impl HistoryThread {
 
     /// Sends a question to the thread.
     pub fn ask(&self, ask: HistoryQuestion) {
+        // The receiver ends only with the program or the connection.
         let _ = self.questions.send(ask);
     }
 

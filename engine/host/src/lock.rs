@@ -85,6 +85,7 @@ impl WorkspaceLock {
 /// Reads which process owns the workspace.
 fn read_owner(lock: &mut File) -> OpenError {
     let mut text = String::new();
+    // What can't be read says nothing about the owner, and is shown that way.
     let _ = lock.read_to_string(&mut text);
     let owner: Option<LockOwner> = serde_json::from_str(&text).ok();
     let (pid, socket) = owner.map_or((None, None), |owner| (Some(owner.pid), owner.socket));

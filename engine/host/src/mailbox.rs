@@ -41,6 +41,7 @@ impl Mailbox {
     }
 
     pub(crate) fn send(&self, message: MailboxMessage) {
+        // Here and below: the receiver is gone only if the program ends.
         let _ = self.sender.send(message);
         self.wake();
     }

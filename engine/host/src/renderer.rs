@@ -341,6 +341,7 @@ impl RenderWorker {
 
     fn kill(mut self) {
         let _ = self.child.kill(); // it may have ended already
+        // Reaps the process; nobody asks how it ended.
         let _ = self.child.wait();
     }
 }

@@ -155,6 +155,7 @@ mod linux {
             .map_err(|error| fail("there is no /proc to count processes by", &error))?;
         let order = read_order()?;
         std::thread::spawn(|| {
+            // An error of the pipe means its end, too: the host is gone.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             report_and_exit(None, &GuardedRefusals::default());
         });
@@ -228,6 +229,7 @@ mod linux {
             // Another thread is saying it.
             std::thread::sleep(Duration::from_secs(1));
         }
+        // If it can't be killed, the exit below still ends this process.
         let _ = kill_current_process_group(Signal::KILL);
         std::process::exit(1)
     }
@@ -247,6 +249,7 @@ mod macos {
     pub(super) fn run() -> ExitCode {
         let verdict = perform().unwrap_or_else(SandboxVerdict::Refused);
         print_report(&verdict, Vec::new());
+        // If it can't be killed, this process still ends by itself.
         let _ = kill_current_process_group(Signal::KILL);
         ExitCode::SUCCESS
     }
@@ -256,6 +259,7 @@ mod macos {
         setsid().map_err(|error| fail(&error))?;
         let order = read_order()?;
         std::thread::spawn(|| {
+            // An error of the pipe means its end, too: the host is gone.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = kill_current_process_group(Signal::KILL);
         });

@@ -181,6 +181,7 @@ impl SearchService {
 
     /// The volumes are these now.
     pub(crate) fn set_volumes(&self, volumes: Vec<IndexedVolume>) {
+        // Here and below: the receiver ends only with the program or the connection.
         let _ = self.tasks.send(IndexTask::Volumes(volumes));
     }
 

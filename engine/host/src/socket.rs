@@ -158,7 +158,10 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> Re
             // workspace.
             let Some(guest) = entrance.admit() else { continue };
             std::thread::spawn(move || {
-                let _ = serve_request(&handle, stream, serve);
+                if let Err(error) = serve_request(&handle, stream, serve) {
+                    let why = crate::logging::content_field(error);
+                    tracing::debug!(why, "a command of another process was broken off");
+                }
                 drop(guest);
             });
         }
@@ -240,6 +243,7 @@ fn serve_request(handle: &Handle, stream: Stream, serve: RequestHandler) -> io::
         while let Ok((kind, bytes)) = read_frame(&mut from) {
             match (kind, &frames) {
                 (INPUT_FRAME, Some(frames)) => {
+                    // The receiver ends only with the program or the connection.
                     let _ = frames.send(bytes);
                 }
                 (INPUT_END_FRAME, _) => frames = None,
@@ -292,6 +296,7 @@ fn relay_output(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
         loop {
             match input.read(&mut buffer) {
                 Ok(0) | Err(_) => {
+                    // If the owner has gone, its answer breaks off, and that is reported.
                     let _ = write_frame(&mut to, INPUT_END_FRAME, &[]);
                     return;
                 }

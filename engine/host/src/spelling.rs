@@ -27,6 +27,7 @@ impl HunspellChecker {
         let speller = HunspellChecker { loaded: Arc::default() };
         let loaded = speller.loaded.clone();
         std::thread::spawn(move || {
+            // Each speller loads once.
             let _ = loaded.set(load_dictionary(&folders, &language));
             done();
         });

@@ -54,6 +54,7 @@ impl DiskWorkers {
     }
 
     pub(crate) fn send(&self, job: DiskJob) {
+        // Here and below: the receiver is gone only if the program ends or nobody waits.
         let _ = self.jobs.send(job);
     }
 }
@@ -73,6 +74,7 @@ pub(crate) fn lower_thread_priority() {
 pub(crate) fn run_at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = std::thread::scope(|threads| {
         let thread = threads.spawn(|| {
+            // Without the lower priority it is only less polite.
             #[cfg(target_os = "linux")]
             let _ = rustix::process::setpriority_process(None, 19);
             work()

@@ -90,6 +90,7 @@ fn run(
             WriterTask::RunAfter(job) => workers.send(*job),
             WriterTask::AppendBestEffort { writes } => _ = writer.disk.commit(&writes),
             WriterTask::Blob { bytes, answer } => {
+                // Here and below: the receiver may be gone, and then nobody needs this.
                 let _ = answer.send(writer.disk.put_blob(&bytes).map_err(|error| error.to_string()));
             }
             // `enqueue` keeps none of these back.

@@ -91,6 +91,7 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
             }
         };
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        // Here and below: the receiver may be gone, and then nobody needs this.
         let _ = end.send(BridgeEvent::Ended(format!("{title} ended ({how})")));
     });
     let connected = connect(&room, &happens);
@@ -295,6 +296,7 @@ impl KernelBridge {
             // One that does not hear is ended.
             let _ = tokio::time::timeout(KERNEL_STOP_TIMEOUT, channels.control.send(request)).await;
             let ended = async { while !matches!(happened.recv().await, Some(BridgeEvent::Ended(_)) | None) {} };
+            // One that does not end in time is killed with the bridge.
             let _ = tokio::time::timeout(KERNEL_STOP_TIMEOUT, ended).await;
         }
     }
@@ -372,6 +374,7 @@ impl KernelBridge {
                 // What it started is to stop, too.
                 let _ = kill_process_group(getpgrp(), Signal::INT);
             } else if let Some(pid) = self.pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+                // It fails only if the kernel has ended already.
                 let _ = kill_process(pid, Signal::INT);
             }
             return Ok(());
@@ -475,6 +478,7 @@ fn write_to_host(message: &impl serde::Serialize) {
     if let Ok(mut line) = serde_json::to_vec(message) {
         line.push(b'\n');
         let mut out = std::io::stdout().lock();
+        // See above: nobody is left to want it.
         let _ = out.write_all(&line).and_then(|()| out.flush());
     }
 }

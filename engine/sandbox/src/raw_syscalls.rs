@@ -162,6 +162,7 @@ pub(crate) fn unshare_files(listener: RawFd) -> Result<OwnedFd, i32> {
         if let Ok(null) = std::fs::File::open(crate::landlock_rules::NULL_DEVICE)
             && null.as_raw_fd() <= 2
         {
+            // The descriptor stays open, on purpose.
             let _ = null.into_raw_fd();
         }
     }

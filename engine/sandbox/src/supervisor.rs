@@ -79,6 +79,7 @@ pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<
         let owned = owned.and_then(|owned| syscall_filter::restrict_supervisor_syscalls().map(|()| owned));
         match owned {
             Ok(owned) => {
+                // The receiver may be gone, and then nobody needs this.
                 let _ = tell.send(Ok(()));
                 serve(&Arc::new(owned), &bounds);
             }

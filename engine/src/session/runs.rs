@@ -82,6 +82,7 @@ impl RunsState {
         let open: Vec<DocId> = runs.iter().filter(|(_, line)| waits(line)).map(|(id, _)| *id).collect();
         (self.session_summaries, self.run_summaries, self.rules) = (lines, runs, rules);
         for run in open {
+            // A run that can't be opened says so in its own place.
             let _ = self.open_run(turn, run);
         }
     }
@@ -197,6 +198,7 @@ impl RunsState {
                 continue;
             }
             if known && !loaded {
+                // Why it can't be opened is found below.
                 let _ = self.open_session(turn, question.session);
                 if let Some(why) = self.read_errors.get(&question.session).cloned() {
                     self.fail_run_request(turn, files, sync, workspace, (question.run, question.origin), why);

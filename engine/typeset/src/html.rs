@@ -50,6 +50,7 @@ pub trait PageContext {
     /// # Errors
     /// Why it cannot.
     fn check_image(&self, bytes: &[u8]) -> Result<(), DrawFailure> {
+        // This default draws no pictures; other implementations need the bytes.
         let _ = bytes;
         Ok(())
     }
@@ -217,6 +218,7 @@ fn outputs_html(run: &Execution, around: &dyn PageContext) -> String {
         let text = ansi::strip_codes(text);
         let text = text.trim_end_matches('\n');
         if !text.is_empty() {
+            // Here and below: writing to a `String` can't fail.
             let _ = writeln!(out, "<pre class=\"{class}\">{}</pre>", escape_html(text));
         }
     };

@@ -132,9 +132,9 @@ impl FullTextIndex {
         let words = folder.join(INDEX_FORMAT);
         let make = |error: std::io::Error| IndexError::disk("cannot be made", &error);
         std::fs::create_dir_all(&words).map_err(make)?;
-        // What an older program left is of no use to this one; what cannot be removed only takes room.
         for other in std::fs::read_dir(folder).map_err(make)?.flatten() {
             if other.path() != words && other.file_name().to_string_lossy().starts_with("words-") {
+                // What an older program left is of no use to this one; what cannot be removed only takes room.
                 let _ = std::fs::remove_dir_all(other.path());
             }
         }
@@ -333,6 +333,7 @@ impl FullTextIndex {
     pub fn commit(&self) -> Result<(), IndexError> {
         let mut writer = self.lock_writer();
         if let Err(error) = writer.commit() {
+            // The error of the commit is the one to tell.
             let _ = writer.rollback();
             return Err(error.into());
         }

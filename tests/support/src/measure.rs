@@ -174,6 +174,7 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
+        // What stays of a scratch folder is removed by the system.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

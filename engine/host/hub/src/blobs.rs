@@ -187,7 +187,9 @@ impl BlobKeeping {
     pub(crate) fn end(self) {
         self.files.close();
         drop(self.work);
-        let _ = self.thread.join();
+        if self.thread.join().is_err() {
+            tracing::error!("the hub's attachments failed");
+        }
     }
 
     fn elapsed_millis(&self) -> i64 {
@@ -304,6 +306,7 @@ impl HubCore {
                     }
                     BlobCommand::Write { item, offset, bytes, link } => {
                         written.push((self.device_of(link), bytes.len() as u64));
+                        // The receiver ends only with the program or the connection.
                         let _ = keeping.work.send(BlobWork::Write { item, offset, bytes });
                     }
                     BlobCommand::Check { item } => _ = keeping.work.send(BlobWork::Check { item }),

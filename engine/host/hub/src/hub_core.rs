@@ -71,6 +71,7 @@ impl FrameOutbox {
         self.waiting.fetch_add(size, Ordering::Relaxed);
         self.all.fetch_add(size, Ordering::Relaxed);
         let waits = WaitingBytes { size, own: Arc::clone(&self.waiting), all: Arc::clone(&self.all) };
+        // Here and below: the receiver ends only with the program or the connection.
         let _ = self.sender.send(OutgoingFrame::Frame(frame, waits));
     }
 }

@@ -57,6 +57,7 @@ impl InvitationGrant {
     pub(crate) fn take_saved(folder: &Path) -> Option<InvitationGrant> {
         let path = folder.join(INVITATION_FILE);
         let text = std::fs::read(&path).ok()?;
+        // If it stays, it is taken again, and its code still ends with its time.
         let _ = std::fs::remove_file(&path);
         serde_json::from_slice(&text).ok()
     }
@@ -73,6 +74,7 @@ impl InvitationGrant {
 
     /// Takes back what no hub took.
     pub fn withdraw(folder: &Path) {
+        // If it stays, a hub takes it later, and its code ends with its time.
         let _ = std::fs::remove_file(folder.join(INVITATION_FILE));
     }
 }

@@ -371,7 +371,9 @@ impl NatsState {
                 return Err("the servers do not give all of it".into());
             }
         }
-        let _ = stream.delete_consumer(&name).await;
+        if let Err(error) = stream.delete_consumer(&name).await {
+            tracing::debug!(%error, "a NATS consumer was not deleted; the server forgets it by itself");
+        }
         if last < newest {
             return Err("a server is still behind the others".into());
         }
@@ -403,8 +405,10 @@ impl NatsState {
     async fn fold_document(&self, stream: &stream::Stream<()>, doc: DocId, chunks: &[Vec<u8>], last: u64) {
         let subject = format!("{DOCUMENT_SUBJECT_PREFIX}{doc}");
         let Ok(whole) = store::compact_chunks(chunks) else { return };
-        if self.publish(subject.clone(), &whole).await.is_ok() {
-            let _ = stream.purge().filter(subject).sequence(last + 1).await;
+        if self.publish(subject.clone(), &whole).await.is_ok()
+            && let Err(error) = stream.purge().filter(subject).sequence(last + 1).await
+        {
+            tracing::warn!(%error, "folded messages are still in the NATS stream");
         }
     }
 }
@@ -449,7 +453,9 @@ impl HubStore for NatsReplicas {
     fn close(&self) {
         // Published messages are on their way; unacknowledged ones were reported to nobody.
         let flushed = async { tokio::time::timeout(NATS_TRY_TIMEOUT, self.inside.client.flush()).await };
-        let _ = self.runtime.block_on(flushed);
+        if !matches!(self.runtime.block_on(flushed), Ok(Ok(()))) {
+            tracing::warn!("NATS did not take the last messages in time");
+        }
     }
 }
 
@@ -462,7 +468,11 @@ impl HubBus for NatsReplicas {
                 headers.insert(FROM_HEADER, inside.me.as_str());
                 self.runtime.spawn(async move {
                     let bytes = SharedBytes::unwrap_or_clone(bytes);
-                    let _ = inside.client.publish_with_headers(EPHEMERAL_SUBJECT, headers, bytes.into()).await;
+                    if let Err(error) =
+                        inside.client.publish_with_headers(EPHEMERAL_SUBJECT, headers, bytes.into()).await
+                    {
+                        tracing::debug!(%error, "presence was not passed on to NATS");
+                    }
                 });
             }
             ReplicaNews::Devices(bytes) => {

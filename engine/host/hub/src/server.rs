@@ -195,6 +195,7 @@ impl HubServer {
         // Stamps are taken before reading, so that later changes are noticed.
         let stamps = (devices.file_stamp(), modified_time(&settings.folder.join(SHARE)));
         let policy = HubPolicy::load(&settings.folder)?;
+        // Here and below: the receiver ends only with the program or the connection.
         let _ = inputs.send(CoreInput::Policy(policy));
         let list = devices.list()?;
         let _ = inputs.send(CoreInput::Devices(list.clone()));
@@ -285,7 +286,9 @@ impl RunningHub {
                     return;
                 }
             }
-            let _ = tokio::signal::ctrl_c().await;
+            if tokio::signal::ctrl_c().await.is_err() {
+                tracing::error!("the system reports no Ctrl+C; the hub ends");
+            }
         });
     }
 
@@ -296,11 +299,15 @@ impl RunningHub {
 
     fn end(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
-        let _ = write_hub_address(&self.shared.settings.folder, None);
+        if write_hub_address(&self.shared.settings.folder, None).is_err() {
+            tracing::warn!("the file that says where the hub is reached could not be removed");
+        }
         self.handle.graceful_shutdown(Some(SHUTDOWN_GRACE));
         let _ = self.shared.inputs.send(CoreInput::Stop);
-        if let Some(core) = self.core.take() {
-            let _ = core.join();
+        if let Some(core) = self.core.take()
+            && core.join().is_err()
+        {
+            tracing::error!("the hub's core failed");
         }
         // The last words go out.
         runtime.block_on(async {

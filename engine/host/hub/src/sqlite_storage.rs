@@ -98,8 +98,10 @@ impl HubStore for SqliteStorage {
     fn close(&self) {
         self.send_work(StorageWork::Close);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the hub's store failed");
         }
     }
 }

@@ -66,6 +66,7 @@ impl McpConnection {
         let running = self.state.lock().await.client.take();
         // Pending requests hold it too: then it ends with them.
         if let Some(mut running) = running.and_then(Arc::into_inner) {
+            // A server that does not end in time is killed when `running` is dropped.
             let _ = running.close_with_timeout(SERVER_STOP_TIMEOUT).await;
         }
     }

@@ -211,6 +211,7 @@ impl McpServerPool {
     /// If the request can't be sent, the missing answer reports it.
     fn send_request(&self, order: McpRequest) {
         if let Some(orders) = self.requests.get_or_init(McpServerPool::start) {
+            // The receiver ends only with the program or the connection.
             let _ = orders.send(order);
         }
     }

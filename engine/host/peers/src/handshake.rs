@@ -93,6 +93,7 @@ async fn receive_json<T: DeserializeOwned>(way: &mut impl FrameTransport) -> Res
 
 /// Sends the reason to the other side, and returns it.
 async fn send_refusal(way: &mut impl FrameTransport, why: String) -> String {
+    // The refusal holds whether or not the other side hears it.
     let _ = way.send_frame(ControlMessage::Refused(why.clone()).to_frame()).await;
     why
 }

@@ -92,6 +92,7 @@ impl HubClient {
                     let gone = move |link, why: String| {
                         tell_closed(link, HubEvent::Closed(why));
                         if let Some(orders) = back.upgrade() {
+                            // Here and below: the receiver ends only with the program or the connection.
                             let _ = orders.send(HubCommand::Gone { link });
                         }
                     };
@@ -194,6 +195,7 @@ async fn run_hub_connection(
             }
             update_queued_bytes(&waiting, link, |waiting| *waiting = waiting.saturating_sub(size));
         }
+        // A connection that is broken is closed.
         let _ = sink.close().await;
     });
     let mut beat = tokio::time::interval(HUB_PING_INTERVAL);

@@ -140,6 +140,7 @@ impl HubSocket {
         let connector = match trust {
             // tungstenite brings the public authorities, and takes the process's way to compute.
             CertificateTrust::Public => {
+                // A provider that was installed earlier stays, and is this one.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 None
             }
@@ -176,8 +177,10 @@ impl HubSocket {
 
     /// Hangs up when the other side has taken all that was sent.
     pub async fn close_after_drain(mut self) {
+        // What the other side has not taken by the timeout is lost with the connection either way.
         let _ = self.stream.close(None).await;
         let drained = async { while self.stream.next().await.is_some_and(|next| next.is_ok()) {} };
+        // As above.
         let _ = tokio::time::timeout(HUB_CONNECT_TIMEOUT, drained).await;
     }
 

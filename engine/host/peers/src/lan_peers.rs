@@ -91,6 +91,7 @@ pub struct LanPeers {
 impl Drop for LanPeers {
     fn drop(&mut self) {
         self.commands = None;
+        // What has not ended by then ends with the process.
         let _ = self.ended.recv_timeout(SHUTDOWN_TIMEOUT);
     }
 }
@@ -140,6 +141,7 @@ impl LanPeers {
 
     fn send_command(&self, order: LanPeerCommand) {
         if let Some(orders) = &self.commands {
+            // Here and below: the receiver is gone only if the program ends or nobody waits.
             let _ = orders.send(order);
         }
     }

@@ -200,6 +200,7 @@ pub fn offer_code(
                     // Each in its own task, so that a silent caller blocks nobody.
                     let (waiting, key, ours, tell) = (Arc::clone(&waiting), key.clone(), ours.clone(), tell.clone());
                     tokio::spawn(async move {
+                        // The receiver may be gone, and then nobody needs this.
                         let _ = tell.send(handle_offer_call(incoming, &key, &ours, &waiting).await);
                         drop(permit);
                     });
@@ -246,6 +247,7 @@ async fn handle_offer_call(
     if met.device != from {
         return Err(format!("{} showed another's card", from.short_id()));
     }
+    // The other side hangs up first if it can; the pairing is done either way.
     let _ = tokio::time::timeout(Duration::from_secs(2), way.next_frame()).await;
     Ok((met, rights))
 }

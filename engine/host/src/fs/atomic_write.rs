@@ -332,6 +332,7 @@ fn exchange_names(one: &Path, other: &Path) -> io::Result<bool> {
     }
     #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     {
+        // Used on Linux and macOS only.
         let _ = (one, other);
         Ok(false)
     }

@@ -512,6 +512,7 @@ fn descriptor_path(held: &OwnedFd, path: &Path) -> std::io::Result<PathBuf> {
             return Ok(place);
         }
     }
+    // Used on Linux only.
     let _ = held;
     path.canonicalize()
 }
@@ -765,6 +766,7 @@ mod tests {
             threads.spawn(|| {
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                     let (sub, link) = (at("root/sub"), at("root/link"));
+                    // The next try comes at once.
                     let _ = rustix::fs::renameat_with(
                         rustix::fs::CWD,
                         &sub,
@@ -785,6 +787,7 @@ mod tests {
                     None => refused += 1,
                 }
                 if let Ok((folder, _)) = path.open_parent(true) {
+                    // Where it is written, if at all, is checked below.
                     let _ = std::fs::write(folder.join(OsStr::new("new.md")), "x");
                 }
             }

@@ -122,6 +122,7 @@ fn move_across_file_systems(from: &RelocatedPath, to: &RelocatedPath) -> io::Res
     };
     let copied = copy();
     if copied.is_err() {
+        // The first error is the one to tell; `fsck` removes what stays.
         let _ = std::fs::remove_file(&temporary);
         return copied;
     }

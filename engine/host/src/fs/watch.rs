@@ -62,7 +62,10 @@ impl WatchMode {
         }
         if let Some(looking) = &mut self.looking {
             // A missing folder is reported by the scan.
-            let _ = looking.watch(root, RecursiveMode::Recursive);
+            if let Err(error) = looking.watch(root, RecursiveMode::Recursive) {
+                let why = crate::logging::content_field(error);
+                tracing::warn!(why, "a folder is not watched; changes in it are seen at the next scan");
+            }
         }
     }
 
@@ -124,6 +127,7 @@ impl FolderWatcher {
     }
 
     pub(crate) fn watch(&self, volume: DocId, root: PathBuf) {
+        // Here and below: the receiver ends only with the program or the connection.
         let _ = self.requests.send(WatchRequest::Watch { volume, root });
     }
 

@@ -236,6 +236,7 @@ fn is_foreign(path: &Path) -> bool {
     }
     #[cfg(not(unix))]
     {
+        // Used on Unix only.
         let _ = path;
         false
     }

@@ -485,6 +485,7 @@ fn remove_leftovers(root: &Path, now: SystemTime) {
         if entry.file_type().is_dir()
             && let Some(folder) = scan::volume_path(&top, entry.path()).and_then(|path| root.open_folder(&path).ok())
         {
+            // A temporary file that stays is found by the next check.
             let _ = remove_stale_files(&folder.stable_path(), now);
         }
     }

@@ -171,6 +171,7 @@ impl UserSecrets {
         // What another place kept is old now.
         match names.get(name) {
             Some(SecretStore::Keyring) if place != SecretStore::Keyring => {
+                // The new place is read first, so an old copy that stays is not used.
                 let _ = self.query_keyring(name, KeyringRequest::Remove);
             }
             Some(SecretStore::Passphrase | SecretStore::KeyFile) if place == SecretStore::Keyring => {
@@ -333,6 +334,7 @@ impl UserSecrets {
         let (tell, told) = channel();
         let asked = name.to_owned();
         let spawned = std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
+            // The receiver may be gone, and then nobody needs this.
             let _ = tell.send(run_keyring_request(service, &asked, wish));
         });
         spawned.map_err(|error| SecretError(format!("the system's keyring cannot be asked: {error}")))?;
@@ -426,6 +428,7 @@ fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     make_private(&mut options);
+    // Mostly there is none; if it stays, the next line says why.
     let _ = std::fs::remove_file(&temporary);
     let written = options.open(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -434,6 +437,7 @@ fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
         path.parent().map_or(Ok(()), store::disk::sync_folder)
     });
     written.map_err(|error| {
+        // The first error is the one to tell.
         let _ = std::fs::remove_file(&temporary);
         failed(error)
     })

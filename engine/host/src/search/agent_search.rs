@@ -137,6 +137,7 @@ impl SearchService {
 
     /// From now on these documents are found, too.
     pub fn add_source(&self, further: Box<dyn SearchSource>) {
+        // The receiver ends only with the program or the connection.
         let _ = self.tasks.send(IndexTask::AddSource(further));
     }
 }

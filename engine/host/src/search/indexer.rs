@@ -162,6 +162,7 @@ impl Indexer {
                 match next {
                     Ok(IndexTask::Close(answer)) => {
                         self.finish();
+                        // Here and below: the receiver may be gone, and then nobody needs this.
                         let _ = answer.send(());
                         return;
                     }
@@ -675,8 +676,11 @@ impl Indexer {
 
     fn finish(&mut self) {
         let Some(index) = self.index.take() else { return };
-        if !self.fresh.is_empty() {
-            let _ = index.store_vectors(&self.fresh);
+        if !self.fresh.is_empty()
+            && let Err(error) = index.store_vectors(&self.fresh)
+        {
+            let why = crate::logging::content_field(error.why);
+            tracing::warn!(what = error.what, why, "vectors were not stored; they are computed again");
         }
         // What was put in is worth more than the milliseconds; what was not is seen at the next start.
         if self.uncommitted == 0 || catch_index_panic(|| index.commit()).is_ok() {

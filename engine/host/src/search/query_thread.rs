@@ -27,6 +27,7 @@ pub(super) fn run_query_thread(asked: &Receiver<SearchQuestion>, tasks: &Sender<
 
 fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
     let tell = |result: Result<SearchAnswer, String>| {
+        // Here and below: the receiver is gone only if the program ends or nobody waits.
         let _ = question.answer.send(result);
         (question.on_answer)();
     };

@@ -71,6 +71,7 @@ impl SpendGuard {
         let more = price.map_or(0.0, |price| price.of(tokens, 0));
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Read(Box::new(move |session| {
+            // The receiver may be gone, and then nobody needs this.
             let _ = answer.send(session.over_search_budget_reason(&config.budget, unix_now(), more));
         })));
         wait.recv_timeout(SPEND_ANSWER_TIMEOUT).map_err(|_| super::closing_error())?.map_or(Ok(()), Err)

@@ -123,6 +123,7 @@ impl BlobExchange {
             for (file, (path, attached)) in &belongings.files {
                 if *attached == AttachmentAction::Read && self.hashing.insert(*file) {
                     let path = ConfinedPath::new(&belongings.root, path);
+                    // Here and below: the receiver ends only with the program or the connection.
                     let _ = self.blob_threads.tasks.send(BlobTask::Hash { file: *file, path });
                 }
             }

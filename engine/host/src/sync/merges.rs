@@ -44,6 +44,7 @@ impl<'a> HeldNote<'a> {
 
 impl Drop for HeldNote<'_> {
     fn drop(&mut self) {
+        // If the session has ended, it holds no note.
         let _ = self.handle.run_command(Command::ReleaseNote { note: self.note });
     }
 }
@@ -85,6 +86,7 @@ impl Driver {
         let (tell, told) = channel();
         let handle = self.handle();
         std::thread::spawn(move || {
+            // The receiver may be gone, and then nobody needs this.
             let _ = tell.send(handle.compare_merge(&merge).map(|compared| compared.map(Arc::new)));
             handle.inbox.send(MailboxMessage::Read(Box::new(|_| ())));
         });

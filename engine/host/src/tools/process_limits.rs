@@ -24,6 +24,7 @@ pub(super) fn is_group_alive(group: u32) -> bool {
     }
     #[cfg(not(unix))]
     {
+        // Used on Unix only.
         let _ = group;
         false
     }
@@ -111,6 +112,7 @@ impl ProcessCensus {
                 let _ = kill_process_group(group, signal); // there is none if all of it has ended
             }
         }
+        // Used on Unix only.
         #[cfg(not(unix))]
         let _ = halt;
     }

@@ -161,6 +161,7 @@ impl ShellProcess {
         std::thread::spawn(move || {
             let mut words = String::new();
             let read = said.take(1 << 16).read_to_string(&mut words);
+            // The receiver may be gone, and then nobody needs this.
             let _ = tell.send(read.ok().and_then(|_| serde_json::from_str(&words).ok()));
         });
         let output: Arc<Mutex<Vec<u8>>> = Arc::default();
@@ -210,6 +211,7 @@ impl ShellProcess {
 
     /// Returns all output; no process is left that could print more.
     fn read_output(&self) -> Vec<u8> {
+        // What was printed until the timeout is the output.
         let _ = self.ended.recv_timeout(PIPE_DRAIN_TIMEOUT);
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -225,13 +227,16 @@ pub(super) fn end_child(child: &mut Child) {
     };
     #[cfg(unix)]
     group();
+    // It fails only if the process has ended already.
     #[cfg(unix)]
     let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), rustix::process::Signal::KILL);
     // It may have made its group, and begun something, between these two: from here on it begins nothing.
     #[cfg(unix)]
     group();
+    // It fails only if the process has ended already; then it is reaped.
     #[cfg(not(unix))]
     let _ = child.kill();
+    // Reaps the process; how it ended was read before, or is of no interest.
     let _ = child.wait();
     // A killed process ends when it's next scheduled; wait, so that the caller finds it ended.
     let begun = Instant::now();

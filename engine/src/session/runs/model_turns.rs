@@ -87,6 +87,7 @@ impl RunsState {
             if self.setup.is_none() {
                 self.request_setup(turn, workspace);
             }
+            // Why it can't be opened is in `read_errors`, and ends the run later.
             let _ = self.open_session(turn, session);
             return;
         };

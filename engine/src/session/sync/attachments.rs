@@ -236,6 +236,7 @@ impl SyncState {
         }
         if let Some((other, to)) = aside.filter(|_| all_files.moves.ensure_no_pending_move().is_ok()) {
             self.log_line(turn.now, format!("two devices made a file of one name; ours is {to} now"));
+            // A refused move leaves both files where they are; the next scan tries again.
             let _ = all_files.move_files(turn, self, &[(other, to)]);
             self.mark_attachments_stale();
         }

@@ -314,6 +314,7 @@ impl SyncState {
                         let path = files.free_sibling_name(volume, &entry.path, other);
                         self.log_line(turn.now, format!("{}: two devices made it; ours is {path} now", entry.path));
                         self.add_file_merge(turn, file, &entry.path, MergeKind::Twins { other, called: path.clone() });
+                        // A refused move is tried again with the parcel that waits.
                         let _ = files.move_for_remote(turn, self, other, &path, false);
                     }
                     waits.push((file, ticket, parcel));

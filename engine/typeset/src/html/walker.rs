@@ -147,6 +147,7 @@ impl<'a> HtmlWalker<'a> {
                 | PropertyKind::Nested => escape_html(words),
             };
             let values: Vec<String> = property.values.iter().map(value).collect();
+            // Here and below: writing to a `String` can't fail.
             let _ = writeln!(
                 self.output(),
                 "<tr><th>{}</th><td>{}</td></tr>",
