@@ -490,6 +490,13 @@ pub(super) struct OutputsArguments {
     pub(super) save: Option<String>,
 }
 
+/// `doctor`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct DoctorArguments {
+    #[arg(long, num_args = 0..=1, default_missing_value = "")]
+    pub(super) report: Option<String>,
+}
+
 /// `fsck`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct FsckArguments {
@@ -687,6 +694,7 @@ mod tests {
             grammar::<ImportArguments>("import"),
             grammar::<ExportArguments>("export"),
             grammar::<OutputsArguments>("outputs"),
+            grammar::<DoctorArguments>("doctor"),
             grammar::<FsckArguments>("fsck"),
             grammar::<IndexArguments>("index"),
             grammar::<SearchesArguments>("searches"),

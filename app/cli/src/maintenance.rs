@@ -1,7 +1,7 @@
 //! `cmd_init`, `fsck`, `cmd_backup`, `cmd_restore`, `cmd_doctor`: what concerns the workspace as a whole.
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, program_path, sample_workspace};
-use crate::arguments::{BackupArguments, FsckArguments, InitArguments, RestoreArguments};
+use crate::arguments::{BackupArguments, DoctorArguments, FsckArguments, InitArguments, RestoreArguments};
 use engine::{Command, Session};
 use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
 use host::maintenance::bug_report;
@@ -62,7 +62,12 @@ fn optional_parts() -> Vec<host::MachineCapability> {
     parts.map(capability).into()
 }
 
-pub(super) fn cmd_doctor(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+pub(super) fn cmd_doctor(
+    folder: &Path,
+    args: &DoctorArguments,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
     let mut offers = host::detect_capabilities(&program_path()?);
     offers.extend(optional_parts());
     let there = host::workspace_exists(folder);
@@ -73,7 +78,7 @@ pub(super) fn cmd_doctor(folder: &Path, args: &ArgMatches, json: bool, out: &mut
         (true, Err(error)) => error.to_string(),
     };
     offers.push(host::MachineCapability { area: "workspace", name: folder.display().to_string(), there, note });
-    if let Some(file) = args.get_one::<String>("report") {
+    if let Some(file) = &args.report {
         let file = if file.is_empty() { bug_report::default_path() } else { PathBuf::from(file) };
         return write_report(&file, folder, &offers, json, out);
     }
