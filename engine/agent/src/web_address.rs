@@ -133,7 +133,7 @@ pub fn unmap_ipv4(ip: IpAddr) -> IpAddr {
 fn range_v4(ip: Ipv4Addr) -> Option<&'static str> {
     let [a, b, c, _] = ip.octets();
     Some(match (a, b, c) {
-        (0, 0, 0) if ip.is_unspecified() => "unspecified",
+        (0, 0, 0) if ip.is_unspecified() => "loopback (unspecified)",
         (0, ..) => "reserved",
         (127, ..) => "loopback",
         (10, ..) | (172, 16..=31, _) | (192, 168, _) => "private",
@@ -155,7 +155,7 @@ fn range_v6(ip: Ipv6Addr) -> Option<&'static str> {
         return range_v4(older);
     }
     Some(match ip.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] => "unspecified",
+        [0, 0, 0, 0, 0, 0, 0, 0] => "loopback (unspecified)",
         [0, 0, 0, 0, 0, 0, 0, 1] => "loopback",
         // What translates or tunnels an older address is as public as that one.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => return range_v4(embedded(high, low)),
@@ -187,8 +187,8 @@ mod tests {
             ("http://2130706433/", "http://127.0.0.1", Some("loopback address 127.0.0.1")),
             ("http://0177.0.0.1/", "http://127.0.0.1", Some("loopback address 127.0.0.1")),
             ("http://127.1:81/", "http://127.0.0.1:81", Some("loopback address 127.0.0.1")),
-            ("http://0.0.0.0/", "http://0.0.0.0", Some("unspecified address 0.0.0.0")),
-            ("http://0/", "http://0.0.0.0", Some("unspecified address 0.0.0.0")),
+            ("http://0.0.0.0/", "http://0.0.0.0", Some("loopback (unspecified) address 0.0.0.0")),
+            ("http://0/", "http://0.0.0.0", Some("loopback (unspecified) address 0.0.0.0")),
             ("http://[::ffff:127.0.0.1]/", "http://[::ffff:127.0.0.1]", Some("loopback address 127.0.0.1")),
             ("http://[::1]/", "http://[::1]", Some("loopback address ::1")),
             ("http://localhost./", "http://localhost", Some("loopback address 127.0.0.1")),
@@ -225,14 +225,14 @@ mod tests {
             ("169.254.1.1", "link-local"),
             ("169.254.169.254", "cloud metadata"),
             ("100.64.0.1", "shared (carrier)"),
-            ("0.0.0.0", "unspecified"),
+            ("0.0.0.0", "loopback (unspecified)"),
             ("0.1.2.3", "reserved"),
             ("224.0.0.1", "multicast"),
             ("255.255.255.255", "reserved"),
             ("198.18.0.1", "benchmarking"),
             ("192.0.0.8", "reserved"),
             ("::1", "loopback"),
-            ("::", "unspecified"),
+            ("::", "loopback (unspecified)"),
             ("fe80::1", "link-local"),
             ("fc00::1", "private (unique local)"),
             ("fd00:ec2::254", "cloud metadata"),

@@ -174,7 +174,7 @@ fn a_lasting_answer_to_an_address_is_about_its_site() {
     for form in ["0x7f000002", "2130706434", "[::ffff:127.0.0.2]", "0.0.0.0"] {
         let (text, asked) = ask(format!("http://{form}:{port}/"), b"n\n");
         assert!(
-            asked.contains("loopback address 127.0.0.2") || asked.contains("unspecified address"),
+            asked.contains("loopback address 127.0.0.2") || asked.contains("loopback (unspecified) address 0.0.0.0"),
             "{form}: {asked}"
         );
         assert!(!text.contains("planted"), "{form}: {text}");

@@ -191,7 +191,7 @@ fn what_lies_outside_of_the_internet_is_asked_about_by_its_name() {
         ("http://2130706433/", "loopback address 127.0.0.1"),
         ("http://017700000001/", "loopback address 127.0.0.1"),
         ("http://127.1/", "loopback address 127.0.0.1"),
-        ("http://0.0.0.0/", "unspecified address 0.0.0.0"),
+        ("http://0.0.0.0/", "loopback (unspecified) address 0.0.0.0"),
         ("http://[::ffff:127.0.0.1]/", "loopback address 127.0.0.1"),
         ("http://localhost./", "loopback address 127.0.0.1"),
         ("http://169.254.169.254/latest", "cloud metadata address 169.254.169.254"),
