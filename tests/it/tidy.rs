@@ -90,6 +90,11 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (7, "agent_ui", &["agent", "editor", "engine", "host", "store", "text", "ui"]),
     (
         8,
+        "notebook",
+        &["agent_ui", "collection", "editor", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"],
+    ),
+    (
+        9,
         "window",
         &[
             "agent",
@@ -99,7 +104,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "engine",
             "export",
             "host",
-            "plot",
+            "notebook",
             "providers",
             "store",
             "text",
@@ -108,7 +113,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         ],
     ),
     (
-        9,
+        10,
         "bench",
         &[
             "agent",
@@ -125,19 +130,19 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "window",
         ],
     ),
-    (9, "tracebook", &["cli", "window"]),
-    (10, "tests", &["agent", "bench", "text", "ui", "window"]),
+    (10, "tracebook", &["cli", "window"]),
+    (11, "tests", &["agent", "bench", "text", "ui", "window"]),
 ];
 
 /// The crates that decide without IO.
 const PURE: &[&str] = &["agent", "collection", "engine", "text"];
 
 /// The crates that draw, and those that must not.
-const DRAWN: &[&str] = &["agent_ui", "editor", "ui", "window"];
+const DRAWN: &[&str] = &["agent_ui", "editor", "notebook", "ui", "window"];
 const HEADLESS: &[&str] = &["cli", "export", "host"];
 
 /// The crates that ask the host: program, window, command line and what they are made of.
-const APP: &[&str] = &["agent_ui", "cli", "editor", "export", "tracebook", "ui", "window"];
+const APP: &[&str] = &["agent_ui", "cli", "editor", "export", "notebook", "tracebook", "ui", "window"];
 
 /// What crates must never reach, however long the way.
 const UNREACHABLE: &[(&[&str], &[&str], &str)] = &[
@@ -251,6 +256,7 @@ const APP_FOLDERS: &[&str] = &[
     "app/cli/src/",
     "app/editor/src/",
     "app/export/src/",
+    "app/notebook/src/",
     "app/ui/src/",
     "app/window/src/",
 ];

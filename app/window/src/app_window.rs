@@ -1,7 +1,5 @@
 //! The window's state, and the doors by which the program and its tests reach it.
 
-use crate::notebook::collection;
-use crate::notebook::page::NotePage;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree::FileTree;
 use crate::shell::background_jobs::BackgroundJobs;
@@ -20,6 +18,8 @@ use eframe::egui;
 use engine::commands::CommandId;
 use host::Driver;
 use host::logging::FrameLog;
+use notebook::collection;
+use notebook::page::NotePage;
 use std::time::Duration;
 use store::DocId;
 use ui::text::shown_name;

@@ -1,20 +1,18 @@
 //! The window: tree, note, panel, status line, palette. It reads the session and sends commands; it opens no file, asks
 //! no network, changes no state of its own accord, and never waits while it draws.
 
-mod actions;
 mod app_window;
 mod handlers;
-mod notebook;
 mod overlays;
 mod pages;
 mod panels;
 mod shell;
 
-use crate::notebook::collection;
 pub use app_window::AppWindow;
 use editor::figure;
 use eframe::egui;
 use host::Driver;
+use notebook::collection;
 pub use shell::clipboard;
 use std::sync::{Arc, Mutex};
 

@@ -1,6 +1,5 @@
 //! What the commands and pages of the agent do in the window.
 
-use crate::actions::PageAction;
 use crate::shell::dock_state::{DockState, RightPanel};
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -15,6 +14,7 @@ use agent_ui::panel_action::PanelAction;
 use eframe::egui;
 use egui::Ui;
 use engine::{AgentRun, Command};
+use notebook::actions::PageAction;
 use store::{DocId, MessageId, StepId};
 
 impl DockState {

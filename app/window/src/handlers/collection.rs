@@ -1,7 +1,5 @@
 //! Edits collections, takes edits back, and makes new collections.
 
-use crate::actions::CollectionEdit;
-use crate::notebook::collection::{CollectionPage, MAX_COLLECTION_UNDO_STEPS, query_worker};
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -9,6 +7,8 @@ use crate::shell::pane_state::PaneState;
 use collection::{CollectionChange, apply_change};
 use eframe::egui;
 use engine::{Command, Note};
+use notebook::actions::CollectionEdit;
+use notebook::collection::{CollectionPage, MAX_COLLECTION_UNDO_STEPS, query_worker};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashSet};
 use store::DocId;

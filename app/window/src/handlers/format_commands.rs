@@ -1,6 +1,5 @@
 //! Commands that write at the caret: marks around words, rows that move. They are in the one table, with their keys.
 
-use crate::notebook::page;
 use crate::shell::commands::FormatCommand;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -10,6 +9,7 @@ use editor::markdown_keys;
 use editor::motion;
 use editor::note_editor::{Caret, EditContext, Editor};
 use eframe::egui;
+use notebook::page;
 
 impl PaneState {
     /// Does it, if there is a caret to do it at.

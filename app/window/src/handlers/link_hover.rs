@@ -1,6 +1,5 @@
 //! Shows the card of a link on which the pointer rests.
 
-use crate::notebook::link_targets::{heading_offset, link_target};
 use crate::overlays::hover::{beginning, card};
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
@@ -8,6 +7,7 @@ use crate::shell::input_state::InputState;
 use crate::shell::pane_state::PaneState;
 use eframe::egui;
 use engine::{Command, NotePhase};
+use notebook::link_targets::{heading_offset, link_target};
 use ui::text::shown_name;
 
 /// The pointer rests for this long, in seconds.

@@ -1,14 +1,14 @@
 //! Follows links: to the web, another note, a heading or a block. A missing note can be created.
 
-use crate::actions::PendingJump;
 use crate::app_window::AppWindow;
-use crate::notebook::link_targets::{heading_offset, link_target};
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
 use eframe::egui;
+use notebook::actions::PendingJump;
+use notebook::link_targets::{heading_offset, link_target};
 use store::{DocId, FileKind};
 use text::links;
 

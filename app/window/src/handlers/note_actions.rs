@@ -1,7 +1,6 @@
 //! Note management: daily notes, templates, copies, stars, and the tree's menus. If another note's text is needed, the
 //! session loads it, and the action continues then.
 
-use crate::actions::TreeAction;
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
@@ -16,6 +15,7 @@ use editor::note_editor::NoteEdit;
 use eframe::egui;
 use engine::{Command, NotePhase, Session};
 use jiff::Zoned;
+use notebook::actions::TreeAction;
 use store::{DocId, FileKind};
 use ui::text::shown_name;
 use ui::time::write_date;

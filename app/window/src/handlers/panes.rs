@@ -1,12 +1,12 @@
 //! Opens, splits, turns and closes tabs.
 
-use crate::actions::PaneId;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::panes::MAX_REOPENABLE_TABS;
 use egui_tiles::LinearDir;
 use engine::Command;
+use notebook::actions::PaneId;
 use store::DocId;
 
 impl PaneState {

@@ -1,6 +1,5 @@
 //! Saves what a cell printed as a file.
 
-use crate::notebook::outputs::save_file::OutputFile;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::background_jobs::BackgroundJobs;
@@ -9,6 +8,7 @@ use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use editor::assets;
 use eframe::egui;
+use notebook::outputs::save_file::OutputFile;
 use std::path::PathBuf;
 use store::BlockId;
 use ui::text::shown_name;

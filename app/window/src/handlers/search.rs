@@ -1,6 +1,5 @@
 //! Opens searches, keeps them, and goes to what they found.
 
-use crate::actions::PendingJump;
 use crate::app_window::AppWindow;
 use crate::overlays::search::SearchOverlay;
 use crate::overlays::window_overlay::WindowOverlay;
@@ -12,6 +11,7 @@ use crate::shell::window_state::WindowState;
 use eframe::egui;
 use engine::NotePhase;
 use host::search::highlight_ranges;
+use notebook::actions::PendingJump;
 
 impl WindowOverlay {
     /// Opens the search with the last query.

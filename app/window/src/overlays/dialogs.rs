@@ -1,14 +1,14 @@
 //! Dialogs: a new note, a folder to open, what to do when the disk refuses at the end. Each says what
 //! was decided; none does it.
 
-use crate::notebook::outputs::OutputFile;
 use crate::overlays::export_form::ExportForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
-use crate::shell::commands::ExportCommand;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
 use export::ExportScope;
+use notebook::actions::ExportCommand;
+use notebook::outputs::OutputFile;
 use store::DocId;
 use text::untrusted_text;
 use typeset::pdf::PaperSize;

@@ -1,8 +1,8 @@
 //! The dialog that asks where a note or a folder is exported to, and exports that are under way.
 
-use crate::shell::commands::ExportCommand;
 use export::error::ExportError;
 use export::{ExportProgress, ExportReport, ExportScope};
+use notebook::actions::ExportCommand;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;

@@ -1,11 +1,11 @@
 //! Find and replace in the open note: a bar above it, what was found on a ground of its own.
 
-use crate::actions::PageAction;
 use crate::shell::pane::EditorPane;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, WidgetInfo, pos2, vec2};
 use engine::{Command, Note, Session};
+use notebook::actions::PageAction;
 use regex_lite::{Regex, RegexBuilder};
 use std::ops::Range;
 use std::rc::Rc;

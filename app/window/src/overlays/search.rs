@@ -1,12 +1,13 @@
 //! The search palette: results as one types, with the words that were found marked, filters by click, the passage in
 //! full below. It asks the host and never waits for it; what was chosen is opened at the block.
 
-use crate::actions::PendingJump;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::{LayoutJob, LayoutSection, TextWrapping};
 use egui::{Align2, Color32, Id, Key, Rect, Sense, Stroke, Ui, pos2, vec2};
 use host::search::{IndexFreshness, NoteHit, SearchAnswer, SearchRequest, SearchService, highlight_ranges};
+use notebook::actions::PendingJump;
+use notebook::hit_text::{highlighted_text, hit_location};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
@@ -435,19 +436,6 @@ fn said(fresh: &IndexFreshness) -> (String, bool) {
     }
 }
 
-pub(crate) fn hit_location(hit: &NoteHit) -> String {
-    let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
-    let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };
-    let kind = match hit.kind {
-        host::search::PassageKind::Prose => "",
-        host::search::PassageKind::Code => "code",
-        host::search::PassageKind::Output => "output",
-        host::search::PassageKind::Run => "run",
-        host::search::PassageKind::Memory => "memory",
-    };
-    [folder.as_str(), heading, kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ·  ")
-}
-
 /// Describes the parts of a score.
 fn parts(hit: &NoteHit) -> String {
     let parts: Vec<String> = hit.why.parts.iter().map(|part| format!("{} {:.2}", part.name, part.value)).collect();
@@ -496,28 +484,6 @@ fn ground(job: &mut LayoutJob, range: Option<Range<usize>>, colour: Color32) {
         }
     }
     job.sections = sections;
-}
-
-/// A text with the words that were found in the accent colour.
-pub(crate) fn highlighted_text(
-    text: &str,
-    found: &[Range<usize>],
-    points: f32,
-    line: f32,
-    colour: Color32,
-    colours: &ThemeColors,
-) -> LayoutJob {
-    let mut job = LayoutJob::default();
-    let plain = || format(theme::inter_font(InterCut::Regular, points), line, colour);
-    let strong = || format(theme::inter_font(InterCut::SemiBold, points), line, colours.accent);
-    let mut at = 0;
-    for mark in found {
-        job.append(&untrusted_text::escape_block(&text[at..mark.start]), 0.0, plain());
-        job.append(&untrusted_text::escape_block(&text[mark.clone()]), 0.0, strong());
-        at = mark.end;
-    }
-    job.append(&untrusted_text::escape_block(&text[at..]), 0.0, plain());
-    job
 }
 
 fn hairline(ui: &Ui) {

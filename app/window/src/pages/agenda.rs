@@ -1,12 +1,12 @@
 //! The agenda: the tasks of all notes by their day. A box that is clicked edits the task's note.
 
-use crate::actions::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use engine::agenda::{AgendaEntry, AgendaSlot, agenda_tasks};
 use engine::{Command, Session};
 use host::clock;
+use notebook::actions::PageAction;
 use std::collections::BTreeSet;
 use text::markdown::dialect;
 use text::task::{CalendarDay, NORMAL_PRIORITY};

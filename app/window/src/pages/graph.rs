@@ -1,12 +1,12 @@
 //! The graph of all notes, or of those around the open one: a thread lays it out in steps, the window draws what there
 //! is as one mesh. Names are written where there is room for them.
 
-use crate::actions::PageAction;
 use crate::panels::backlinks_panel::button;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Mesh, Pos2, Rect, Sense, Shape, Ui, UiBuilder, Vec2, pos2, vec2};
 use engine::Session;
+use notebook::actions::PageAction;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};

@@ -3,7 +3,6 @@
 
 mod merge_report;
 
-use crate::actions::PageAction;
 use crate::shell::commands::SyncTab;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,6 +10,7 @@ use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, p
 use engine::commands::CommandId;
 use engine::{Command, HubConnection, Session, SyncStatus, UnixMillis};
 use merge_report::MergesReport;
+use notebook::actions::PageAction;
 use store::DocId;
 use text::untrusted_text;
 use ui::empty_state;

@@ -1,11 +1,11 @@
 //! The trash: what was deleted, when, and where it lay; taken back, or deleted for good.
 
-use crate::actions::{PageAction, TreeAction};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{Command, Session};
+use notebook::actions::{PageAction, TreeAction};
 use store::{DocId, FileKind};
 use ui::empty_state;
 use ui::icons;

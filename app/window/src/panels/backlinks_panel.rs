@@ -1,12 +1,12 @@
 //! Links of the open note: backlinks, outgoing links, and unlinked mentions. Also the page of broken links.
 
 use super::related::{RelatedNote, RelatedNotes};
-use crate::actions::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
 use engine::{Command, Session};
 use host::{Driver, UnlinkedMention};
+use notebook::actions::PageAction;
 use std::cell::OnceCell;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};

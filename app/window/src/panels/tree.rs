@@ -1,14 +1,15 @@
 //! The tree at the left: starred and recent notes, then volumes, folders, notes. Flattened when something changed,
 //! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
 
-use crate::actions::{PageAction, TreeAction};
-use crate::shell::commands::{ExportCommand, ShortcutTable};
+use crate::shell::commands::ShortcutTable;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{Command, ScanState, Session, Settings, Volume};
 use export::ExportScope;
+use notebook::actions::ExportCommand;
+use notebook::actions::{PageAction, TreeAction};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use store::disk::FileRow;

@@ -10,6 +10,7 @@ use egui::{Key, Modifiers};
 use engine::commands::{COMMANDS, CommandId, CommandInfo};
 use engine::keymap::effective_keymap;
 use engine::{Reactivity, Settings};
+use notebook::actions::ExportCommand;
 use std::collections::BTreeMap;
 
 /// A command of the table, as the window knows it.
@@ -378,17 +379,6 @@ pub(crate) enum NoteCommand {
     Template,
     Duplicate,
     Star,
-}
-
-/// What notes shall become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExportCommand {
-    Html,
-    Pdf,
-    /// A folder of Markdown.
-    Folder,
-    /// Shows what was written last.
-    Open,
 }
 
 /// What a command of the table does at every caret.

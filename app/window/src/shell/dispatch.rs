@@ -2,9 +2,7 @@
 //! commands to the session.
 
 use super::commands::{self, ShortcutTable, WindowCommand};
-use crate::actions::{PageAction, RowDrag};
 use crate::app_window::AppWindow;
-use crate::notebook::page;
 use crate::overlays::command_palette::{CommandPalette, PaletteChoice};
 use crate::overlays::dialogs::{Dialog, DialogDecision};
 use crate::overlays::settings::{self, SettingsSection};
@@ -20,6 +18,8 @@ use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;
 use engine::keymap::KeymapPreset;
+use notebook::actions::{PageAction, RowDrag};
+use notebook::page;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
 use text::text_edit::TextEdit;

@@ -2,7 +2,6 @@
 
 use super::status_bar::StatusContext;
 use super::tabs::{self, TabsContext};
-use crate::actions::PageAction;
 use crate::app_window::AppWindow;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree;
@@ -16,6 +15,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
 use egui::{Align2, CursorIcon, Id, Rect, Sense, Stroke, Ui, pos2};
+use notebook::actions::PageAction;
 use std::ops::RangeInclusive;
 use ui::theme::{self, ThemeColors, size};
 use ui::widgets::set_accessible_name;

@@ -1,7 +1,6 @@
 //! Pages other than notes: agenda, broken links and more. Also handles commands about links and files: requests to the
 //! session are made here, pages only display.
 
-use crate::actions::PageAction;
 use crate::pages::agenda::AgendaPage;
 use crate::pages::graph::GraphPage;
 use crate::pages::trash::TrashPage;
@@ -13,6 +12,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
+use notebook::actions::PageAction;
 use store::DocId;
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};

@@ -1,15 +1,15 @@
 //! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
 //! several panes; each carries its caret through what happens in the others.
 
-use crate::actions::PaneId;
-use crate::notebook::collection::CollectionPage;
-use crate::notebook::page::NotePage;
-use crate::notebook::script::ScriptSync;
 use editor::display_map::DisplayMap;
 use editor::note_editor::{EditContext, Editor};
 use editor::render::TextStyleContext;
 use eframe::egui;
 use engine::{NotePhase, Session};
+use notebook::actions::PaneId;
+use notebook::collection::CollectionPage;
+use notebook::page::NotePage;
+use notebook::script::ScriptSync;
 use store::{Block, DocId, FileKind};
 use ui::text::shown_name;
 use ui::theme::{self, size, space};

@@ -1,8 +1,6 @@
 //! Panes and what they show: notes, a page instead of notes, collections inside notes, and jobs that wait for a note's
 //! text.
 
-use crate::actions::PendingJump;
-use crate::notebook::collection::{CollectionUndo, HeldCollections};
 use crate::shell::host_link::HostLink;
 use crate::shell::page_view::PageView;
 use crate::shell::pane::EditorPane;
@@ -10,6 +8,8 @@ use crate::shell::panes::PaneLayout;
 use crate::shell::pending_note_action::PendingNoteAction;
 use editor::remote_cursors::SharedCarets;
 use engine::{Note, Settings};
+use notebook::actions::PendingJump;
+use notebook::collection::{CollectionUndo, HeldCollections};
 use std::collections::VecDeque;
 use store::DocId;
 

@@ -2,10 +2,10 @@
 //! draws them.
 
 use super::pane::EditorPane;
-use crate::actions::PaneId;
 use eframe::egui;
 use egui_tiles::{Container, Linear, LinearDir, Tile, TileId, Tiles, Tree};
 use engine::TabArrangement;
+use notebook::actions::PaneId;
 use std::collections::HashMap;
 use store::DocId;
 

@@ -1,7 +1,6 @@
 //! The status bar: save state, current page, kernel state.
 
 use super::commands::ShortcutTable;
-use crate::actions::PageAction;
 use crate::pages::sync;
 use editor::remote_cursors;
 use eframe::egui;
@@ -9,6 +8,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{ColorTheme, KernelPhase, Note, NotePhase, ScanState, Session, SyncStatus};
+use notebook::actions::PageAction;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};

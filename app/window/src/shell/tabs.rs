@@ -3,10 +3,6 @@
 
 use super::commands::ShortcutTable;
 use super::pane::EditorPane;
-use crate::actions::{PageAction, PaneId, RowDrag};
-use crate::notebook::collection::CollectionSource;
-use crate::notebook::page::NotePage;
-use crate::notebook::{empty_note, script};
 use crate::overlays::find_bar;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -18,6 +14,10 @@ use egui_tiles::{
 };
 use engine::commands::CommandId;
 use engine::{Command, NotePhase, Session};
+use notebook::actions::{PageAction, PaneId, RowDrag};
+use notebook::collection::CollectionSource;
+use notebook::page::NotePage;
+use notebook::{empty_note, script};
 use std::collections::{HashMap, HashSet};
 use text::untrusted_text;
 use ui::empty_state;

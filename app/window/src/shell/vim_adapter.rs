@@ -8,7 +8,6 @@ pub(crate) mod vim_state;
 
 use super::commands;
 use crate::app_window::AppWindow;
-use crate::notebook::page::NotePage;
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
 use crate::shell::notice_state::NoticeState;
@@ -22,6 +21,7 @@ use editor::vim::{BufferView, VimAction, VimKey, VimMachine, VimMarks, VimMode, 
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::keymap::KeymapPreset;
+use notebook::page::NotePage;
 use std::cell::RefCell;
 use std::ops::Range;
 use store::DocId;

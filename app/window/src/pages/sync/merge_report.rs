@@ -2,7 +2,6 @@
 //! and after. Texts are made elsewhere.
 
 use super::super::history::SideBySide;
-use crate::actions::PageAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, EventFilter, Key, Layout, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -10,6 +9,7 @@ use engine::commands::CommandId;
 use engine::{MergeKind, MergeRecord, Session};
 use host::Driver;
 use host::history::TextComparison;
+use notebook::actions::PageAction;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use text::untrusted_text;

@@ -19,7 +19,7 @@ use ui::theme::{ThemeColors, size, space};
 impl NotePage {
     /// Draws the row that is edited and gives its layout. `area`: where the pointer finds it.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
-    pub(crate) fn show_active_row(
+    pub fn show_active_row(
         &mut self,
         ui: &mut Ui,
         origin: Pos2,
@@ -142,7 +142,7 @@ impl NotePage {
 
     /// Returns all carets in this row.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
-    pub(crate) fn carets(
+    pub fn carets(
         &mut self,
         ui: &mut Ui,
         origin: Pos2,
@@ -252,7 +252,7 @@ fn block_caret(ui: &Ui, origin: Pos2, galley: &Arc<Galley>, text: &str, letter: 
 }
 
 /// The ring of focus is the caret; where rows are only read it is this.
-pub(crate) fn paint_focus_ring(ui: &Ui, origin: Pos2, width: f32, bottom: f32) {
+pub fn paint_focus_ring(ui: &Ui, origin: Pos2, width: f32, bottom: f32) {
     let ring =
         Rect::from_min_max(pos2(origin.x - space::S, origin.y - 2.0), pos2(origin.x + width + space::S, bottom + 2.0));
     let stroke = Stroke::new(size::FOCUS_RING_WIDTH, ThemeColors::of(ui).accent);

@@ -3,7 +3,7 @@
 
 mod json_tree;
 mod mime_bundle;
-pub(crate) mod save_file;
+pub mod save_file;
 
 use crate::actions::PageAction;
 use editor::assets::{self, AssetBytes, DrawingState};
@@ -19,7 +19,7 @@ use egui::{Color32, CursorIcon, Galley, Pos2, Rect, Sense, Stroke, TextureHandle
 use engine::commands::CommandId;
 use json_tree::JsonTree;
 use mime_bundle::OutputForm;
-pub(crate) use save_file::OutputFile;
+pub use save_file::OutputFile;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,29 +36,29 @@ const MAX_RICH_OUTPUT_BYTES: usize = 60_000;
 const MAX_OUTPUT_PICTURE_HEIGHT: f32 = 1_200.0;
 
 /// Laid-out output of one execution.
-pub(crate) struct OutputLayout {
+pub struct OutputLayout {
     key: OutputLayoutKey,
-    pub(crate) galleys: Vec<OutputText>,
-    pub(crate) figures: Vec<FigureSlot>,
+    pub galleys: Vec<OutputText>,
+    pub figures: Vec<FigureSlot>,
     /// What is neither text nor a figure, each at its height.
-    pub(crate) others: Vec<(f32, OutputItem)>,
-    pub(crate) height: f32,
+    pub others: Vec<(f32, OutputItem)>,
+    pub height: f32,
     /// Lines in all, when some are folded away or could be.
-    pub(crate) lines: usize,
+    pub lines: usize,
     /// All of it, for the clipboard.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Text printed by a cell.
-pub(crate) struct OutputText {
-    pub(crate) y: f32,
-    pub(crate) galley: Arc<Galley>,
+pub struct OutputText {
+    pub y: f32,
+    pub galley: Arc<Galley>,
     /// Where it names lines of cells: where, which cell, which line.
-    pub(crate) places: Vec<(Rect, usize, usize)>,
+    pub places: Vec<(Rect, usize, usize)>,
 }
 
 /// Something in an output.
-pub(crate) enum OutputItem {
+pub enum OutputItem {
     /// Markdown, also what HTML and LaTeX became.
     Rich(Row),
     Picture(TextureHandle, Vec2),
@@ -75,16 +75,16 @@ pub(crate) enum OutputItem {
 
 /// View state of a cell's outputs.
 #[derive(Default)]
-pub(crate) struct OutputViewState {
+pub struct OutputViewState {
     execution: Option<ExecutionId>,
     trees: BTreeMap<usize, (u64, JsonTree)>,
     tables: BTreeMap<usize, DataTable>,
     /// Outputs that are shown in full.
     whole: HashSet<usize>,
     /// Whether all of it is folded away.
-    pub(crate) folded: bool,
+    pub folded: bool,
     /// How often something was opened or closed.
-    pub(crate) version: u64,
+    pub version: u64,
 }
 
 impl OutputViewState {
@@ -153,7 +153,7 @@ struct OutputLayoutKey {
 
 impl OutputLayout {
     /// Returns the layout of an execution's outputs, which is cached until something changes.
-    pub(crate) fn layout_outputs(
+    pub fn layout_outputs(
         old: Option<OutputLayout>,
         run: &Execution,
         (open, changed): (bool, u64),
@@ -382,7 +382,7 @@ impl OutputLayouter<'_> {
     }
 
     /// A word of the program about what is above.
-    pub(crate) fn note(&mut self, text: &str) {
+    pub fn note(&mut self, text: &str) {
         let galley = self.pen.text(text, &theme::caption(), self.pen.colours.muted, self.width);
         if self.y > 0.0 {
             self.y += space::XS;
@@ -471,7 +471,7 @@ impl OutputLayouter<'_> {
 }
 
 /// Draws what is neither text nor a figure at a place, in a width.
-pub(crate) fn show(
+pub fn show(
     ui: &mut Ui,
     piece: &OutputItem,
     id: egui::Id,

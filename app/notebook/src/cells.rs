@@ -17,7 +17,7 @@ use ui::theme::{self, CONTROL_CORNER, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
 
 /// The room above and below code in its box.
-pub(crate) const CELL_PADDING: f32 = space::S;
+pub const CELL_PADDING: f32 = space::S;
 /// The box reaches this far to the left of the column where it has a gutter, and without one.
 const CELL_OUTSET_WITH_GUTTER: f32 = theme::size::CELL_GUTTER_WIDTH + space::L;
 const CELL_OUTSET_WITHOUT_GUTTER: f32 = space::M;
@@ -25,34 +25,34 @@ const CELL_OUTSET_WITHOUT_GUTTER: f32 = space::M;
 const SPINNER_FRAME_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// The box around code of a height, at the column's left top.
-pub(crate) fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
+pub fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
     let left = if gutter { CELL_OUTSET_WITH_GUTTER } else { CELL_OUTSET_WITHOUT_GUTTER };
     Rect::from_min_max(origin - vec2(left, 0.0), origin + vec2(column + space::M, height + 2.0 * CELL_PADDING))
 }
 
 /// A cell in the current frame.
-pub(crate) struct CellFrame<'a> {
-    pub(crate) cell: BlockId,
+pub struct CellFrame<'a> {
+    pub cell: BlockId,
     /// Number of the cell in its note, from 1.
-    pub(crate) number: usize,
+    pub number: usize,
     /// The cell's rectangle on the screen.
-    pub(crate) area: Rect,
+    pub area: Rect,
     /// The code's first line, where that is laid out already.
-    pub(crate) first: Option<&'a Galley>,
+    pub first: Option<&'a Galley>,
     /// Whether the caret is in it.
-    pub(crate) focused: bool,
+    pub focused: bool,
     /// Who runs it on another device.
-    pub(crate) elsewhere: Option<&'a str>,
+    pub elsewhere: Option<&'a str>,
 }
 
 /// State of cells that's kept between frames.
 #[derive(Default)]
-pub(crate) struct CellViews {
+pub struct CellViews {
     outputs: HashMap<BlockId, OutputLayout>,
     /// View state of their outputs.
     views: HashMap<BlockId, OutputViewState>,
     /// View state of figures.
-    pub(crate) figures: PageFigures,
+    pub figures: PageFigures,
     /// Cells whose output is unfolded.
     open: HashSet<BlockId>,
     /// What a cell asks, and the answer so far.
@@ -61,18 +61,18 @@ pub(crate) struct CellViews {
 
 impl CellViews {
     /// Forgets all; another note is shown.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         *self = CellViews::default();
     }
 
     /// Forgets what was laid out.
-    pub(crate) fn relayout(&mut self) {
+    pub fn relayout(&mut self) {
         self.outputs.clear();
         self.figures.relayout();
     }
 
     /// How high a cell's output is, with the room above it.
-    pub(crate) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
+    pub fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
         let Some(run) = note.latest_execution(cell) else { return 0.0 };
         let old = self.outputs.remove(&cell);
         let how = (self.open.contains(&cell), note.outputs_changed());
@@ -84,7 +84,7 @@ impl CellViews {
     }
 
     /// Draws the prompt of a running cell with its input field, below the outputs.
-    pub(crate) fn show_question(
+    pub fn show_question(
         &mut self,
         ui: &mut Ui,
         note: &Note,
@@ -133,13 +133,7 @@ impl CellViews {
     }
 
     /// The box of a cell, its gutter and its buttons.
-    pub(crate) fn show_cell_frame(
-        &mut self,
-        ui: &mut Ui,
-        note: &Note,
-        shown: CellFrame<'_>,
-        actions: &mut Vec<PageAction>,
-    ) {
+    pub fn show_cell_frame(&mut self, ui: &mut Ui, note: &Note, shown: CellFrame<'_>, actions: &mut Vec<PageAction>) {
         let CellFrame { cell, number, area, first, focused, elsewhere } = shown;
         let colours = theme::ThemeColors::of(ui);
         let run = note.latest_execution(cell);
@@ -212,7 +206,7 @@ impl CellViews {
     }
 
     /// Folds what a cell printed away, or shows it.
-    pub(crate) fn toggle_output_fold(&mut self, cell: BlockId) {
+    pub fn toggle_output_fold(&mut self, cell: BlockId) {
         let views = self.views.entry(cell).or_default();
         views.folded = !views.folded;
         views.version += 1;
@@ -220,7 +214,7 @@ impl CellViews {
 
     /// Draws a cell's outputs below its box.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
-    pub(crate) fn output(
+    pub fn output(
         &mut self,
         ui: &mut Ui,
         cell: BlockId,

@@ -15,14 +15,7 @@ const MULTI_CLICK_SECONDS: f64 = 0.5;
 
 impl NotePage {
     /// What was pressed at a byte of the note: a caret, a word, a row, more of a selection, one more caret.
-    pub(crate) fn handle_press(
-        &mut self,
-        ui: &Ui,
-        at: usize,
-        point: Pos2,
-        world: &mut EditContext<'_>,
-        editor: &mut Editor,
-    ) {
+    pub fn handle_press(&mut self, ui: &Ui, at: usize, point: Pos2, world: &mut EditContext<'_>, editor: &mut Editor) {
         // Modifiers at the time of the press, which may have been released since.
         let held = |event: &egui::Event| match event {
             egui::Event::PointerButton { pressed: true, modifiers, .. } => Some(*modifiers),
@@ -180,7 +173,7 @@ impl NotePage {
 }
 
 /// Whether something was pressed just now, or clicked by those who do not press: in one frame, or without a pointer.
-pub(crate) fn is_pressed(ui: &Ui, response: &egui::Response, editor: &Editor) -> bool {
+pub fn is_pressed(ui: &Ui, response: &egui::Response, editor: &Editor) -> bool {
     (response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed()))
         || (response.clicked() && editor.drag.is_none())
 }

@@ -1,6 +1,5 @@
-//! What views ask for: plain data, carried out by `shell::dispatch`.
+//! What views ask for: plain data, carried out by the window's dispatch.
 
-use crate::shell::commands::ExportCommand;
 use agent_ui::panel_action::PanelAction;
 use editor::note_editor::NoteEdit;
 use engine::Command;
@@ -13,9 +12,20 @@ use std::ops::Range;
 use store::{BlockId, DocId, StepId};
 use text::text_edit::{self, TextEdit};
 
+/// What notes shall become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportCommand {
+    Html,
+    Pdf,
+    /// A folder of Markdown.
+    Folder,
+    /// Shows what was written last.
+    Open,
+}
+
 /// What a view asks for.
 #[derive(Debug)]
-pub(crate) enum PageAction {
+pub enum PageAction {
     /// A command for the session; a rejection becomes a toast.
     Do(Command),
     /// A command of the table.
@@ -84,7 +94,7 @@ impl From<PanelAction> for PageAction {
 
 /// What a menu of the tree asks for, beyond commands of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TreeAction {
+pub enum TreeAction {
     /// A new note below this path of a volume.
     NewNote(DocId, String),
     /// Another name or place for a folder of a volume.
@@ -107,23 +117,23 @@ pub(crate) enum TreeAction {
 
 /// Jump target for when the note is loaded: block and words.
 #[derive(Clone, Debug)]
-pub(crate) struct PendingJump {
-    pub(crate) note: DocId,
-    pub(crate) block: Option<BlockId>,
-    pub(crate) terms: HashSet<String>,
+pub struct PendingJump {
+    pub note: DocId,
+    pub block: Option<BlockId>,
+    pub terms: HashSet<String>,
     /// For sessions and runs: the message or step.
-    pub(crate) part: String,
+    pub part: String,
 }
 
 impl PendingJump {
     /// A block, or what a cell printed, by its place: `block`, `cell/output/2`.
-    pub(crate) fn from_place(note: DocId, place: &str) -> Option<PendingJump> {
+    pub fn from_place(note: DocId, place: &str) -> Option<PendingJump> {
         let block = place.split('/').next()?.parse().ok()?;
         Some(PendingJump { note, block: Some(block), terms: HashSet::new(), part: String::new() })
     }
 
     /// The passage of a hit.
-    pub(crate) fn from_hit(hit: &NoteHit, terms: &HashSet<String>) -> PendingJump {
+    pub fn from_hit(hit: &NoteHit, terms: &HashSet<String>) -> PendingJump {
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
         PendingJump { note: hit.note, block, terms: terms.clone(), part: hit.place.clone() }
     }
@@ -131,7 +141,7 @@ impl PendingJump {
 
 /// An edit in a collection.
 #[derive(Debug)]
-pub(crate) enum CollectionEdit {
+pub enum CollectionEdit {
     /// Its text is edited, which this note holds.
     Change { note: DocId, edits: Vec<text_edit::TextEdit> },
     /// A property of a note is set.
@@ -144,27 +154,27 @@ pub(crate) enum CollectionEdit {
 
 /// Rows that the pointer holds.
 #[derive(Clone, Debug)]
-pub(crate) struct RowDrag {
+pub struct RowDrag {
     /// Their note, and their bytes.
-    pub(crate) note: DocId,
-    pub(crate) rows: Range<usize>,
+    pub note: DocId,
+    pub rows: Range<usize>,
     /// The revision of the note for which that is so.
-    pub(crate) revision: u64,
+    pub revision: u64,
     /// The text to insert elsewhere, and to delete here.
-    pub(crate) load: DraggedText,
-    pub(crate) gone: TextEdit,
+    pub load: DraggedText,
+    pub gone: TextEdit,
 }
 
 /// Rows as they are written elsewhere.
 #[derive(Clone, Debug)]
-pub(crate) struct DraggedText {
-    pub(crate) text: String,
+pub struct DraggedText {
+    pub text: String,
     /// Indentation of its first line.
-    pub(crate) indent: String,
+    pub indent: String,
     /// Whether all of it is items; whether the first and the last row are.
-    pub(crate) list: bool,
-    pub(crate) items: (bool, bool),
+    pub list: bool,
+    pub items: (bool, bool),
 }
 
 /// The name of a pane, as long as the window is open.
-pub(crate) type PaneId = u64;
+pub type PaneId = u64;

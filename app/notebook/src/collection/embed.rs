@@ -1,11 +1,11 @@
 //! Embedded collections: the view is drawn below the row that contains it, up to a part of the window's height. `this`
 //! is the surrounding note.
 
-use super::super::embedded_search::EmbeddedSearch;
-use super::super::generated_view::GeneratedView;
 use super::{CollectionPage, CollectionSource};
 use crate::actions::PageAction;
-use crate::notebook::link_targets::link_target;
+use crate::embedded_search::EmbeddedSearch;
+use crate::generated_view::GeneratedView;
+use crate::link_targets::link_target;
 use collection::{EmbeddedCollection, is_collection, parse_embed};
 use editor::note_editor::EditContext;
 use eframe::egui;
@@ -29,15 +29,15 @@ const EMBED_PADDING: f32 = space::XS;
 const EMBED_EVICTION_FRAMES: u64 = 600;
 
 /// A row that shows a collection: its block, and the how manieth of these in it.
-pub(crate) type EmbedKey = (BlockId, usize);
+pub type EmbedKey = (BlockId, usize);
 
 #[derive(Default)]
 struct CollectionEmbed {
-    pub(crate) collection: CollectionPage,
+    pub collection: CollectionPage,
     /// The hits, where it is a search.
     hits: Option<EmbeddedSearch>,
     /// The view, where it is a generated one.
-    pub(crate) view: Option<Box<GeneratedView>>,
+    pub view: Option<Box<GeneratedView>>,
     /// What the link says.
     asked: Option<(String, Option<String>)>,
     /// The file that holds the collection, where that is one of its own.
@@ -50,32 +50,32 @@ struct CollectionEmbed {
 
 /// The collections that a note shows.
 #[derive(Default)]
-pub(crate) struct CollectionEmbeds {
+pub struct CollectionEmbeds {
     kept: HashMap<EmbedKey, CollectionEmbed>,
     frame: u64,
-    pub(crate) search: Option<SearchService>,
+    pub search: Option<SearchService>,
 }
 
 impl CollectionEmbeds {
     /// Another note is shown.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.kept.clear();
     }
 
     /// Prepares for a new frame.
-    pub(crate) fn begin_frame(&mut self) {
+    pub fn begin_frame(&mut self) {
         self.frame += 1;
         let frame = self.frame;
         self.kept.retain(|_, inset| inset.seen + EMBED_EVICTION_FRAMES >= frame);
     }
 
     /// Whether the keyboard is in one of them.
-    pub(crate) fn focused(&self) -> bool {
+    pub fn focused(&self) -> bool {
         self.kept.values().any(|inset| inset.collection.focused && inset.seen == self.frame)
     }
 
     /// The one that a command means: with the keyboard, at the caret, or the first in sight.
-    pub(crate) fn command_target(&mut self) -> Option<&mut CollectionPage> {
+    pub fn command_target(&mut self) -> Option<&mut CollectionPage> {
         let frame = self.frame;
         let seen = self.kept.values_mut().filter(|inset| inset.seen == frame && inset.view.is_none());
         let first = seen.min_by(|one, other| {
@@ -85,16 +85,16 @@ impl CollectionEmbeds {
         first.map(|inset| &mut inset.collection)
     }
 
-    pub(crate) fn generated_views(&mut self) -> impl Iterator<Item = &mut GeneratedView> {
+    pub fn generated_views(&mut self) -> impl Iterator<Item = &mut GeneratedView> {
         self.kept.values_mut().filter_map(|inset| inset.view.as_deref_mut())
     }
 
-    pub(crate) fn files(&self) -> impl Iterator<Item = DocId> {
+    pub fn files(&self) -> impl Iterator<Item = DocId> {
         self.kept.values().filter_map(|inset| inset.file)
     }
 
     /// How high the one of a row is, with the room around it.
-    pub(crate) fn height(&self, key: EmbedKey) -> f32 {
+    pub fn height(&self, key: EmbedKey) -> f32 {
         let (high, most) =
             self.kept.get(&key).map_or((0.0, MAX_COLLECTION_EMBED_HEIGHT), |inset| match (&inset.view, &inset.hits) {
                 (Some(view), _) => (view.high, MAX_VIEW_EMBED_HEIGHT),
@@ -107,7 +107,7 @@ impl CollectionEmbeds {
     /// Draws the one of a row. `text`: the row's source, which begins at the byte `start` of the note; `widest`: how
     /// far it may reach; `marked`: it is selected; `edited`: the caret is in its row.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
-    pub(crate) fn show(
+    pub fn show(
         &mut self,
         ui: &mut Ui,
         key: EmbedKey,
@@ -227,4 +227,4 @@ impl CollectionEmbed {
 
 /// Collections that are kept open since notes show them, and whether they could be opened.
 #[derive(Default)]
-pub(crate) struct HeldCollections(pub(crate) Vec<(DocId, bool)>);
+pub struct HeldCollections(pub Vec<(DocId, bool)>);

@@ -128,7 +128,7 @@ fn item(
 struct WordFlow {
     x: f32,
     rect: Rect,
-    pub(crate) id: egui::Id,
+    pub id: egui::Id,
 }
 
 impl WordFlow {

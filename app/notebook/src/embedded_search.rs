@@ -2,7 +2,7 @@
 //! highlighted. They follow the index without blocking.
 
 use crate::actions::{PageAction, PendingJump};
-use crate::overlays::search;
+use crate::hit_text::{highlighted_text, hit_location};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::TextWrapping;
@@ -25,7 +25,7 @@ const EMBEDDED_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A search in a note.
 #[derive(Default)]
-pub(crate) struct EmbeddedSearch {
+pub struct EmbeddedSearch {
     /// The query, the state of the index, and the time of the request.
     asked: Option<(String, u64, Instant)>,
     wait: Option<Receiver<Result<SearchAnswer, String>>>,
@@ -33,7 +33,7 @@ pub(crate) struct EmbeddedSearch {
     /// Message shown instead of hits.
     said: String,
     /// How high all of it is.
-    pub(crate) high: f32,
+    pub high: f32,
 }
 
 impl EmbeddedSearch {
@@ -79,7 +79,7 @@ impl EmbeddedSearch {
     }
 
     /// Draws it. `around`: the note that holds it.
-    pub(crate) fn show(
+    pub fn show(
         &mut self,
         ui: &mut Ui,
         search: &SearchService,
@@ -132,9 +132,9 @@ impl EmbeddedSearch {
         let at = pos2(rect.left() + space::S, rect.top() + space::XS);
         let used = paint_clipped_text(ui, at, width, &hit.title, &theme::small(), colours.accent);
         let at = pos2(at.x + used + space::S, at.y + 2.0);
-        paint_clipped_text(ui, at, rect.right() - at.x, &search::hit_location(hit), &theme::caption(), colours.muted);
+        paint_clipped_text(ui, at, rect.right() - at.x, &hit_location(hit), &theme::caption(), colours.muted);
         let (text, found) = hit.excerpt(&self.answer.terms, MAX_EMBEDDED_PASSAGE_BYTES);
-        let mut job = search::highlighted_text(&text, &found, 12.0, 18.0, colours.ink, colours);
+        let mut job = highlighted_text(&text, &found, 12.0, 18.0, colours.ink, colours);
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         ui.painter().galley(pos2(rect.left() + space::S, rect.top() + 24.0), galley, colours.ink);

@@ -9,7 +9,7 @@ mod pointer;
 use super::cells::{self, CellViews};
 use super::collection::CollectionEmbeds;
 use crate::actions::{PageAction, RowDrag};
-pub(crate) use drag::past_cell;
+pub use drag::past_cell;
 use editor::assets;
 use editor::display_map::{DisplayMap, RowIndex};
 use editor::editor_keys;
@@ -19,7 +19,7 @@ use editor::row_splitter::{MarkdownRow, RowKind};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
 use engine::Note;
-pub(crate) use pointer::is_pressed;
+pub use pointer::is_pressed;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -44,9 +44,9 @@ const MAX_EVICTED_ROWS_PER_FRAME: usize = 40;
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.
 #[derive(Clone, Copy, Debug)]
 struct ScrollPosition {
-    pub(crate) at: usize,
+    pub at: usize,
     y: f32,
-    pub(crate) caret: Option<Caret>,
+    pub caret: Option<Caret>,
 }
 
 impl Default for ScrollPosition {
@@ -74,11 +74,11 @@ struct CachedRow {
 }
 
 #[derive(Default)]
-pub(crate) struct NotePage {
-    pub(crate) note: Option<DocId>,
-    pub(crate) cells: CellViews,
+pub struct NotePage {
+    pub note: Option<DocId>,
+    pub cells: CellViews,
     /// The collections that the note shows.
-    pub(crate) insets: CollectionEmbeds,
+    pub insets: CollectionEmbeds,
     drawn: HashMap<u64, CachedRow>,
     frame: u64,
     /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
@@ -94,15 +94,15 @@ pub(crate) struct NotePage {
     /// Whether the user jumped to the current position.
     jumped: bool,
     /// Where a link led, and since when its row is marked.
-    pub(crate) pointed: Option<(usize, Option<f64>)>,
+    pub pointed: Option<(usize, Option<f64>)>,
     /// To be scrolled by the program.
     nudge: f32,
     view: f32,
-    pub(crate) numbers: HashMap<BlockId, usize>,
+    pub numbers: HashMap<BlockId, usize>,
     /// The cells from the top, as they were counted.
     order: Vec<BlockId>,
     /// Whether outputs are shown elsewhere: next to a script.
-    pub(crate) apart: bool,
+    pub apart: bool,
     /// When and where was pressed last, and how often right there.
     presses: (f64, Pos2, u32),
     /// The rows in sight, from the top.
@@ -117,17 +117,17 @@ pub(crate) struct NotePage {
     area: Option<Rect>,
     drawn_in: u64,
     /// The link under the pointer, and where the pointer is.
-    pub(crate) over: Option<(String, Pos2)>,
+    pub over: Option<(String, Pos2)>,
     /// The byte on which the pointer rests, and where that is.
-    pub(crate) resting: Option<(usize, Pos2)>,
+    pub resting: Option<(usize, Pos2)>,
     /// Search matches in order, and the current one.
-    pub(crate) found: Rc<[Range<usize>]>,
-    pub(crate) current: Option<Range<usize>>,
+    pub found: Rc<[Range<usize>]>,
+    pub current: Option<Range<usize>>,
 }
 
 impl NotePage {
     /// Goes to another note; remembers where this one was left.
-    pub(crate) fn show_note(&mut self, note: Option<DocId>, editor: &mut Editor) {
+    pub fn show_note(&mut self, note: Option<DocId>, editor: &mut Editor) {
         if self.note == note {
             return;
         }
@@ -146,18 +146,18 @@ impl NotePage {
     }
 
     /// Whether it's at a point, in this pass or the previous one.
-    pub(crate) fn is_at(&self, ctx: &egui::Context, point: Pos2) -> bool {
+    pub fn is_at(&self, ctx: &egui::Context, point: Pos2) -> bool {
         self.drawn_in + 1 >= ctx.cumulative_pass_nr() && self.area.is_some_and(|area| area.contains(point))
     }
 
     /// Brings a byte of the note to the top of the page.
-    pub(crate) fn scroll_to_byte(&mut self, at: usize) {
+    pub fn scroll_to_byte(&mut self, at: usize) {
         self.jumped = true;
         (self.seat.at, self.seat.y) = (at, if at == 0 { -PAGE_TOP_PADDING } else { -space::L });
     }
 
     /// Brings a byte of the note to the top of the page and marks its row for a moment.
-    pub(crate) fn point_out(&mut self, at: usize) {
+    pub fn point_out(&mut self, at: usize) {
         self.scroll_to_byte(at);
         self.pointed = Some((at, None));
     }
@@ -175,18 +175,18 @@ impl NotePage {
     }
 
     /// Scrolls by this many screens.
-    pub(crate) fn turn_by(&mut self, screens: f32) {
+    pub fn turn_by(&mut self, screens: f32) {
         self.nudge += screens * (self.view - space::XXXL).max(space::XXXL);
     }
 
     /// Puts the caret back to where it was when the note was left, or to its beginning.
-    pub(crate) fn restore_caret(&mut self, editor: &mut Editor) {
+    pub fn restore_caret(&mut self, editor: &mut Editor) {
         editor.place_caret(self.seat.caret.map_or(0, |caret| caret.at));
         editor.reveal = false;
     }
 
     /// Takes over what happened to the note since the last frame.
-    pub(crate) fn sync_layout(&mut self, note: &Note, sheet: &mut DisplayMap, texts: &[&Block], editor: &mut Editor) {
+    pub fn sync_layout(&mut self, note: &Note, sheet: &mut DisplayMap, texts: &[&Block], editor: &mut Editor) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
         // A page that was just turned to knows of no edits yet.
         if revision != note.revision() && revision != 0 {
@@ -206,13 +206,13 @@ impl NotePage {
     }
 
     /// The measures of the page in a width.
-    pub(crate) fn column_metrics(available: f32) -> (f32, f32) {
+    pub fn column_metrics(available: f32) -> (f32, f32) {
         let width = size::NOTE_COLUMN_WIDTH.min(available - 2.0 * MIN_PAGE_MARGIN).max(200.0);
         (width, (available - width) / 2.0)
     }
 
     /// Moves the caret a screen up or down.
-    pub(crate) fn move_caret_by_page(&mut self, direction: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
+    pub fn move_caret_by_page(&mut self, direction: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
         let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
         let by = direction * (self.view - space::XXXL).max(space::XXXL);
         let Some(spot) = target.spot else {
@@ -230,7 +230,7 @@ impl NotePage {
     }
 
     /// Scrolls so that the caret's line is at this part of the page: 0 at the top, 1 at the bottom.
-    pub(crate) fn scroll_caret_to(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
+    pub fn scroll_caret_to(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
         let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
         let Some(spot) = target.spot else { return };
         let (galley, _) = editor_keys::layout_target(&target, world);
@@ -243,12 +243,12 @@ impl NotePage {
     }
 
     /// Scrolls by this distance.
-    pub(crate) fn scroll_by(&mut self, by: f32) {
+    pub fn scroll_by(&mut self, by: f32) {
         self.nudge += by;
     }
 
     /// Puts the caret into the line at this part of the page.
-    pub(crate) fn go_to_part(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
+    pub fn go_to_part(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
         let line = theme::body().line;
         let y = self.shown - PAGE_TOP_PADDING + line + part * (self.view - 2.0 * line).max(0.0);
         let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
@@ -258,7 +258,7 @@ impl NotePage {
     }
 
     /// Draws the note. `hold` keeps the caret although something else has the keyboard.
-    pub(crate) fn show(
+    pub fn show(
         &mut self,
         ui: &mut Ui,
         world: &mut EditContext<'_>,
@@ -451,12 +451,12 @@ impl NotePage {
     }
 
     /// Its cells from the top, with their numbers.
-    pub(crate) fn cells_in_order(&self) -> Vec<(BlockId, usize)> {
+    pub fn cells_in_order(&self) -> Vec<(BlockId, usize)> {
         self.order.iter().copied().zip(1..).collect()
     }
 
     /// The number of the cell that a target edits.
-    pub(crate) fn cell_at(&self, target: &EditTarget) -> Option<usize> {
+    pub fn cell_at(&self, target: &EditTarget) -> Option<usize> {
         self.numbers.get(&target.block?).copied()
     }
 }
@@ -482,7 +482,7 @@ fn pads(kind: RowKind) -> (f32, f32) {
 }
 
 /// Puts the caret after the last row: onto an existing empty line, or one that's created by the first letter.
-pub(crate) fn move_caret_after_last_row(world: &mut EditContext<'_>, editor: &mut Editor) {
+pub fn move_caret_after_last_row(world: &mut EditContext<'_>, editor: &mut Editor) {
     let bytes = world.sheet.bytes();
     let last = world.find_row(bytes).and_then(|spot| world.sheet.row(spot));
     if last.is_some_and(|row| row.kind == RowKind::Blank) {

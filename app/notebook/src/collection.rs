@@ -5,7 +5,7 @@ mod cards;
 mod cell;
 mod embed;
 mod list;
-pub(crate) mod query_worker;
+pub mod query_worker;
 mod table;
 mod toolbar;
 
@@ -13,7 +13,7 @@ use crate::actions::{CollectionEdit, PageAction};
 use collection::{Collection, CollectionChange, CollectionRow, CollectionTable, apply_change};
 use eframe::egui;
 use egui::{Align2, Rect, Ui};
-pub(crate) use embed::{CollectionEmbeds, HeldCollections};
+pub use embed::{CollectionEmbeds, HeldCollections};
 use engine::{Note, Session};
 use host::clock;
 use query_worker::{CollectionAnswer, CollectionQuery};
@@ -29,7 +29,7 @@ use ui::theme::{self, ThemeColors, space};
 
 /// A line of a table: a group's name, or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TableLine {
+pub enum TableLine {
     Group(usize),
     Row(usize),
 }
@@ -48,9 +48,9 @@ struct CellEditor {
 
 /// Source of a collection's text.
 #[derive(Clone, Copy)]
-pub(crate) struct CollectionSource<'a> {
+pub struct CollectionSource<'a> {
     /// The note that holds it.
-    pub(crate) note: &'a Note,
+    pub note: &'a Note,
     /// Which part of that note it is, and where that begins; `None`: it is all of it.
     part: Option<(&'a str, usize)>,
     /// The note that embeds it, if any.
@@ -59,11 +59,11 @@ pub(crate) struct CollectionSource<'a> {
 
 impl<'a> CollectionSource<'a> {
     /// A collection that is a file, on its page.
-    pub(crate) fn file(note: &'a Note) -> CollectionSource<'a> {
+    pub fn file(note: &'a Note) -> CollectionSource<'a> {
         CollectionSource { note, part: None, inside: None }
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.part.map_or_else(|| self.note.text(), |(text, _)| text.to_owned())
     }
 
@@ -74,19 +74,19 @@ impl<'a> CollectionSource<'a> {
 }
 
 #[derive(Default)]
-pub(crate) struct CollectionPage {
+pub struct CollectionPage {
     /// The parsed text: note, revision, offset, and hash of the text.
     read: Option<(DocId, u64, usize, u64)>,
     base: Option<Result<Arc<Collection>, String>>,
     /// The view that is shown.
-    pub(crate) view: usize,
+    pub view: usize,
     /// The view to begin with, by its name.
     begin: Option<String>,
     /// Whether its text is shown instead.
-    pub(crate) as_text: bool,
+    pub as_text: bool,
     /// The current lines, and the table that they were made from.
     lines: Vec<TableLine>,
-    pub(crate) lined: Option<Arc<CollectionTable>>,
+    pub lined: Option<Arc<CollectionTable>>,
     folded: HashSet<String>,
     refold: bool,
     /// The cell that is chosen: a line and a column.
@@ -179,12 +179,12 @@ impl CollectionContext<'_> {
 
 impl CollectionPage {
     /// Another note is shown.
-    pub(crate) fn reset_for_note(&mut self) {
+    pub fn reset_for_note(&mut self) {
         *self = CollectionPage::default();
     }
 
     /// The view that a link asks for.
-    pub(crate) fn begin_with(&mut self, view: &str) {
+    pub fn begin_with(&mut self, view: &str) {
         self.begin = Some(view.to_owned()).filter(|view| !view.is_empty());
     }
 
@@ -213,7 +213,7 @@ impl CollectionPage {
         }
     }
 
-    pub(crate) fn show(
+    pub fn show(
         &mut self,
         ui: &mut Ui,
         session: &Session,
@@ -376,7 +376,7 @@ impl CollectionPage {
     }
 
     /// Shows the next or previous view, wrapping around; returns the number of views.
-    pub(crate) fn turn_view(&mut self, back: bool) -> Option<usize> {
+    pub fn turn_view(&mut self, back: bool) -> Option<usize> {
         let count = self.base.as_ref()?.as_ref().ok()?.views.len();
         let step = if back { count - 1 } else { 1 };
         self.show_view((self.view + step) % count);
@@ -400,13 +400,13 @@ impl CollectionPage {
 
 /// Edits made in collections, to be taken back in order.
 #[derive(Default)]
-pub(crate) struct CollectionUndo {
+pub struct CollectionUndo {
     /// Which collection, and which note was edited.
-    pub(crate) done: Vec<(DocId, DocId)>,
-    pub(crate) undone: Vec<(DocId, DocId)>,
+    pub done: Vec<(DocId, DocId)>,
+    pub undone: Vec<(DocId, DocId)>,
     /// Notes that are held open for it.
-    pub(crate) held: Vec<DocId>,
+    pub held: Vec<DocId>,
 }
 
 /// Edits that can be taken back.
-pub(crate) const MAX_COLLECTION_UNDO_STEPS: usize = 64;
+pub const MAX_COLLECTION_UNDO_STEPS: usize = 64;

@@ -7,17 +7,17 @@ use store::Execution;
 
 /// What is to be saved.
 #[derive(Clone, Debug)]
-pub(crate) struct OutputFile {
+pub struct OutputFile {
     bytes: AssetBytes,
     /// How the name of the file ends.
-    pub(crate) ending: &'static str,
+    pub ending: &'static str,
     /// Whether it is in base64.
     packed: bool,
 }
 
 impl OutputFile {
     /// Returns the richest output of a run: its first picture, table, page or tree, otherwise all printed text.
-    pub(crate) fn richest_output(run: &Execution) -> OutputFile {
+    pub fn richest_output(run: &Execution) -> OutputFile {
         let rich = run.outputs.iter().find_map(|output| {
             let data = mime_bundle::mime_data(output)?;
             let here =
@@ -59,7 +59,7 @@ impl OutputFile {
     }
 
     /// Returns the file's bytes; reads and renders, so don't call it while drawing.
-    pub(crate) fn file(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
+    pub fn file(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
         let bytes = self.bytes.read(handle)?;
         if self.packed {
             let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();

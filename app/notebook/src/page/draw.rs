@@ -1,12 +1,12 @@
 //! Draws visible rows, as rendered or as source, and their margins.
 
-use super::super::active_row;
-use super::super::cells::{self, CellFrame};
 use super::pointer::is_pressed;
 use super::{
     CachedRow, NotePage, PAGE_TOP_PADDING, VisibleRow, drag, inset_of, move_caret_after_last_row, pads, source_height,
 };
 use crate::actions::PageAction;
+use crate::active_row;
+use crate::cells::{self, CellFrame};
 use editor::assets;
 use editor::display_map::RowIndex;
 use editor::folding;
@@ -147,12 +147,7 @@ impl NotePage {
     }
 
     /// The grounds behind parts of the note: what was found, and what is selected.
-    pub(crate) fn paint_backgrounds(
-        &self,
-        ui: &Ui,
-        editor: &Editor,
-        own: &Range<usize>,
-    ) -> Vec<(Range<usize>, Color32)> {
+    pub fn paint_backgrounds(&self, ui: &Ui, editor: &Editor, own: &Range<usize>) -> Vec<(Range<usize>, Color32)> {
         let colours = ThemeColors::of(ui);
         let first = self.found.partition_point(|range| range.end <= own.start);
         let found = self.found[first..].iter().take_while(|range| range.start < own.end);

@@ -25,37 +25,37 @@ const OPTIMISTIC_RECHECK_SECONDS: f64 = 4.0;
 const TABLE_EVICTION_FRAMES: u64 = 600;
 
 /// A request for a collection's table.
-pub(crate) struct CollectionQuery<'a> {
+pub struct CollectionQuery<'a> {
     /// The requesting widget; each has one table.
-    pub(crate) by: egui::Id,
-    pub(crate) volume: DocId,
-    pub(crate) base: &'a Arc<Collection>,
+    pub by: egui::Id,
+    pub volume: DocId,
+    pub base: &'a Arc<Collection>,
     /// The hash of its text.
-    pub(crate) hash: u64,
-    pub(crate) view: usize,
+    pub hash: u64,
+    pub view: usize,
     /// The note that `this` refers to.
-    pub(crate) this: Option<DocId>,
-    pub(crate) now: LocalNow,
+    pub this: Option<DocId>,
+    pub now: LocalNow,
 }
 
 /// What there is of it.
 #[derive(Clone, Default)]
-pub(crate) struct CollectionAnswer {
+pub struct CollectionAnswer {
     /// The table as it was made last.
-    pub(crate) table: Option<Arc<CollectionTable>>,
+    pub table: Option<Arc<CollectionTable>>,
     /// Number of files examined, and in total.
-    pub(crate) seen: (usize, usize),
+    pub seen: (usize, usize),
 }
 
 /// What a table was made from: base, view, note, day, and state of the files.
 #[derive(Clone, Copy, PartialEq)]
 struct TableStamp {
     base: u64,
-    pub(crate) view: usize,
+    pub view: usize,
     volume: DocId,
     this: Option<DocId>,
     day: i64,
-    pub(crate) files: u64,
+    pub files: u64,
 }
 
 impl TableStamp {
@@ -110,7 +110,7 @@ type TableResult = (egui::Id, TableStamp, Option<CollectionTable>);
 
 /// Evaluates collections on a thread of its own.
 #[derive(Default)]
-pub(crate) struct QueryWorker {
+pub struct QueryWorker {
     way: Option<(Sender<QueryJob>, Mutex<Receiver<TableResult>>)>,
     feeds: HashMap<DocId, VolumeFeed>,
     entries: HashMap<egui::Id, TableEntry>,
@@ -133,7 +133,7 @@ impl QueryWorker {
         let _ = jobs.send(job);
     }
 
-    pub(crate) fn take(&mut self) {
+    pub fn take(&mut self) {
         let done: Vec<TableResult> = match self.way.as_mut().and_then(|(_, done)| done.get_mut().ok()) {
             Some(done) => done.try_iter().collect(),
             None => Vec::new(),
@@ -315,12 +315,12 @@ impl egui::Plugin for QueryWorker {
 }
 
 /// Returns a collection's current table; updates come later.
-pub(crate) fn query_table(ctx: &Context, asked: &CollectionQuery<'_>) -> CollectionAnswer {
+pub fn query_table(ctx: &Context, asked: &CollectionQuery<'_>) -> CollectionAnswer {
     ctx.with_plugin(|desk: &mut QueryWorker| desk.query(ctx, asked)).unwrap_or_default()
 }
 
 /// Sends changes since the last frame to the thread.
-pub(crate) fn sync_files(ctx: &Context, session: &Session) {
+pub fn sync_files(ctx: &Context, session: &Session) {
     let until = Instant::now() + FEED_FRAME_BUDGET;
     let more = ctx.with_plugin(|desk: &mut QueryWorker| {
         let mut more = false;
@@ -335,13 +335,7 @@ pub(crate) fn sync_files(ctx: &Context, session: &Session) {
 }
 
 /// Shows a property's new value before the note is saved and indexed.
-pub(crate) fn apply_optimistically(
-    ctx: &Context,
-    volume: &Volume,
-    file: DocId,
-    key: &str,
-    value: Option<&serde_json::Value>,
-) {
+pub fn apply_optimistically(ctx: &Context, volume: &Volume, file: DocId, key: &str, value: Option<&serde_json::Value>) {
     let (file, now) = VolumeMirror::read_file_state(volume.into(), file);
     let Some((row, outline)) = now else { return };
     let mut outline = outline.map_or_else(Default::default, |outline| (*outline).clone());

@@ -33,9 +33,9 @@ const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;
 
 /// State of a generated view.
 #[derive(Default)]
-pub(crate) struct GeneratedView {
+pub struct GeneratedView {
     source: String,
-    pub(crate) read: Option<(BlobHash, Rc<Result<AgentView, String>>)>,
+    pub read: Option<(BlobHash, Rc<Result<AgentView, String>>)>,
     values: ViewValues,
     /// Revision of the note, and number of kernel answers, that the values are from.
     of: Option<(u64, u64)>,
@@ -50,21 +50,21 @@ pub(crate) struct GeneratedView {
     /// Runs of buttons that were pressed here.
     pressed: BTreeMap<usize, DocId>,
     /// Whether it is drawn, and its note's kernel may be asked.
-    pub(crate) drawn: bool,
+    pub drawn: bool,
     /// After which of the kernel's runs it was asked, and what it said.
-    pub(crate) asked: Option<u64>,
-    pub(crate) waits: Option<Receiver<InquiryAnswer>>,
+    pub asked: Option<u64>,
+    pub waits: Option<Receiver<InquiryAnswer>>,
     answers: u64,
     /// Whether the kernel reports values.
     tells: bool,
     /// How high it is.
-    pub(crate) high: f32,
+    pub high: f32,
 }
 
 /// Context of a control.
 struct ControlContext<'a> {
     session: &'a Session,
-    pub(crate) note: DocId,
+    pub note: DocId,
     name: BlobHash,
     pen: TextStyleContext<'a>,
 }
@@ -78,7 +78,7 @@ struct ControlCounts {
 
 impl GeneratedView {
     /// Draws the view. `source`: the code block's text.
-    pub(crate) fn show(&mut self, ui: &mut Ui, world: &EditContext<'_>, source: &str, actions: &mut Vec<PageAction>) {
+    pub fn show(&mut self, ui: &mut Ui, world: &EditContext<'_>, source: &str, actions: &mut Vec<PageAction>) {
         if self.read.is_none() || self.source != source {
             source.clone_into(&mut self.source);
             self.read = Some((generated_view::source_hash(source), Rc::new(AgentView::parse(source))));

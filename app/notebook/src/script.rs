@@ -23,7 +23,7 @@ const RESTART_RETRY_SECONDS: f64 = 0.1;
 
 /// State of a script in a pane.
 #[derive(Default)]
-pub(crate) struct ScriptSync {
+pub struct ScriptSync {
     /// The state of the note that was seen last.
     seen: Option<(store::DocId, u64)>,
     /// When it is to run, in the window's seconds, and whether what ran was asked to stop.
@@ -31,13 +31,13 @@ pub(crate) struct ScriptSync {
 }
 
 /// The places of code and preview, where there is room for both.
-pub(crate) fn split_rects(rect: Rect) -> Option<(Rect, Rect)> {
+pub fn split_rects(rect: Rect) -> Option<(Rect, Rect)> {
     (rect.width() >= MIN_SPLIT_SCRIPT_WIDTH).then(|| rect.split_left_right_at_fraction(0.5))
 }
 
 impl ScriptSync {
     /// Has the script run once its writer rests. `writes`: whether the caret is in this pane.
-    pub(crate) fn update_auto_run(
+    pub fn update_auto_run(
         &mut self,
         ui: &Ui,
         session: &Session,
@@ -78,7 +78,7 @@ impl ScriptSync {
 }
 
 /// Draws a script's outputs next to its code.
-pub(crate) fn show_preview(
+pub fn show_preview(
     ui: &mut Ui,
     page: &mut NotePage,
     world: &mut EditContext<'_>,

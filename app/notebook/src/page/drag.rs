@@ -29,7 +29,7 @@ const AUTO_SCROLL_EDGE: f32 = space::XXL;
 struct DropGap {
     /// The row below it; `None`: it is behind the last one.
     below: Option<RowIndex>,
-    pub(crate) at: Pos2,
+    pub at: Pos2,
 }
 
 /// A grip, as it was drawn in this frame.
@@ -78,17 +78,17 @@ pub(super) fn show_drag_handle(
 
 impl NotePage {
     /// Ends a drag. Returns whether there was one.
-    pub(crate) fn release_rows(&mut self) -> bool {
+    pub fn release_rows(&mut self) -> bool {
         self.held.take().is_some()
     }
 
     /// What the pointer holds.
-    pub(crate) fn dragged_rows(&self) -> Option<&RowDrag> {
+    pub fn dragged_rows(&self) -> Option<&RowDrag> {
         self.held.as_ref()
     }
 
     /// Says what the pointer brings from other pages, and whether it is over one of these.
-    pub(crate) fn set_incoming_drag(&mut self, guest: Option<RowDrag>, away: bool) {
+    pub fn set_incoming_drag(&mut self, guest: Option<RowDrag>, away: bool) {
         (self.guest, self.away) = (guest, away);
     }
 
@@ -256,7 +256,7 @@ fn above(below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<RowInde
 
 /// Moves the caret's rows past their neighbors if one of them is a cell, which keeps its outputs. Returns the edits,
 /// and the caret afterwards.
-pub(crate) fn past_cell(caret: Caret, down: bool, world: &mut EditContext<'_>) -> Option<(Vec<TextEdit>, usize)> {
+pub fn past_cell(caret: Caret, down: bool, world: &mut EditContext<'_>) -> Option<(Vec<TextEdit>, usize)> {
     let spot = world.find_row(caret.at)?;
     let (own, other) = neighbor_rows(spot, caret, down, world)?;
     (has_cell(own, world) || has_cell(other, world)).then_some(())?;

@@ -7,7 +7,7 @@ use engine::commands::CommandId;
 use ui::empty_state::show_message;
 
 /// The whole of a workspace without volumes.
-pub(crate) fn no_volume(ui: &mut Ui, actions: &mut Vec<PageAction>) {
+pub fn no_volume(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     let text = "Open a folder of Markdown, and its notes appear here.";
     if show_message(ui, text, Some("Open a folder"), "Nothing in it is changed by opening.") {
         actions.push(PageAction::Run(CommandId::FolderOpen));
@@ -15,7 +15,7 @@ pub(crate) fn no_volume(ui: &mut Ui, actions: &mut Vec<PageAction>) {
 }
 
 /// Draws the placeholder for a pane without a note.
-pub(crate) fn no_note(ui: &mut Ui, actions: &mut Vec<PageAction>) {
+pub fn no_note(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     if show_message(ui, "Choose a note at the left, or find one by its name.", Some("Go to note"), "Ctrl+P") {
         actions.push(PageAction::Run(CommandId::SwitcherOpen));
     }

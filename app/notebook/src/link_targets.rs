@@ -5,13 +5,13 @@ use store::DocId;
 use text::outline::Outline;
 
 /// Where a link of a note leads.
-pub(crate) fn link_target(session: &Session, note: DocId, link: &str) -> Option<DocId> {
+pub fn link_target(session: &Session, note: DocId, link: &str) -> Option<DocId> {
     let (volume, _) = session.locate_file(note)?;
     session.volume(volume)?.links.resolve_rendered_link(note, link)
 }
 
 /// Returns where a heading, or with a leading `^` a block, starts.
-pub(crate) fn heading_offset(outline: &Outline, part: &str) -> Option<usize> {
+pub fn heading_offset(outline: &Outline, part: &str) -> Option<usize> {
     if let Some(block) = part.strip_prefix('^') {
         return outline.blocks.iter().find(|(id, _)| id.eq_ignore_ascii_case(block)).map(|(_, at)| *at);
     }
