@@ -382,7 +382,7 @@ impl OutputLayouter<'_> {
     }
 
     /// A word of the program about what is above.
-    pub fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         let galley = self.pen.text(text, &theme::caption(), self.pen.colours.muted, self.width);
         if self.y > 0.0 {
             self.y += space::XS;

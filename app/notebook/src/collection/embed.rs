@@ -29,7 +29,7 @@ const EMBED_PADDING: f32 = space::XS;
 const EMBED_EVICTION_FRAMES: u64 = 600;
 
 /// A row that shows a collection: its block, and the how manieth of these in it.
-pub type EmbedKey = (BlockId, usize);
+pub(super) type EmbedKey = (BlockId, usize);
 
 #[derive(Default)]
 struct CollectionEmbed {

@@ -50,7 +50,7 @@ enum JsonNodeKind {
 }
 
 impl JsonTree {
-    pub fn new(value: Value) -> JsonTree {
+    pub(super) fn new(value: Value) -> JsonTree {
         let mut tree = JsonTree { value, lines: Vec::new(), open: HashSet::new(), shown: HashMap::new() };
         tree.open.insert(Vec::new());
         if count(&tree.value, MAX_AUTO_OPEN_VALUES) < MAX_AUTO_OPEN_VALUES {
