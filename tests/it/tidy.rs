@@ -8,6 +8,7 @@
 mod circles;
 mod documents;
 mod graph;
+mod guide;
 mod ignored;
 mod names;
 mod source;
