@@ -26,6 +26,12 @@ fn the_samples_cells_run() {
     }
     let done = house.run(&["run", "When something goes wrong", "--cell", "1", "--json"]).code(1);
     assert_eq!(done.lines()[0]["ename"], "ZeroDivisionError");
+    assert_eq!(house.run(&["links", "--broken"]).good().text(), "", "the sample's links lead to its notes");
+    let welcome = house.json(&["links", "Welcome"]);
+    let linked = welcome["outgoing"].as_array().expect("an array").len();
+    assert_eq!(linked, listed.iter().filter(|row| row["kind"] == "note").count() - 1, "Welcome links to all others");
+    let drawn = house.run(&["outputs", "Welcome", "--json"]).good().lines();
+    assert!(drawn[1].to_string().contains("vnd.tracebook.figure"), "the second cell draws: {}", drawn[1]);
     // The answer to a changed cell is stale.
     let text = String::from_utf8(house.cat("Welcome")).expect("UTF-8");
     let at = text.find("date.today()").expect("the cell");
