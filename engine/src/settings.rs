@@ -4,6 +4,7 @@ use crate::keymap::KeymapPreset;
 use crate::pane_layout::TabArrangement;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use store::DocId;
 
 /// Maximum number of saved searches.
@@ -56,6 +57,8 @@ pub struct Settings {
     pub last_note: Option<DocId>,
     /// Recently opened notes, newest first; at most 50.
     pub recent: Vec<DocId>,
+    /// Folders that were opened as volumes, newest first; at most 10.
+    pub recent_folders: Vec<PathBuf>,
     /// Whether spelling is checked, if the system has a dictionary.
     pub spelling: bool,
     /// Whether a script runs automatically while it's edited.
@@ -119,6 +122,7 @@ impl Default for Settings {
             window: (1280.0, 800.0),
             last_note: None,
             recent: Vec::new(),
+            recent_folders: Vec::new(),
             spelling: true,
             script_runs: true,
             words: Vec::new(),
@@ -178,6 +182,7 @@ impl Settings {
         self.window.0 = within(self.window.0, 480.0, 10_000.0, 1280.0);
         self.window.1 = within(self.window.1, 320.0, 10_000.0, 800.0);
         self.recent.truncate(50);
+        self.recent_folders.truncate(10);
         self
     }
 }

@@ -14,6 +14,7 @@ mod moves;
 mod notebooks;
 mod owned;
 mod pages;
+mod paths;
 mod policy;
 mod prompts;
 mod providers;

@@ -12,6 +12,7 @@ mod dropped;
 mod figures;
 mod filing;
 mod finding;
+mod folders;
 mod folding;
 mod generated;
 mod history;

@@ -7,6 +7,7 @@ pub(crate) mod command_mode;
 pub(crate) mod exports;
 pub(crate) mod file_drop;
 pub(crate) mod find;
+pub(crate) mod folders;
 pub(crate) mod folding;
 pub(crate) mod format_commands;
 pub(crate) mod generated_views;

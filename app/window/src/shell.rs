@@ -7,6 +7,7 @@ pub(crate) mod commands;
 pub(crate) mod dispatch;
 pub(crate) mod dock_state;
 pub(crate) mod file_drop;
+pub(crate) mod folder_opening;
 pub(crate) mod host_link;
 pub(crate) mod input_state;
 pub(crate) mod key_dispatch;

@@ -5,6 +5,7 @@ use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
+use crate::shell::window_state::WindowState;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
@@ -22,12 +23,13 @@ impl PaneState {
         host: &mut HostLink,
         input: &mut InputState,
         notices: &mut NoticeState,
+        prefs: &WindowState,
         ctx: &egui::Context,
     ) {
         let files = ctx.input_mut(|input| std::mem::take(&mut input.raw.dropped_files));
         let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
         if !paths.is_empty() {
-            self.take(host, input, notices, ctx, paths);
+            self.take(host, input, notices, prefs, ctx, paths);
         }
         while let Ok((note, results)) = input.dropped.brought.try_recv() {
             let mut links = Vec::new();
@@ -93,12 +95,15 @@ impl PaneState {
         host: &mut HostLink,
         input: &mut InputState,
         notices: &mut NoticeState,
+        prefs: &WindowState,
         ctx: &egui::Context,
         paths: Vec<PathBuf>,
     ) {
         let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| host::fs::copy::is_folder(path));
         for folder in folders {
-            host.send(Command::OpenFolder { folder, name: None }, notices);
+            if let Err(why) = self.open_folder(host, notices, prefs, &folder, None) {
+                notices.toasts.show_message(why);
+            }
         }
         let (notebooks, files): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|path| export::notebook_import::is_notebook_path(path));

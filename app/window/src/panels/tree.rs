@@ -69,6 +69,8 @@ pub(crate) struct FileTree {
     /// The note that was shown to be open last.
     marked: Option<DocId>,
     reveal: bool,
+    /// The volume that is to come into sight.
+    revealed_volume: Option<DocId>,
 }
 
 impl FileTree {
@@ -117,13 +119,17 @@ impl FileTree {
         }
         let reveal = std::mem::take(&mut self.reveal);
         let marked = self.lines.iter().rposition(|line| matches!(line.thing, TreeItem::Note(id) if Some(id) == note));
+        let is_sought =
+            |line: &TreeRow| line.thing == TreeItem::Volume { open: true } && Some(line.volume) == self.revealed_volume;
+        let sought = marked.filter(|_| reveal).or_else(|| self.lines.iter().position(is_sought));
+        self.revealed_volume = None;
         let mut toggled = None;
         egui::ScrollArea::vertical().id_salt("tree").auto_shrink(false).show_viewport(ui, |ui, viewport| {
             #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
             let top_of = |line: usize| line as f32 * TREE_ROW_HEIGHT;
             ui.set_height(top_of(self.lines.len()) + space::XL);
             let page = ui.max_rect();
-            if let Some(line) = marked.filter(|_| reveal) {
+            if let Some(line) = sought {
                 let rect =
                     Rect::from_min_size(pos2(page.left(), page.top() + top_of(line)), vec2(1.0, TREE_ROW_HEIGHT));
                 ui.scroll_to_rect(rect, None);
@@ -267,6 +273,13 @@ impl FileTree {
             TreeItem::Note(_) | TreeItem::Attachment(_) => {}
         }
         self.changes += 1;
+    }
+
+    /// Unfolds a volume and brings it into sight.
+    pub(crate) fn reveal_volume(&mut self, volume: DocId) {
+        self.folded.remove(&volume);
+        self.changes += 1;
+        self.revealed_volume = Some(volume);
     }
 
     /// Unfolds what is around the marked note.
@@ -567,6 +580,8 @@ pub(crate) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     if word_button(ui, rect, ui.scope_id().with("open"), "Open a folder", "Open a folder").clicked() {
         actions.push(PageAction::Run(CommandId::FolderOpen));
     }
+    let at = rect.left_bottom();
+    ui.painter().text(at, Align2::LEFT_TOP, "Or drop one on the window.", theme::caption().font, colours.muted);
 }
 
 /// Returns folders and files directly below a prefix. Deeper entries are skipped by range, not iterated.

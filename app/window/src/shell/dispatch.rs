@@ -137,9 +137,7 @@ impl AppWindow {
             WindowCommand::NewNote => {
                 self.overlay.ask_name(&self.host, &mut self.panes, &mut self.notices, String::new(), None)
             }
-            WindowCommand::OpenFolder => {
-                self.overlay = WindowOverlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
-            }
+            WindowCommand::OpenFolder => self.overlay.ask_folder(&self.host),
             WindowCommand::Rescan => self.host.rescan(&mut self.notices),
             WindowCommand::CloseVolume => self.panes.close_volume(&mut self.host, &mut self.notices),
             WindowCommand::Save => {
@@ -345,10 +343,15 @@ impl AppWindow {
             }
             DialogDecision::RenameFolder { volume, from, path } => self.host.rename_folder(volume, &from, &path).err(),
             DialogDecision::Rename { file, path } => self.host.rename(&mut self.notices, file, &path).err(),
-            DialogDecision::OpenFolder { path } => match ui::text::absolute(&path) {
-                Some(folder) => self.host.command(Command::OpenFolder { folder, name: None }).err(),
-                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
-            },
+            DialogDecision::OpenFolder { folder } => {
+                self.panes.open_folder(&mut self.host, &mut self.notices, &self.prefs, &folder, None).err()
+            }
+            DialogDecision::CheckFolder => {
+                if let WindowOverlay::Dialog(Dialog::OpenFolder(form)) = &mut self.overlay {
+                    form.submit(ctx);
+                }
+                return;
+            }
             DialogDecision::Discard { files } => {
                 self.host.send(Command::Discard { files }, &mut self.notices);
                 None
@@ -700,7 +703,7 @@ impl WindowOverlay {
             .map(|volume| (volume.id, volume.name.clone()))
             .collect();
         if volumes.is_empty() {
-            *self = WindowOverlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
+            self.ask_folder(host);
             notices.toasts.show_message("Open a folder first. A note is a file in a folder.");
             return;
         }

@@ -3,11 +3,14 @@
 use crate::shell::notice_state::NoticeState;
 use engine::{Command, Note, Session};
 use host::Driver;
+use host::desktop::FolderChooser;
 use store::DocId;
 
 /// The window's link to its host.
 pub(crate) struct HostLink {
     pub(crate) driver: Driver,
+    /// The system's folder chooser, if it has one.
+    pub(crate) folder_chooser: Option<FolderChooser>,
 }
 
 impl HostLink {

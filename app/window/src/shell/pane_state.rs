@@ -1,6 +1,7 @@
 //! Panes and what they show: notes, a page instead of notes, collections inside notes, and jobs that wait for a note's
 //! text.
 
+use crate::shell::folder_opening::FolderOpening;
 use crate::shell::host_link::HostLink;
 use crate::shell::page_view::PageView;
 use crate::shell::pane::EditorPane;
@@ -28,6 +29,8 @@ pub(crate) struct PaneState {
     pub(crate) background_notes: VecDeque<DocId>,
     /// Jobs that wait for a note's text.
     pub(crate) pending_note_actions: Vec<PendingNoteAction>,
+    /// Folders that are being opened.
+    pub(crate) openings: Vec<FolderOpening>,
     /// Where a chosen hit leads, until its note can be read.
     pub(crate) pending_jump: Option<PendingJump>,
     /// Collections that notes show.
@@ -52,6 +55,7 @@ impl PaneState {
             has_chosen_note: settings.panes.is_some() && pending_note.is_none(),
             background_notes: VecDeque::new(),
             pending_note_actions: Vec::new(),
+            openings: Vec::new(),
             pending_jump: None,
             embedded: HeldCollections::default(),
             collection_undo: CollectionUndo::default(),

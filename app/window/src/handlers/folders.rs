@@ -1,0 +1,159 @@
+//! Opens folders as volumes and shows what is in them.
+
+use crate::overlays::dialogs::Dialog;
+use crate::overlays::open_folder_form::{OpenFolderForm, closed_folders};
+use crate::overlays::window_overlay::WindowOverlay;
+use crate::shell::dock_state::DockState;
+use crate::shell::background_jobs::BackgroundJobs;
+use crate::shell::folder_opening::{FolderOpening, OpeningTarget};
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::pane_state::PaneState;
+use crate::shell::window_state::WindowState;
+use engine::{Command, ScanState, Volume};
+use host::desktop::TypedPath;
+use std::path::{Path, PathBuf};
+use store::{DocId, FileKind};
+use ui::text::shown_name;
+
+/// Names of notes with which a folder begins, in the order in which they are looked for.
+const START_NOTES: &[&str] = &["home", "readme", "index", "welcome"];
+
+impl PaneState {
+    /// Opens a folder as a volume and shows `file`, or the note with which it begins. A folder inside a volume is shown
+    /// there. Gives why not.
+    pub(crate) fn open_folder(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        prefs: &WindowState,
+        folder: &Path,
+        file: Option<&Path>,
+    ) -> Result<(), String> {
+        let around = host.session().volumes().find_map(|volume| volume.root.clone().filter(|at| folder.starts_with(at)));
+        let root = around.unwrap_or_else(|| folder.to_owned());
+        let inside = |path: &Path| path.strip_prefix(&root).ok()?.to_str().map(str::to_owned);
+        let target = match file.and_then(inside) {
+            Some(path) => OpeningTarget::File(path),
+            None => OpeningTarget::Start(inside(folder).filter(|at| !at.is_empty()).map_or_else(String::new, |at| at + "/")),
+        };
+        self.begin_opening(host, root.clone(), target)?;
+        host.remember_folder(notices, prefs, root);
+        Ok(())
+    }
+
+    /// Opens a volume's folder and shows something of it once its files are known.
+    fn begin_opening(&mut self, host: &mut HostLink, root: PathBuf, target: OpeningTarget) -> Result<(), String> {
+        let known = host.session().volumes().find(|volume| volume.root.as_ref() == Some(&root));
+        let scan = known.map_or(1, |volume| volume.scans + 1 + u64::from(volume.scanning != ScanState::Idle));
+        host.command(Command::OpenFolder { folder: root.clone(), name: None })?;
+        // Until then, what is shown stays.
+        self.has_chosen_note = true;
+        self.openings.push(FolderOpening { root, scan, target });
+        Ok(())
+    }
+
+    /// Opens what the command line named, once it's known what that is.
+    pub(crate) fn open_named_paths(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        prefs: &WindowState,
+        jobs: &BackgroundJobs,
+    ) {
+        if !host.session().is_open() {
+            return;
+        }
+        while let Ok(path) = jobs.named_paths.1.try_recv() {
+            let opened = match &path {
+                TypedPath::Folder(folder) => self.open_folder(host, notices, prefs, folder, None),
+                TypedPath::File(file) => match file.parent() {
+                    Some(folder) => self.open_folder(host, notices, prefs, folder, Some(file)),
+                    None => Ok(()),
+                },
+                TypedPath::Missing(path) => Err(format!("There's no file or folder at {}.", path.display())),
+                TypedPath::Unreadable(path, why) => Err(format!("Can't open {}: {why}.", path.display())),
+            };
+            if let Err(why) = opened {
+                notices.toasts.show_message(why);
+            }
+        }
+    }
+
+    /// Shows what is in folders that were opened, once their files are known.
+    pub(crate) fn finish_openings(&mut self, host: &mut HostLink, dock: &mut DockState, notices: &mut NoticeState) {
+        for opening in std::mem::take(&mut self.openings) {
+            let session = host.session();
+            let Some(volume) = session.volumes().find(|volume| volume.root.as_ref() == Some(&opening.root)) else {
+                continue; // it was closed meanwhile
+            };
+            if volume.scans < opening.scan || volume.scanning != ScanState::Idle {
+                self.openings.push(opening);
+                continue;
+            }
+            dock.tree.reveal_volume(volume.id);
+            let (shown, text) = match &opening.target {
+                OpeningTarget::Start(below) => (start_note(volume, below), Some(summary(volume))),
+                OpeningTarget::File(path) => match volume.files.get(path) {
+                    Some(row) => (Some(row.id), Some(summary(volume))),
+                    None => (start_note(volume, ""), Some(format!("{path} isn't listed in {}.", volume.name))),
+                },
+                OpeningTarget::Note(note) => (*note, None),
+            };
+            if let Some(text) = text {
+                notices.toasts.show_message(text);
+            }
+            if let Some(note) = shown {
+                self.open(host, notices, note);
+            }
+        }
+    }
+}
+
+impl WindowOverlay {
+    /// Asks for a folder to open.
+    pub(crate) fn ask_folder(&mut self, host: &HostLink) {
+        let session = host.session();
+        let open: Vec<&Path> = session.volumes().filter_map(|volume| volume.root.as_deref()).collect();
+        let recent = closed_folders(&session.settings().recent_folders, &open);
+        *self =
+            WindowOverlay::Dialog(Dialog::OpenFolder(Box::new(OpenFolderForm::new(recent, host.folder_chooser.clone()))));
+    }
+}
+
+impl HostLink {
+    /// Keeps a folder among the recent ones.
+    pub(crate) fn remember_folder(&mut self, notices: &mut NoticeState, prefs: &WindowState, folder: PathBuf) {
+        let mut settings = self.session().settings().clone();
+        if settings.recent_folders.first() == Some(&folder) {
+            return;
+        }
+        prefs.store_settings(&mut settings);
+        settings.recent_folders.retain(|known| *known != folder);
+        settings.recent_folders.insert(0, folder);
+        self.send(Command::Set { settings: Box::new(settings) }, notices);
+    }
+}
+
+/// The note with which a folder of a volume begins: by its name, else the one that changed last.
+fn start_note(volume: &Volume, below: &str) -> Option<DocId> {
+    let notes = || {
+        let files = volume.files.values().filter(|row| row.kind == FileKind::Note);
+        files.filter_map(|row| Some((row.path.strip_prefix(below)?, row)))
+    };
+    let named = START_NOTES.iter().find_map(|name| {
+        notes().find(|(path, _)| !path.contains('/') && shown_name(path).eq_ignore_ascii_case(name))
+    });
+    named.or_else(|| notes().max_by_key(|(_, row)| row.mtime)).map(|(_, row)| row.id)
+}
+
+/// What is in a volume.
+fn summary(volume: &Volume) -> String {
+    if let Some(trouble) = &volume.trouble {
+        return format!("{} can't be read: {trouble}", volume.name);
+    }
+    let notes = volume.files.values().filter(|row| row.kind.is_text()).count();
+    let attachments = volume.files.len() - notes;
+    let count = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    format!("Opened {}: {}, {}", volume.name, count(notes, "note"), count(attachments, "attachment"))
+}

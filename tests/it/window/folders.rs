@@ -1,0 +1,148 @@
+//! Folders opened as volumes: by path, by the system's chooser, from the recent ones and from the command line.
+
+use super::*;
+use host::desktop::FolderChoice;
+use std::sync::Arc;
+
+/// A folder beside the volume, with a note to begin with.
+fn other(bench: &Bench) -> PathBuf {
+    let folder = bench.folder.path().join("other");
+    std::fs::create_dir_all(folder.join("deep")).expect("a folder");
+    for (path, text) in [("a.md", "a\n"), ("README.md", "begin here\n"), ("deep/b.md", "b\n"), ("data.csv", "1\n")] {
+        std::fs::write(folder.join(path), text).expect("a file");
+    }
+    folder
+}
+
+fn volumes(window: &Driven) -> usize {
+    session(window).volumes().count()
+}
+
+fn type_path(window: &mut Driven, path: &std::path::Path) {
+    press(window, CTRL, Key::O);
+    type_text(window, &path.display().to_string());
+    press(window, NONE, Key::Enter);
+}
+
+fn shown(window: &mut Driven, wanted: &str) {
+    until(window, wanted, |window| text(window).as_deref() == Some(wanted));
+}
+
+#[test]
+fn a_wrong_path_keeps_the_dialog_open_and_adds_nothing() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    let missing = bench.folder.path().join("nope/nothing");
+    type_path(&mut window, &missing);
+    let says = format!("There's no folder at {}.", missing.display());
+    until(&mut window, "it is said", |window| window.query_by_label(&says).is_some());
+    assert!(window.query_by_label("Open folder as volume").is_some(), "the dialog is still open");
+    assert_eq!(volumes(&window), 1);
+    window.get_by_label("Create folder").click();
+    until(&mut window, "the folder is a volume", |window| volumes(window) == 2);
+    assert!(missing.is_dir());
+    until(&mut window, "it is said", |window| {
+        window.query_by_label("Dismiss: Opened nothing: 0 notes, 0 attachments").is_some()
+    });
+}
+
+#[test]
+fn the_path_of_a_file_offers_its_folder() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    let mut window = bench.opened();
+    type_path(&mut window, &folder.join("a.md"));
+    let says = format!("That's a file, not a folder: {}", folder.join("a.md").display());
+    until(&mut window, "it is said", |window| window.query_by_label(&says).is_some());
+    assert_eq!(volumes(&window), 1);
+    window.get_by_label("Open its folder").click();
+    shown(&mut window, "begin here\n");
+    assert!(window.query_by_label("Open folder as volume").is_none());
+}
+
+#[test]
+fn the_chosen_folder_shows_the_note_it_begins_with() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    let mut window = bench.opened();
+    let chosen = folder.clone();
+    window.state_mut().use_folder_chooser(Arc::new(move || FolderChoice::Chosen(chosen.clone())));
+    press(&mut window, CTRL, Key::O);
+    window.get_by_label("Browse…").click();
+    shown(&mut window, "begin here\n");
+    window.get_by_label("Dismiss: Opened other: 3 notes, 1 attachment");
+    window.get_by_role_and_label(Role::TreeItem, "README");
+    // It is open already: what is inside it is shown.
+    type_path(&mut window, &folder.join("deep"));
+    shown(&mut window, "b\n");
+    assert_eq!(volumes(&window), 2);
+}
+
+#[test]
+fn without_a_chooser_the_path_is_typed_and_completed() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    let mut window = bench.opened();
+    press(&mut window, CTRL, Key::O);
+    window.get_by_label("There's no folder chooser on this desktop. Type the path.");
+    press(&mut window, NONE, Key::Escape);
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = asked.clone();
+    window.state_mut().use_folder_chooser(Arc::new(move || {
+        count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        FolderChoice::Unavailable
+    }));
+    press(&mut window, CTRL, Key::O);
+    window.get_by_label("Browse…").click();
+    until(&mut window, "it is said", |window| {
+        window.query_by_label("There's no folder chooser on this desktop. Type the path.").is_some()
+    });
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 1);
+    let typed = folder.display().to_string();
+    type_text(&mut window, typed.strip_suffix("her").expect("its name"));
+    let completed = format!("Complete: {typed}");
+    until(&mut window, "its name is offered", |window| window.query_by_label(&completed).is_some());
+    window.get_by_label(&completed).click();
+    window.run();
+    type_text(&mut window, "deep");
+    press(&mut window, NONE, Key::Enter);
+    shown(&mut window, "b\n");
+}
+
+#[test]
+fn recent_folders_are_offered_again() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    let mut window = bench.opened();
+    type_path(&mut window, &folder);
+    shown(&mut window, "begin here\n");
+    press(&mut window, CTRL, Key::O);
+    let offer = format!("Open {}", folder.display());
+    assert!(window.query_by_label(&offer).is_none(), "it is open");
+    press(&mut window, NONE, Key::Escape);
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    let volume = session(&window).volumes().find(|volume| volume.name == "other").expect("it").id;
+    window.state_mut().send_command(Command::CloseVolume { volume });
+    window.run();
+    press(&mut window, CTRL, Key::O);
+    window.get_by_label(&offer).click();
+    shown(&mut window, "begin here\n");
+}
+
+#[test]
+fn a_path_of_the_command_line_is_opened() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    let mut window = bench.window();
+    let ctx = window.ctx.clone();
+    window.state_mut().open_path(&ctx, folder.join("deep/b.md"));
+    shown(&mut window, "b\n");
+    assert_eq!(path(&window), "b.md", "its own folder is the volume");
+    window.state_mut().open_path(&ctx, bench.notes());
+    shown(&mut window, "1\n");
+    window.state_mut().open_path(&ctx, bench.folder.path().join("nope"));
+    until(&mut window, "it is said", |window| {
+        window.query_by_label_contains("There's no file or folder at").is_some()
+    });
+    assert_eq!(volumes(&window), 2);
+}
