@@ -148,6 +148,12 @@ command_table!(
         &[],
         "Take the volume of the open note out of the workspace. Its files stay.",
     ),
+    VolumeReopen = window_command(
+        "volume.reopen",
+        "Reopen closed volume",
+        &[],
+        "Open the folder again that was closed last, with what was shown of it.",
+    ),
     NoteRename = window_command(
         "note.rename",
         "Rename or move note",

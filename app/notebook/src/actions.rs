@@ -111,6 +111,10 @@ pub enum TreeAction {
     History(DocId),
     /// An end to files of the trash.
     Discard(Vec<DocId>),
+    /// Take a volume out of the workspace.
+    CloseVolume(DocId),
+    /// Files go to new paths of their volume, because they were dropped on a folder or a volume with this name.
+    Move { moves: Vec<(DocId, String)>, into: String },
     /// To a new place, as HTML, PDF or Markdown.
     Export(ExportCommand, ExportScope),
 }

@@ -1,6 +1,7 @@
 //! Notes kept in order: today's note, templates, copies, stars, the tree's menus and what is dragged in it.
 
 use super::*;
+use engine::Volume;
 
 fn item(window: &mut Driven, line: &str, name: &str) {
     window.get_by_role_and_label(Role::TreeItem, line).click_secondary();
@@ -96,8 +97,10 @@ fn copies_and_new_notes_are_made_from_the_menu() {
 
 #[test]
 fn a_note_is_dragged_into_a_folder() {
-    let bench = Bench::new(&[("Folder/Two.md", "two\n"), ("One.md", "1\n")]);
+    let links = "[[One]] and [one](../One.md), again [one](../One.md)\n";
+    let bench = Bench::new(&[("Folder/Two.md", links), ("One.md", "1\n")]);
     let mut window = bench.opened();
+    until(&mut window, "the links are known", |window| session(window).volumes().all(Volume::is_indexed));
     let at = |window: &Driven, name: &str| window.get_by_role_and_label(Role::TreeItem, name).rect().center();
     let (from, to) = (at(&window, "One"), at(&window, "Folder"));
     window.hover_at(from);
@@ -110,6 +113,12 @@ fn a_note_is_dragged_into_a_folder() {
     window.run();
     window.drop_at(to);
     window.run();
+    window.get_by_label("Dismiss: Moved to Folder. 2 links updated.");
     until(&mut window, "the file has moved", |_| bench.notes().join("Folder/One.md").exists());
     until(&mut window, "it is still shown", |window| path(window) == "Folder/One.md");
+    until(&mut window, "the links follow", |_| bench.file("Folder/Two.md").contains("again [one](One.md)"));
+    until(&mut window, "it is over", |window| session(window).can_undo_move());
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::FilesUndo);
+    until(&mut window, "it is back", |_| bench.notes().join("One.md").exists() && bench.file("Folder/Two.md") == links);
 }

@@ -36,7 +36,7 @@ fn a_wrong_path_keeps_the_dialog_open_and_adds_nothing() {
     type_path(&mut window, &missing);
     let says = format!("There's no folder at {}.", missing.display());
     until(&mut window, "it is said", |window| window.query_by_label(&says).is_some());
-    assert!(window.query_by_label("Open folder as volume").is_some(), "the dialog is still open");
+    assert!(window.query_by_label("Path of the folder").is_some(), "the dialog is still open");
     assert_eq!(volumes(&window), 1);
     window.get_by_label("Create folder").click();
     until(&mut window, "the folder is a volume", |window| volumes(window) == 2);
@@ -57,7 +57,7 @@ fn the_path_of_a_file_offers_its_folder() {
     assert_eq!(volumes(&window), 1);
     window.get_by_label("Open its folder").click();
     shown(&mut window, "begin here\n");
-    assert!(window.query_by_label("Open folder as volume").is_none());
+    assert!(window.query_by_label("Path of the folder").is_none());
 }
 
 #[test]
@@ -69,8 +69,9 @@ fn the_chosen_folder_shows_the_note_it_begins_with() {
     window.state_mut().use_folder_chooser(Arc::new(move || FolderChoice::Chosen(chosen.clone())));
     press(&mut window, CTRL, Key::O);
     window.get_by_label("Browse…").click();
+    let says = "Dismiss: Opened other: 3 notes, 1 attachment";
+    until(&mut window, "it is said", |window| window.query_by_label(says).is_some());
     shown(&mut window, "begin here\n");
-    window.get_by_label("Dismiss: Opened other: 3 notes, 1 attachment");
     window.get_by_role_and_label(Role::TreeItem, "README");
     // It is open already: what is inside it is shown.
     type_path(&mut window, &folder.join("deep"));
@@ -142,7 +143,39 @@ fn a_path_of_the_command_line_is_opened() {
     shown(&mut window, "1\n");
     window.state_mut().open_path(&ctx, bench.folder.path().join("nope"));
     until(&mut window, "it is said", |window| {
-        window.query_by_label_contains("There's no file or folder at").is_some()
+        window.query_by_label_contains("Dismiss: There's no file or folder at").is_some()
     });
     assert_eq!(volumes(&window), 2);
+}
+
+#[test]
+fn a_closed_volume_comes_back_as_it_was() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    let mut window = bench.opened();
+    type_path(&mut window, &folder);
+    shown(&mut window, "begin here\n");
+    let note = window.state().note().expect("a note");
+    let files = crate::program::files(&folder);
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.get_by_role_and_label(Role::TreeItem, "other").click_secondary();
+    window.run();
+    window.get_by_role_and_label(Role::Button, "Close volume").click();
+    window.run();
+    assert_eq!(volumes(&window), 1);
+    window.get_by_label("Dismiss: Closed other. Files are untouched.");
+    window.get_by_label("Undo").click_accesskit();
+    until(&mut window, "it is back", |window| volumes(window) == 2);
+    shown(&mut window, "begin here\n");
+    assert_eq!(window.state().note(), Some(note), "its notes are those that they were, with their history");
+    until(&mut window, "its files are known", |window| {
+        session(window).volumes().all(|volume| volume.scans > 0 && volume.scanning == engine::ScanState::Idle)
+    });
+    let ids: Vec<_> = session(&window).volumes().flat_map(|volume| volume.files.values().map(|row| row.id)).collect();
+    assert_eq!(ids.len(), 5);
+    assert_eq!(crate::program::files(&folder), files, "nothing was written into it");
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, engine::commands::CommandId::VolumeReopen);
+    window.run();
+    window.get_by_label("Dismiss: No volume was closed.");
 }

@@ -3,13 +3,14 @@
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::open_folder_form::{OpenFolderForm, closed_folders};
 use crate::overlays::window_overlay::WindowOverlay;
-use crate::shell::dock_state::DockState;
 use crate::shell::background_jobs::BackgroundJobs;
+use crate::shell::dock_state::DockState;
 use crate::shell::folder_opening::{FolderOpening, OpeningTarget};
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
+use engine::commands::CommandId;
 use engine::{Command, ScanState, Volume};
 use host::desktop::TypedPath;
 use std::path::{Path, PathBuf};
@@ -30,12 +31,15 @@ impl PaneState {
         folder: &Path,
         file: Option<&Path>,
     ) -> Result<(), String> {
-        let around = host.session().volumes().find_map(|volume| volume.root.clone().filter(|at| folder.starts_with(at)));
+        let around =
+            host.session().volumes().find_map(|volume| volume.root.clone().filter(|at| folder.starts_with(at)));
         let root = around.unwrap_or_else(|| folder.to_owned());
         let inside = |path: &Path| path.strip_prefix(&root).ok()?.to_str().map(str::to_owned);
         let target = match file.and_then(inside) {
             Some(path) => OpeningTarget::File(path),
-            None => OpeningTarget::Start(inside(folder).filter(|at| !at.is_empty()).map_or_else(String::new, |at| at + "/")),
+            None => {
+                OpeningTarget::Start(inside(folder).filter(|at| !at.is_empty()).map_or_else(String::new, |at| at + "/"))
+            }
         };
         self.begin_opening(host, root.clone(), target)?;
         host.remember_folder(notices, prefs, root);
@@ -80,6 +84,52 @@ impl PaneState {
         }
     }
 
+    /// Takes a volume out of the workspace: this one, or that of the open note.
+    pub(crate) fn close_volume(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        prefs: &WindowState,
+        volume: Option<DocId>,
+    ) {
+        let session = host.session();
+        let shown = self.active.note.and_then(|note| Some((session.locate_file(note)?.0, note)));
+        let Some(volume) = volume.or(shown.map(|(of, _)| of)).and_then(|volume| session.volume(volume)) else {
+            notices.toasts.show_message("Open a note of the volume first.");
+            return;
+        };
+        let (id, name, root) = (volume.id, volume.name.clone(), volume.root.clone());
+        let shown = shown.filter(|(of, _)| *of == id).map(|(_, note)| note);
+        if !host.send(Command::CloseVolume { volume: id }, notices) {
+            return;
+        }
+        if shown.is_some() {
+            self.active.show_note(None);
+        }
+        let session = host.session();
+        self.background_notes.retain(|note| session.note(*note).is_some());
+        let text = format!("Closed {name}. Files are untouched.");
+        match root {
+            Some(root) => {
+                notices.toasts.show_with_action(text, "Undo", CommandId::VolumeReopen);
+                host.remember_folder(notices, prefs, root.clone());
+                self.closed_volume = Some((root, shown));
+            }
+            None => notices.toasts.show_message(text),
+        }
+    }
+
+    /// Opens the volume again that was closed last, with the note that was shown of it.
+    pub(crate) fn reopen_volume(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+        let Some((root, note)) = self.closed_volume.take() else {
+            notices.toasts.show_message("No volume was closed.");
+            return;
+        };
+        if let Err(why) = self.begin_opening(host, root, OpeningTarget::Note(note)) {
+            notices.toasts.show_message(why);
+        }
+    }
+
     /// Shows what is in folders that were opened, once their files are known.
     pub(crate) fn finish_openings(&mut self, host: &mut HostLink, dock: &mut DockState, notices: &mut NoticeState) {
         for opening in std::mem::take(&mut self.openings) {
@@ -116,8 +166,10 @@ impl WindowOverlay {
         let session = host.session();
         let open: Vec<&Path> = session.volumes().filter_map(|volume| volume.root.as_deref()).collect();
         let recent = closed_folders(&session.settings().recent_folders, &open);
-        *self =
-            WindowOverlay::Dialog(Dialog::OpenFolder(Box::new(OpenFolderForm::new(recent, host.folder_chooser.clone()))));
+        *self = WindowOverlay::Dialog(Dialog::OpenFolder(Box::new(OpenFolderForm::new(
+            recent,
+            host.folder_chooser.clone(),
+        ))));
     }
 }
 
@@ -141,9 +193,9 @@ fn start_note(volume: &Volume, below: &str) -> Option<DocId> {
         let files = volume.files.values().filter(|row| row.kind == FileKind::Note);
         files.filter_map(|row| Some((row.path.strip_prefix(below)?, row)))
     };
-    let named = START_NOTES.iter().find_map(|name| {
-        notes().find(|(path, _)| !path.contains('/') && shown_name(path).eq_ignore_ascii_case(name))
-    });
+    let named = START_NOTES
+        .iter()
+        .find_map(|name| notes().find(|(path, _)| !path.contains('/') && shown_name(path).eq_ignore_ascii_case(name)));
     named.or_else(|| notes().max_by_key(|(_, row)| row.mtime)).map(|(_, row)| row.id)
 }
 

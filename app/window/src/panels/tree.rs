@@ -414,7 +414,7 @@ impl FileTree {
             if dragged.volume != line.volume {
                 actions.push(PageAction::Say("A note moves inside its volume only.".to_owned()));
             } else if !moves.is_empty() {
-                actions.push(PageAction::Do(Command::MoveFiles { moves }));
+                actions.push(PageAction::Tree(TreeAction::Move { moves, into: line.name.clone() }));
             }
         }
     }
@@ -549,7 +549,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 ui.separator();
                 exports(ui, &ExportScope::Folder(line.volume, String::new()), &mut item);
                 ui.separator();
-                item(ui, "Close volume", PageAction::Do(Command::CloseVolume { volume: line.volume }));
+                item(ui, "Close volume", PageAction::Tree(TreeAction::CloseVolume(line.volume)));
             }
             TreeItem::Section { .. } => {}
         }

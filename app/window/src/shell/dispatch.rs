@@ -139,7 +139,10 @@ impl AppWindow {
             }
             WindowCommand::OpenFolder => self.overlay.ask_folder(&self.host),
             WindowCommand::Rescan => self.host.rescan(&mut self.notices),
-            WindowCommand::CloseVolume => self.panes.close_volume(&mut self.host, &mut self.notices),
+            WindowCommand::CloseVolume => {
+                self.panes.close_volume(&mut self.host, &mut self.notices, &self.prefs, None)
+            }
+            WindowCommand::ReopenVolume => self.panes.reopen_volume(&mut self.host, &mut self.notices),
             WindowCommand::Save => {
                 if self.host.send(Command::Save, &mut self.notices) {
                     self.notices.status.on_save_requested();
@@ -613,20 +616,6 @@ impl PaneState {
                 .then(|| target.spot.map(|spot| world.sheet.block_rows(spot.block).id))
                 .flatten()
         })?
-    }
-
-    fn close_volume(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
-        let open = self.active.note.and_then(|note| host.session().locate_file(note));
-        let volume = open.map(|(volume, _)| volume);
-        let Some(volume) = volume else {
-            notices.toasts.show_message("Open a note of the volume first.");
-            return;
-        };
-        if host.send(Command::CloseVolume { volume }, notices) {
-            self.active.show_note(None);
-            let session = host.session();
-            self.background_notes.retain(|note| session.note(*note).is_some());
-        }
     }
 
     pub(crate) fn undo(&mut self, host: &mut HostLink, notices: &mut NoticeState, redo: bool) {

@@ -12,6 +12,7 @@ use engine::{Note, Settings};
 use notebook::actions::PendingJump;
 use notebook::collection::{CollectionUndo, HeldCollections};
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use store::DocId;
 
 /// The panes of the window.
@@ -31,6 +32,8 @@ pub(crate) struct PaneState {
     pub(crate) pending_note_actions: Vec<PendingNoteAction>,
     /// Folders that are being opened.
     pub(crate) openings: Vec<FolderOpening>,
+    /// The folder of the volume that was closed last, and the note that was shown of it.
+    pub(crate) closed_volume: Option<(PathBuf, Option<DocId>)>,
     /// Where a chosen hit leads, until its note can be read.
     pub(crate) pending_jump: Option<PendingJump>,
     /// Collections that notes show.
@@ -56,6 +59,7 @@ impl PaneState {
             background_notes: VecDeque::new(),
             pending_note_actions: Vec::new(),
             openings: Vec::new(),
+            closed_volume: None,
             pending_jump: None,
             embedded: HeldCollections::default(),
             collection_undo: CollectionUndo::default(),
