@@ -113,7 +113,7 @@ command_table!(
     NoteNew = CommandInfo {
         id: "note.new",
         title: "New note",
-        help: "Make a new note.",
+        help: "Make a new note; in the window an untitled one beside the open note.",
         keys: &["Ctrl+N"],
         window: true,
         line: Some(CommandLineForm {
@@ -129,6 +129,18 @@ command_table!(
             ],
         }),
     },
+    NoteNewIn = window_command(
+        "note.new_in",
+        "New note in…",
+        &["Ctrl+Shift+N"],
+        "Make a note with a name, in a volume and folder that you choose.",
+    ),
+    NoteUndoNew = window_command(
+        "note.undo_new",
+        "Undo new note of a link",
+        &[],
+        "Put the note that a link has just made into the trash, and go back to the link.",
+    ),
     FolderOpen = CommandInfo {
         id: "folder.open",
         title: "Open folder as volume",

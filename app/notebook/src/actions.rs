@@ -38,6 +38,8 @@ pub enum PageAction {
     OpenAt(DocId, usize),
     /// Ask for a file's new path.
     Rename(DocId),
+    /// Give a new note the typed name; nothing is typed if it's empty. `writes`: the caret goes into its text.
+    NameNote { note: DocId, name: String, writes: bool },
     /// Put a file into the trash.
     Delete(DocId),
     /// Show it in a tab of its own.

@@ -18,6 +18,7 @@ pub(crate) mod link_hover;
 pub(crate) mod link_navigation;
 pub(crate) mod memory_commands;
 pub(crate) mod navigation;
+pub(crate) mod new_notes;
 pub(crate) mod note_actions;
 pub(crate) mod panes;
 pub(crate) mod paste;

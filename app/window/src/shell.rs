@@ -21,5 +21,6 @@ pub(crate) mod pending_note_action;
 pub(crate) mod shutdown;
 pub(crate) mod status_bar;
 pub(crate) mod tabs;
+pub(crate) mod title_field;
 pub(crate) mod vim_adapter;
 pub(crate) mod window_state;

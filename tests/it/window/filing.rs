@@ -122,3 +122,35 @@ fn a_note_is_dragged_into_a_folder() {
     window.state_mut().perform_command(&ctx, engine::commands::CommandId::FilesUndo);
     until(&mut window, "it is back", |_| bench.notes().join("One.md").exists() && bench.file("Folder/Two.md") == links);
 }
+
+#[test]
+fn a_new_note_is_made_at_once_and_named_in_place() {
+    let bench = Bench::new(&[("Folder/Two.md", "two\n"), ("One.md", "1\n")]);
+    let mut window = bench.opened();
+    let before = crate::program::files(&bench.notes());
+    assert_eq!(before.len(), 2, "opening a folder writes nothing");
+    let two = session(&window).volumes().next().expect("one").files["Folder/Two.md"].id;
+    window.state_mut().show(two);
+    until(&mut window, "the note is shown", |window| text(window).as_deref() == Some("two\n"));
+    press(&mut window, CTRL, Key::N);
+    assert_eq!(path(&window), "Folder/Untitled.md", "beside the open note");
+    type_text(&mut window, "Two");
+    press(&mut window, NONE, Key::Enter);
+    assert!(window.query_by_label("Title of the note").is_some(), "the name is taken");
+    assert_eq!(path(&window), "Folder/Untitled.md");
+    type_text(&mut window, " more");
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "Hello");
+    until(&mut window, "it has its name", |window| path(window) == "Folder/Two more.md");
+    assert!(window.query_by_label("Title of the note").is_none());
+    until(&mut window, "what was typed is in it", |_| {
+        bench.notes().join("Folder/Two more.md").exists() && bench.file("Folder/Two more.md") == "Hello"
+    });
+    // Without a name it keeps the one it has; the next one gets a number.
+    press(&mut window, CTRL, Key::N);
+    press(&mut window, NONE, Key::Escape);
+    type_text(&mut window, "First");
+    assert_eq!((path(&window).as_str(), text(&window).as_deref()), ("Folder/Untitled.md", Some("First")));
+    press(&mut window, CTRL, Key::N);
+    assert_eq!(path(&window), "Folder/Untitled 2.md");
+}

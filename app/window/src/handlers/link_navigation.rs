@@ -10,7 +10,6 @@ use eframe::egui;
 use notebook::actions::PendingJump;
 use notebook::link_targets::{heading_offset, link_target};
 use store::{DocId, FileKind};
-use text::links;
 
 impl AppWindow {
     /// Follows a link of the open note.
@@ -57,19 +56,7 @@ impl AppWindow {
                     part,
                 );
             }
-            _ => {
-                let name = text::outline::percent_decode(path).into_owned();
-                let own = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
-                let from_here =
-                    own.and_then(|(_, own)| links::resolve_relative(own, &name)).filter(|_| name.starts_with('.'));
-                self.overlay.ask_name(
-                    &self.host,
-                    &mut self.panes,
-                    &mut self.notices,
-                    links::without_md_extension(&from_here.unwrap_or(name)).to_owned(),
-                    None,
-                );
-            }
+            _ => self.panes.create_linked_note(&mut self.host, &mut self.overlay, &mut self.notices, path),
         }
     }
 }

@@ -82,7 +82,7 @@ impl PaneState {
     }
 
     /// Closes every tab of a note.
-    fn leave_note(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
+    pub(crate) fn leave_note(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
         while let Some(pane) = self.layout.pane_with_note(note).filter(|pane| *pane != self.active.id) {
             self.close_tab(host, notices, pane);
         }
@@ -145,7 +145,8 @@ impl HostLink {
             .filter_map(|(note, rewrites)| {
                 let (volume, _) = session.locate_file(*note)?;
                 let outline = session.volume(volume)?.links.outline(*note)?;
-                let follows = |link: &&NoteLink| rewrites.iter().any(|one| one.kind == link.kind && one.new == link.target);
+                let follows =
+                    |link: &&NoteLink| rewrites.iter().any(|one| one.kind == link.kind && one.new == link.target);
                 Some(outline.links.iter().filter(follows).count())
             })
             .sum();

@@ -299,7 +299,7 @@ fn new_note(
         });
     }
     says(ui, trouble);
-    match buttons(ui, "Make note", "Cancel") {
+    match buttons(ui, "Create note", "Cancel") {
         Some(true) => made(volumes, *chosen, name),
         Some(false) => Some(DialogDecision::Never),
         None => None,

@@ -55,6 +55,9 @@ impl AppWindow {
                     self.panes.active.page.point_out(at);
                 }
                 PageAction::Rename(file) => self.overlay.ask_rename(&self.host, file),
+                PageAction::NameNote { note, name, writes } => {
+                    self.panes.name_note(&mut self.host, &mut self.notices, note, &name, writes)
+                }
                 PageAction::Delete(file) => self.panes.delete(&mut self.host, &mut self.notices, file),
                 PageAction::OpenBeside(note) => {
                     if !self.panes.go_to_note(&mut self.host, &mut self.notices, note) {
@@ -135,6 +138,10 @@ impl AppWindow {
                 }
             }
             WindowCommand::NewNote => {
+                self.panes.new_untitled(&mut self.host, &mut self.overlay, &mut self.notices)
+            }
+            WindowCommand::UndoNewNote => self.panes.undo_linked_note(&mut self.host, &mut self.notices),
+            WindowCommand::NewNoteIn => {
                 self.overlay.ask_name(&self.host, &mut self.panes, &mut self.notices, String::new(), None)
             }
             WindowCommand::OpenFolder => self.overlay.ask_folder(&self.host),
@@ -641,7 +648,7 @@ impl PaneState {
     }
 
     /// Makes a note and shows it, with the caret in it. Gives why not.
-    fn make_note(
+    pub(crate) fn make_note(
         &mut self,
         host: &mut HostLink,
         notices: &mut NoticeState,

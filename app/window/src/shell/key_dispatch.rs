@@ -26,7 +26,10 @@ impl AppWindow {
         let events = self.input.filter_paste_events(&mut self.host, &mut self.panes, &mut self.notices, ctx, events);
         let (events, mut later) = self.filter_input_events(ctx, events);
         let (mut keep, mut typed) = (Vec::with_capacity(events.len()), false);
-        let floats = |window: &AppWindow| (!matches!(window.overlay, WindowOverlay::None), window.input.find.is_some());
+        let floats = |window: &AppWindow| {
+            let names = window.panes.active.title_field.as_ref().map(|field| field.note);
+            (!matches!(window.overlay, WindowOverlay::None), window.input.find.is_some(), names)
+        };
         let begun = floats(self);
         for event in events {
             let about_keys = matches!(

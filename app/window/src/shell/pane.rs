@@ -1,6 +1,7 @@
 //! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
 //! several panes; each carries its caret through what happens in the others.
 
+use crate::shell::title_field::TitleField;
 use editor::display_map::DisplayMap;
 use editor::note_editor::{EditContext, Editor};
 use editor::render::TextStyleContext;
@@ -22,6 +23,8 @@ pub(crate) struct EditorPane {
     pub(crate) sheet: DisplayMap,
     pub(crate) page: NotePage,
     pub(crate) editor: Editor,
+    /// The name of its note while it is typed for the first time.
+    pub(crate) title_field: Option<TitleField>,
     /// What it shows of a collection.
     pub(crate) collection: CollectionPage,
     /// When its script runs.
@@ -40,6 +43,7 @@ impl EditorPane {
             sheet: DisplayMap::default(),
             page: NotePage::default(),
             editor: Editor::default(),
+            title_field: None,
             collection: CollectionPage::default(),
             script: ScriptSync::default(),
             measures: (size::NOTE_COLUMN_WIDTH, space::XXXL),
@@ -60,6 +64,7 @@ impl EditorPane {
     pub(crate) fn show_note(&mut self, note: Option<DocId>) {
         self.note = note;
         self.reading = None;
+        self.title_field = None;
         self.collection.reset_for_note();
         self.page.show_note(note, &mut self.editor);
     }

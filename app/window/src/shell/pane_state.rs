@@ -34,6 +34,8 @@ pub(crate) struct PaneState {
     pub(crate) openings: Vec<FolderOpening>,
     /// The folder of the volume that was closed last, and the note that was shown of it.
     pub(crate) closed_volume: Option<(PathBuf, Option<DocId>)>,
+    /// The note that a link has made last, and the note of the link.
+    pub(crate) linked_note: Option<(DocId, DocId)>,
     /// Where a chosen hit leads, until its note can be read.
     pub(crate) pending_jump: Option<PendingJump>,
     /// Collections that notes show.
@@ -60,6 +62,7 @@ impl PaneState {
             pending_note_actions: Vec::new(),
             openings: Vec::new(),
             closed_volume: None,
+            linked_note: None,
             pending_jump: None,
             embedded: HeldCollections::default(),
             collection_undo: CollectionUndo::default(),

@@ -371,6 +371,11 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
             // Search applies to the active pane.
             other.page.found = Default::default();
         }
+        if let Some(pane) = if *pane == self.here.id { Some(&mut *self.here) } else { self.others.get_mut(pane) }
+            && let Some(title) = &mut pane.title_field
+        {
+            title.show(ui, pane.measures, self.actions);
+        }
         let rest = ui.available_rect_before_wrap();
         let mut ui = ui::layout::part(ui, "note", rest, rest);
         self.note(&mut ui, *pane);
