@@ -42,6 +42,8 @@ pub enum PageAction {
     NameNote { note: DocId, name: String, writes: bool },
     /// Put a file into the trash.
     Delete(DocId),
+    /// Do something with an attachment.
+    File(DocId, FileAction),
     /// Show it in a tab of its own.
     OpenBeside(DocId),
     /// A menu of the tree asks for this.
@@ -92,6 +94,21 @@ impl From<PanelAction> for PageAction {
             PanelAction::ShowStep(run, step) => PageAction::ShowStep(run, step),
         }
     }
+}
+
+/// What is done with an attachment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAction {
+    /// Open it with the program that is set for its kind.
+    OpenOutside,
+    /// Show the folder that it is in.
+    ShowInFolder,
+    /// Show the note of a notebook; import the notebook if there is none.
+    OpenNotebook,
+    /// Import a notebook as a new note.
+    ImportNotebook,
+    /// Rewrite it as UTF-8, and keep a copy.
+    ConvertToUtf8,
 }
 
 /// What a menu of the tree asks for, beyond commands of the session.

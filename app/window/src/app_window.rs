@@ -17,7 +17,7 @@ use editor::{figure, spelling};
 use eframe::egui;
 use engine::commands::CommandId;
 use host::Driver;
-use host::desktop::FolderChooser;
+use host::desktop::{FileOpener, FolderChooser};
 use host::logging::FrameLog;
 use notebook::collection;
 use notebook::page::NotePage;
@@ -74,7 +74,7 @@ impl AppWindow {
             shutdown: ShutdownState::No,
             frame_log: FrameLog::default(),
             title: String::new(),
-            host: HostLink { driver, folder_chooser: None },
+            host: HostLink { driver, folder_chooser: None, file_opener: None },
         }
     }
 
@@ -205,6 +205,11 @@ impl AppWindow {
     /// From now on **Browse…** shows this chooser.
     pub fn use_folder_chooser(&mut self, chooser: FolderChooser) {
         self.host.folder_chooser = Some(chooser);
+    }
+
+    /// From now on **Open in default app** and **Show in folder** call this.
+    pub fn use_file_opener(&mut self, opener: FileOpener) {
+        self.host.file_opener = Some(opener);
     }
 
     /// Opens a folder as a volume, or the folder of a file and the file in it, as the command line asks for.

@@ -1,6 +1,7 @@
 //! What commands of the table do, by subject.
 
 pub(crate) mod agent_commands;
+pub(crate) mod attachments;
 pub(crate) mod code_completion;
 pub(crate) mod collection;
 pub(crate) mod command_mode;

@@ -32,6 +32,7 @@ impl eframe::App for AppWindow {
         self.panes.update_spelling(&self.host, &mut self.overlay, &ctx);
         self.dispatch_keys(&ctx);
         self.panes.finish_openings(&mut self.host, &mut self.dock, &mut self.notices);
+        self.panes.open_converted_note(&mut self.host, &mut self.notices);
         self.panes.follow_aim(&self.host, &mut self.notices);
         self.panes.save_panes(&mut self.host, &mut self.notices);
         self.notices.report_renamed_links(&self.host);
@@ -129,6 +130,7 @@ pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + '
         Box::new(move |creation| {
             let mut window = AppWindow::new(&creation.egui_ctx, driver);
             window.read_clipboard(clipboard::system_clipboard);
+            window.use_file_opener(Arc::new(host::desktop::open_in_default_app));
             window.use_folder_chooser(Arc::new(host::desktop::choose_folder));
             if let Some(path) = path {
                 window.open_path(&creation.egui_ctx, path);

@@ -1,6 +1,7 @@
 //! What the desktop around the program does for it: the system's folder chooser, and the programs that open files. Also
 //! says where a typed path leads. All of it waits for disks, other programs or people: call it on a thread of its own.
 
+use crate::fs::confined_dir::ConfinedPath;
 use ashpd::desktop::ResponseError;
 use ashpd::desktop::file_chooser::SelectedFiles;
 use std::io;
@@ -90,6 +91,37 @@ pub fn complete_folder(typed: &str) -> Vec<String> {
     found.sort_by_key(|path| path.to_lowercase());
     found.truncate(MAX_FOLDER_COMPLETIONS);
     found
+}
+
+/// Opens a file or folder with the program that the user has set for its kind.
+pub type FileOpener = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
+
+/// The path that another program may open for a file of a volume: of the file itself, or of its folder. A file that
+/// would be started instead of shown is refused.
+///
+/// # Errors
+/// A sentence.
+pub fn openable_path(file: &ConfinedPath, shows_folder: bool) -> Result<PathBuf, String> {
+    let (_, meta) = file.open()?;
+    let path = file.root.join(&file.path);
+    if shows_folder {
+        return Ok(path.parent().unwrap_or(&file.root).to_owned());
+    }
+    let is_launcher = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("desktop"));
+    if is_launcher || is_executable(&meta) {
+        return Err(format!("it's a program and would be started; show it in its folder instead: {}", file.display()));
+    }
+    Ok(path)
+}
+
+#[cfg(unix)]
+fn is_executable(meta: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 /// Opens a file or folder with the program that the user has set for its kind.

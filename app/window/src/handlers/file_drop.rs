@@ -126,7 +126,7 @@ impl PaneState {
     }
 
     /// Imports notebooks next to the open note or into the first volume, and opens them.
-    fn import(
+    pub(crate) fn import(
         &mut self,
         host: &HostLink,
         input: &mut InputState,

@@ -29,23 +29,19 @@ impl AppWindow {
             let target = link_target(session, note, link);
             let row = target.and_then(|target| {
                 let (volume, path) = session.locate_file(target)?;
-                session.volume(volume)?.files.get(path).map(|row| (row.kind, path.to_owned()))
+                session.volume(volume)?.files.get(path).map(|row| row.kind)
             });
             (target, row)
         };
         match (target, file) {
-            (Some(target), Some((FileKind::Note | FileKind::Script, _))) => {
+            (Some(target), Some(FileKind::Note | FileKind::Script)) => {
                 self.panes.open_at(&mut self.host, &mut self.notices, target, part)
             }
-            (Some(target), Some((FileKind::Collection, _))) => {
+            (Some(target), Some(FileKind::Collection)) => {
                 self.panes.open(&mut self.host, &mut self.notices, target);
                 self.panes.active.collection.begin_with(part);
             }
-            (Some(_), Some((FileKind::Attachment, path))) => {
-                self.notices
-                    .toasts
-                    .show_message(format!("An attachment stays as it is; open it with its own program: {path}"));
-            }
+            (Some(target), Some(FileKind::Attachment)) => self.panes.open(&mut self.host, &mut self.notices, target),
             _ if self.host.session().agents().find_by_address(path).is_some() => {
                 self.panes.follow_address(
                     &mut self.host,

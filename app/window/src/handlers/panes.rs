@@ -21,6 +21,7 @@ impl PaneState {
         // The note may have been closed; now it's the last open one.
         if let Some(note) = self.active.note
             && host.is_known(note)
+            && !host.is_attachment(note)
         {
             host.send(Command::OpenNote { note }, notices);
         }
@@ -159,7 +160,7 @@ impl PaneState {
                 if settled {
                     gone.push(pane.id);
                 }
-            } else if session.note(note).is_none() && seen.contains(&pane.id) {
+            } else if session.note(note).is_none() && seen.contains(&pane.id) && !host.is_attachment(note) {
                 unread.push((pane.id, note));
             }
         }
@@ -175,7 +176,7 @@ impl PaneState {
             }
         }
         // What was opened last is the note with the caret.
-        if let Some(note) = self.active.note.filter(|note| read && host.is_known(*note)) {
+        if let Some(note) = self.active.note.filter(|note| read && host.is_known(*note) && !host.is_attachment(*note)) {
             host.send(Command::OpenNote { note }, notices);
         }
     }

@@ -9,7 +9,7 @@ use engine::commands::CommandId;
 use engine::{Command, ScanState, Session, Settings, Volume};
 use export::ExportScope;
 use notebook::actions::ExportCommand;
-use notebook::actions::{PageAction, TreeAction};
+use notebook::actions::{FileAction, PageAction, TreeAction};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use store::disk::FileRow;
@@ -118,7 +118,7 @@ impl FileTree {
             return;
         }
         let reveal = std::mem::take(&mut self.reveal);
-        let marked = self.lines.iter().rposition(|line| matches!(line.thing, TreeItem::Note(id) if Some(id) == note));
+        let marked = self.lines.iter().rposition(|line| note.is_some() && file_of(&line.thing) == note);
         let is_sought =
             |line: &TreeRow| line.thing == TreeItem::Volume { open: true } && Some(line.volume) == self.revealed_volume;
         let sought = marked.filter(|_| reveal).or_else(|| self.lines.iter().position(is_sought));
@@ -313,7 +313,7 @@ impl FileTree {
         };
         let rect = rect.shrink2(vec2(space::S, 0.0));
         let response = ui.interact(rect, id, Sense::click_and_drag());
-        let marked = index >= starred && matches!(line.thing, TreeItem::Note(id) if Some(id) == note);
+        let marked = index >= starred && note.is_some() && file_of(&line.thing) == note;
         self.carry(ui, session, line, rect, &response, actions);
         menu(session, line, &response, actions);
         response.widget_info(|| {
@@ -367,15 +367,9 @@ impl FileTree {
             return false;
         }
         match &line.thing {
-            TreeItem::Note(note) if beside => actions.push(PageAction::OpenBeside(*note)),
+            TreeItem::Note(file) | TreeItem::Attachment(file) if beside => actions.push(PageAction::OpenBeside(*file)),
             TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } => return true,
-            TreeItem::Note(note) => actions.push(PageAction::Open(*note)),
-            TreeItem::Attachment(_) => {
-                actions.push(PageAction::Say(format!(
-                    "An attachment stays as it is; open it with its own program: {}",
-                    line.name
-                )));
-            }
+            TreeItem::Note(file) | TreeItem::Attachment(file) => actions.push(PageAction::Open(*file)),
         }
         false
     }
@@ -518,6 +512,10 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 item(ui, "Delete", PageAction::Delete(*note));
             }
             TreeItem::Attachment(file) => {
+                item(ui, "Open in a new tab", PageAction::OpenBeside(*file));
+                item(ui, "Open in default app", PageAction::File(*file, FileAction::OpenOutside));
+                item(ui, "Show in folder", PageAction::File(*file, FileAction::ShowInFolder));
+                ui.separator();
                 item(ui, "Rename or move", PageAction::Rename(*file));
                 item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*file)));
                 ui.separator();

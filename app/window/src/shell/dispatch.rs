@@ -55,6 +55,15 @@ impl AppWindow {
                     self.panes.active.page.point_out(at);
                 }
                 PageAction::Rename(file) => self.overlay.ask_rename(&self.host, file),
+                PageAction::File(file, action) => self.panes.run_file_action(
+                    &mut self.host,
+                    &mut self.input,
+                    &mut self.notices,
+                    &self.jobs,
+                    ctx,
+                    file,
+                    action,
+                ),
                 PageAction::NameNote { note, name, writes } => {
                     self.panes.name_note(&mut self.host, &mut self.notices, note, &name, writes)
                 }
@@ -563,8 +572,15 @@ impl PaneState {
         self.view = None;
         if self.active.note == Some(note)
             || self.go_to_note(host, notices, note)
-            || !host.send(Command::OpenNote { note }, notices)
         {
+            return;
+        }
+        // An attachment is shown as it is; only a note has a text to open.
+        if host.is_attachment(note) {
+            self.active.show_note(Some(note));
+            return;
+        }
+        if !host.send(Command::OpenNote { note }, notices) {
             return;
         }
         self.active.show_note(Some(note));

@@ -3,7 +3,7 @@
 use crate::shell::notice_state::NoticeState;
 use engine::{Command, Note, Session};
 use host::Driver;
-use host::desktop::FolderChooser;
+use host::desktop::{FileOpener, FolderChooser};
 use store::DocId;
 
 /// The window's link to its host.
@@ -11,6 +11,8 @@ pub(crate) struct HostLink {
     pub(crate) driver: Driver,
     /// The system's folder chooser, if it has one.
     pub(crate) folder_chooser: Option<FolderChooser>,
+    /// What opens files with other programs, if there is a desktop.
+    pub(crate) file_opener: Option<FileOpener>,
 }
 
 impl HostLink {

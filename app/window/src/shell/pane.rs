@@ -8,6 +8,7 @@ use editor::render::TextStyleContext;
 use eframe::egui;
 use engine::{NotePhase, Session};
 use notebook::actions::PaneId;
+use notebook::attachment::AttachmentPage;
 use notebook::collection::CollectionPage;
 use notebook::page::NotePage;
 use notebook::script::ScriptSync;
@@ -27,6 +28,8 @@ pub(crate) struct EditorPane {
     pub(crate) title_field: Option<TitleField>,
     /// What it shows of a collection.
     pub(crate) collection: CollectionPage,
+    /// What it shows of an attachment.
+    pub(crate) attachment: AttachmentPage,
     /// When its script runs.
     pub(crate) script: ScriptSync,
     /// Width of the note's column and its margin when last drawn.
@@ -45,6 +48,7 @@ impl EditorPane {
             editor: Editor::default(),
             title_field: None,
             collection: CollectionPage::default(),
+            attachment: AttachmentPage::default(),
             script: ScriptSync::default(),
             measures: (size::NOTE_COLUMN_WIDTH, space::XXXL),
         };
@@ -78,6 +82,14 @@ impl EditorPane {
     pub(crate) fn is_collection(&self, session: &Session) -> bool {
         let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.locate_file(note));
         place.is_some_and(|(_, path)| collection::is_collection(path))
+    }
+
+    /// The attachment that it shows instead of a note.
+    pub(crate) fn shown_attachment(&self, session: &Session) -> Option<DocId> {
+        let file = self.note?;
+        let (volume, path) = session.locate_file(file)?;
+        let kind = session.volume(volume)?.files.get(path)?.kind;
+        (kind == FileKind::Attachment && session.note(file).is_none()).then_some(file)
     }
 
     /// Whether its note is a script.

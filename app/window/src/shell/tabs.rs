@@ -189,6 +189,12 @@ impl TabsContext<'_> {
         pane.page.apart = beside.is_some();
         pane.measures = NotePage::column_metrics(rect.width());
         let (measures, id) = (pane.measures, pane.id);
+        if let Some(file) = pane.shown_attachment(session) {
+            pane.reading = None;
+            let mut ui = ui::layout::part(ui, "attachment pane", rect, rect);
+            pane.attachment.show(&mut ui, session, file, actions);
+            return;
+        }
         match pane.note_phase(session) {
             Some(NotePhase::Ready) if pane.is_collection(session) => {
                 pane.reading = None;

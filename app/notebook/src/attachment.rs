@@ -1,0 +1,199 @@
+//! Shows an attachment: a preview of pictures and text, and what can be done with other files. Files are read, bounded
+//! and decoded on another thread.
+
+use crate::actions::{FileAction, PageAction};
+use editor::assets::{self, Asset};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Rect, RichText, Sense, Ui, vec2};
+use engine::Session;
+use store::disk::FileRow;
+use store::{DocId, FileKind};
+use text::untrusted_text;
+use ui::theme::{self, ThemeColors, space};
+use ui::widgets::{set_accessible_name, text_button};
+
+/// A line is cut after this many characters.
+const MAX_PREVIEW_LINE_CHARS: usize = 2_000;
+/// A note up to this size is an attachment because of its encoding; a larger one because of its size.
+const MAX_NOTE_BYTES: u64 = 16 << 20;
+
+/// What is shown of an attachment.
+#[derive(Default)]
+pub struct AttachmentPage {
+    /// The attachment that was shown last, and whether the user wants to see its text.
+    shown: Option<(DocId, bool)>,
+}
+
+/// What kind of attachment a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AttachmentKind {
+    Picture,
+    Text,
+    Notebook,
+    /// A note by its name that can't be edited as one.
+    Note,
+    Other,
+}
+
+impl AttachmentKind {
+    fn of(path: &str) -> AttachmentKind {
+        if FileKind::from_path(path).is_text() {
+            return AttachmentKind::Note;
+        }
+        let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
+        match ending.as_str() {
+            "png" | "jpg" | "jpeg" | "gif" | "webp" | "svg" => AttachmentKind::Picture,
+            "ipynb" => AttachmentKind::Notebook,
+            "txt" | "csv" | "tsv" | "json" | "jsonl" | "yaml" | "yml" | "toml" | "xml" | "html" | "css" | "js"
+            | "ts" | "rs" | "c" | "h" | "cpp" | "java" | "go" | "sh" | "sql" | "r" | "jl" | "tex" | "bib" | "log"
+            | "ini" | "cfg" | "conf" | "canvas" | "original" => AttachmentKind::Text,
+            _ => AttachmentKind::Other,
+        }
+    }
+}
+
+impl AttachmentPage {
+    /// Whether this file was shown as an attachment.
+    pub fn has_shown(&self, file: DocId) -> bool {
+        self.shown.is_some_and(|(shown, _)| shown == file)
+    }
+
+    /// Draws the file; it's an attachment.
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, file: DocId, actions: &mut Vec<PageAction>) {
+        let Some((volume, path)) = session.locate_file(file) else { return };
+        let Some(volume) = session.volume(volume) else { return };
+        let Some(row) = volume.files.get(path) else { return };
+        if !self.has_shown(file) {
+            self.shown = Some((file, false));
+        }
+        let kind = AttachmentKind::of(path);
+        let (column, margin) = crate::page::NotePage::column_metrics(ui.available_width());
+        let area = ui.available_rect_before_wrap();
+        let area = Rect::from_min_size(
+            area.left_top() + vec2(margin, space::XL),
+            vec2(column.max(area.width() - 2.0 * margin), (area.height() - space::XL).max(0.0)),
+        );
+        let mut ui = ui::layout::part(ui, "attachment", area, area);
+        let ui = &mut ui;
+        head(ui, path.rsplit('/').next().unwrap_or(path), row);
+        let why = volume.demoted.iter().find(|skipped| skipped.path == *path).map(|skipped| skipped.why.as_str());
+        if kind == AttachmentKind::Note {
+            let why = why.unwrap_or(match row.size > MAX_NOTE_BYTES {
+                true => "it has more than 16 MiB, too much to edit as a note",
+                false => "it is not UTF-8 text, so it is kept as it is",
+            });
+            words(ui, &format!("This can't be opened as a note: {why}."));
+        }
+        ui.add_space(space::S);
+        let mut reads = false;
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing = vec2(space::S, space::S);
+            let mut offer = |ui: &mut Ui, name: &str, lead: bool, action: FileAction| {
+                if text_button(ui, name, lead).clicked() {
+                    actions.push(PageAction::File(file, action));
+                }
+            };
+            match kind {
+                AttachmentKind::Notebook => {
+                    offer(ui, "Open as note", true, FileAction::OpenNotebook);
+                    offer(ui, "Import a copy", false, FileAction::ImportNotebook);
+                }
+                AttachmentKind::Note => {
+                    reads = text_button(ui, "Open read-only", true).clicked();
+                    if row.size <= MAX_NOTE_BYTES {
+                        offer(ui, "Convert to UTF-8", false, FileAction::ConvertToUtf8);
+                    }
+                }
+                AttachmentKind::Picture | AttachmentKind::Text | AttachmentKind::Other => {}
+            }
+            offer(ui, "Open in default app", kind == AttachmentKind::Other, FileAction::OpenOutside);
+            offer(ui, "Show in folder", false, FileAction::ShowInFolder);
+        });
+        if reads {
+            self.shown = Some((file, true));
+        }
+        ui.add_space(space::L);
+        let reads = self.shown.is_some_and(|(_, reads)| reads);
+        match kind {
+            AttachmentKind::Picture => preview(ui, assets::request_file(ui.ctx(), file, false)),
+            AttachmentKind::Text => preview(ui, assets::request_file(ui.ctx(), file, true)),
+            AttachmentKind::Note if reads => preview(ui, assets::request_file(ui.ctx(), file, true)),
+            AttachmentKind::Notebook | AttachmentKind::Note | AttachmentKind::Other => {}
+        }
+    }
+}
+
+fn head(ui: &mut Ui, name: &str, row: &FileRow) {
+    let style = theme::heading(2);
+    let response = ui.label(RichText::new(untrusted_text::escape_line(name)).font(style.font));
+    set_accessible_name(&response, Role::Heading, name);
+    words(ui, &format!("Attachment, {}", ui::text::amount(row.size)));
+}
+
+fn words(ui: &mut Ui, text: &str) {
+    let small = theme::small();
+    let text = untrusted_text::escape_block(text);
+    ui.label(RichText::new(text).font(small.font).line_height(Some(small.line)).color(ThemeColors::of(ui).muted));
+}
+
+fn preview(ui: &mut Ui, asset: Asset) {
+    match asset {
+        Asset::Waiting => words(ui, "Loading…"),
+        Asset::None => words(ui, "No preview: the file can't be read."),
+        Asset::Remark(why) => words(ui, &why),
+        Asset::Picture(texture, size) => {
+            egui::ScrollArea::vertical().id_salt("attachment picture").auto_shrink(false).show(ui, |ui| {
+                let scale = (ui.available_width() / size.x).min(1.0);
+                let (rect, response) = ui.allocate_exact_size(size * scale, Sense::hover());
+                let whole = Rect::from_min_max(egui::Pos2::ZERO, egui::pos2(1.0, 1.0));
+                ui.painter().image(texture.id(), rect, whole, egui::Color32::WHITE);
+                set_accessible_name(&response, Role::Image, "Preview of the picture");
+            });
+        }
+        Asset::Text(text) => lines(ui, &text),
+    }
+}
+
+/// The lines of a text, those in sight.
+fn lines(ui: &mut Ui, text: &str) {
+    let style = theme::code();
+    let colours = ThemeColors::of(ui);
+    let all: Vec<&str> = text.lines().collect();
+    if text.len() >= assets::MAX_FILE_PREVIEW_BYTES {
+        words(ui, "Only the first megabyte is shown.");
+    }
+    ui.spacing_mut().item_spacing.y = 0.0;
+    egui::ScrollArea::both().id_salt("attachment text").auto_shrink(false).show_rows(
+        ui,
+        style.line,
+        all.len(),
+        |ui, seen| {
+            for line in all.get(seen).unwrap_or_default() {
+                let end = line.char_indices().nth(MAX_PREVIEW_LINE_CHARS).map_or(line.len(), |(at, _)| at);
+                let shown = RichText::new(untrusted_text::escape_line(&line[..end])).font(style.font.clone());
+                let shown = egui::Label::new(shown.line_height(Some(style.line)).color(colours.ink)).extend();
+                ui.add(shown);
+            }
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_come_of_names() {
+        for (path, kind) in [
+            ("a/B.PNG", AttachmentKind::Picture),
+            ("data.csv", AttachmentKind::Text),
+            ("Trip.ipynb", AttachmentKind::Notebook),
+            ("Big.md", AttachmentKind::Note),
+            ("song.mp3", AttachmentKind::Other),
+            ("none", AttachmentKind::Other),
+        ] {
+            assert_eq!(AttachmentKind::of(path), kind, "{path}");
+        }
+    }
+}
