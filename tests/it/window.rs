@@ -2,6 +2,7 @@
 
 mod agent;
 mod asking;
+mod attachments;
 mod budgets;
 mod coding;
 mod collections;

@@ -22,11 +22,17 @@ const MAX_PALETTE_RESULTS: usize = 100;
 /// Number of visible rows.
 const VISIBLE_PALETTE_ROWS: f32 = 9.0;
 const PALETTE_ROW_HEIGHT: f32 = 40.0;
+/// Headings that the switcher lists, of all notes together.
+const MAX_LISTED_HEADINGS: usize = 10_000;
+/// By how much a heading counts less than a note.
+const HEADING_PENALTY: i32 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PaletteChoice {
     Command(CommandId),
     Note(DocId),
+    /// A heading of a note, and the byte at which it starts.
+    Heading(DocId, usize),
     /// A new note of this name.
     New(String),
     /// What holds these words.
@@ -54,6 +60,13 @@ struct PaletteEntry {
     key: Option<String>,
     hay: FuzzyCandidate,
     about_hay: FuzzyCandidate,
+}
+
+impl PaletteEntry {
+    fn new(choice: PaletteChoice, title: String, about: String) -> PaletteEntry {
+        let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(&about));
+        PaletteEntry { choice, title, about, key: None, hay, about_hay }
+    }
 }
 
 pub(crate) struct CommandPalette {
@@ -90,6 +103,7 @@ impl CommandPalette {
             .collect();
         let rank = |entry: &PaletteEntry| match &entry.choice {
             PaletteChoice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
+            PaletteChoice::Heading(..) => usize::MAX,
             PaletteChoice::Note(_) | PaletteChoice::New(_) | PaletteChoice::Search(_) | PaletteChoice::Word { .. } => {
                 usize::MAX
             }
@@ -109,13 +123,14 @@ impl CommandPalette {
         CommandPalette { lines: true, hint, query: begin.to_owned(), ..palette }
     }
 
-    /// All notes, those open last first.
+    /// All notes, those open last first, then other files and headings.
     pub(crate) fn notes(session: &Session, open: Option<DocId>, shortcuts: &ShortcutTable) -> CommandPalette {
         let recent = &session.settings().recent;
         let volumes: Vec<_> = session.volumes().collect();
         let mut entries: Vec<(usize, PaletteEntry)> = Vec::new();
+        let mut headings = 0;
         for volume in &volumes {
-            for (path, row) in volume.files.iter().filter(|(_, row)| row.kind.is_text()) {
+            for (path, row) in &volume.files {
                 let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
                 let title = shown_name(name).to_owned();
                 let about = match (volumes.len() > 1, folder.is_empty()) {
@@ -127,19 +142,22 @@ impl CommandPalette {
                 let rank = match recent.iter().position(|recent| *recent == row.id) {
                     Some(_) if open == Some(row.id) => recent.len(),
                     Some(place) => place,
-                    None => recent.len() + 1,
+                    None if row.kind.is_text() => recent.len() + 1,
+                    None => recent.len() + 2,
                 };
-                let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(&about));
-                entries.push((
-                    rank,
-                    PaletteEntry { choice: PaletteChoice::Note(row.id), title, about, key: None, hay, about_hay },
-                ));
+                let outline = volume.links.outline(row.id).filter(|_| headings < MAX_LISTED_HEADINGS);
+                for heading in outline.into_iter().flat_map(|outline| &outline.headings) {
+                    headings += 1;
+                    let choice = PaletteChoice::Heading(row.id, heading.at);
+                    entries.push((recent.len() + 3, PaletteEntry::new(choice, heading.text.clone(), title.clone())));
+                }
+                entries.push((rank, PaletteEntry::new(PaletteChoice::Note(row.id), title, about)));
             }
         }
         entries.sort_by_key(|(a, _)| *a);
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
         let search_key = shortcuts.key_of(CommandId::SearchOpen).map(str::to_owned);
-        let hint = "Search notes";
+        let hint = "Notes, headings and files; Ctrl+Enter opens at the side";
         CommandPalette { search_key, ..CommandPalette::new("Go to note", hint, entries, !volumes.is_empty()) }
     }
 
@@ -225,9 +243,11 @@ impl CommandPalette {
         let query = query_chars(self.query.strip_suffix(".md").unwrap_or(&self.query));
         let mut hits: Vec<(i32, usize, Vec<usize>)> = Vec::new();
         for (place, entry) in self.entries.iter().enumerate() {
+            // A note comes before a heading that fits as well.
+            let is_heading = matches!(entry.choice, PaletteChoice::Heading(..));
             if let Some(hit) = entry.hay.match_query(&query) {
-                hits.push((hit.score, place, hit.places));
-            } else if let Some(hit) = entry.about_hay.match_query(&query) {
+                hits.push((hit.score - if is_heading { HEADING_PENALTY } else { 0 }, place, hit.places));
+            } else if let Some(hit) = entry.about_hay.match_query(&query).filter(|_| !is_heading) {
                 hits.push((hit.score - 40, place, Vec::new()));
             }
         }

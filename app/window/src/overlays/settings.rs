@@ -371,6 +371,7 @@ mod tests {
             preset: _, keys: _, // Keys
             kernels: _, kernel_prints: _, grants: _, // Chosen for the open note, by commands of their own
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
+            recent_folders: _, // The dialog that opens one
         } = Settings::default();
     }
 }

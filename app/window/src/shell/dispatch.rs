@@ -146,18 +146,14 @@ impl AppWindow {
                     self.notices.toasts.show_message("No figure is in sight here.");
                 }
             }
-            WindowCommand::NewNote => {
-                self.panes.new_untitled(&mut self.host, &mut self.overlay, &mut self.notices)
-            }
+            WindowCommand::NewNote => self.panes.new_untitled(&mut self.host, &mut self.overlay, &mut self.notices),
             WindowCommand::UndoNewNote => self.panes.undo_linked_note(&mut self.host, &mut self.notices),
             WindowCommand::NewNoteIn => {
                 self.overlay.ask_name(&self.host, &mut self.panes, &mut self.notices, String::new(), None)
             }
             WindowCommand::OpenFolder => self.overlay.ask_folder(&self.host),
             WindowCommand::Rescan => self.host.rescan(&mut self.notices),
-            WindowCommand::CloseVolume => {
-                self.panes.close_volume(&mut self.host, &mut self.notices, &self.prefs, None)
-            }
+            WindowCommand::CloseVolume => self.panes.close_volume(&mut self.host, &mut self.notices, &self.prefs, None),
             WindowCommand::ReopenVolume => self.panes.reopen_volume(&mut self.host, &mut self.notices),
             WindowCommand::Save => {
                 if self.host.send(Command::Save, &mut self.notices) {
@@ -333,6 +329,10 @@ impl AppWindow {
                 if self.panes.active.editor.caret.is_none() {
                     self.panes.active.page.restore_caret(&mut self.panes.active.editor);
                 }
+            }
+            PaletteChoice::Heading(note, at) => {
+                self.panes.open(&mut self.host, &mut self.notices, note);
+                self.panes.active.page.point_out(at);
             }
             PaletteChoice::New(name) => {
                 self.overlay.ask_name(&self.host, &mut self.panes, &mut self.notices, name, None)
@@ -570,9 +570,9 @@ impl PaneState {
     pub(crate) fn open(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
         self.has_chosen_note = true;
         self.view = None;
-        if self.active.note == Some(note)
-            || self.go_to_note(host, notices, note)
-        {
+        // A note of a volume that was closed meanwhile has to be opened again.
+        let is_open = host.session().note(note).is_some() || host.is_attachment(note);
+        if (self.active.note == Some(note) && is_open) || self.go_to_note(host, notices, note) {
             return;
         }
         // An attachment is shown as it is; only a note has a text to open.

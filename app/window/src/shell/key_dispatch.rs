@@ -4,6 +4,7 @@
 
 use super::commands::WindowCommand;
 use crate::app_window::AppWindow;
+use crate::overlays::command_palette::PaletteChoice;
 use crate::overlays::dialogs::DialogDecision;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::commands::{CellCommand, FormatCommand};
@@ -18,6 +19,7 @@ use editor::note_editor::{self, EditContext, Editor, ImePreedit, plain_ends};
 use eframe::egui;
 use egui::accesskit::{Action as Wish, ActionData, ActionRequest};
 use egui::{Event as Raw, ImeEvent, Key, Modifiers};
+use egui_tiles::LinearDir;
 
 impl AppWindow {
     /// Takes this frame's keys out of the input, as far as they mean something here.
@@ -174,9 +176,13 @@ impl AppWindow {
                     }
                     return true;
                 }
-                if enters {
-                    let choice = palette.take_choice();
-                    if let Some(choice) = choice {
+                let beside = key == Key::Enter && modifiers.command_only();
+                if enters || beside {
+                    if let Some(choice) = palette.take_choice() {
+                        let is_place = matches!(choice, PaletteChoice::Note(_) | PaletteChoice::Heading(..));
+                        if beside && is_place && self.panes.active.note.is_some() {
+                            self.panes.split(&mut self.host, &mut self.notices, LinearDir::Horizontal);
+                        }
                         self.apply_palette_choice(ctx, choice);
                     }
                     return true;
