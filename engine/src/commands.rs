@@ -104,8 +104,8 @@ command_table!(
     SearchOpen = CommandInfo {
         id: "search.open",
         title: "Search everything",
-        help: "Find notes, code and outputs by words and by meaning. Fields narrow it: tag: path: title: in:code lang: \
-               before: after: is:todo; “phrases”, -not and OR work.",
+        help: "Find notes, code and outputs by words and by meaning. Fields narrow it: tag: path: title: in:code \
+               lang: before: after: is:todo. “Phrases”, -not and OR work.",
         keys: &["Ctrl+Shift+F"],
         window: true,
         line: Some(CommandLineForm { name: "search", args: notes::SEARCH }),
@@ -113,7 +113,7 @@ command_table!(
     NoteNew = CommandInfo {
         id: "note.new",
         title: "New note",
-        help: "Make a new note; in the window an untitled one beside the open note.",
+        help: "Create a note; in the window, an untitled one beside the open note.",
         keys: &["Ctrl+N"],
         window: true,
         line: Some(CommandLineForm {
@@ -143,8 +143,8 @@ command_table!(
     ),
     FolderOpen = CommandInfo {
         id: "folder.open",
-        title: "Open folder as volume",
-        help: "Make a volume of a folder of Markdown. Nothing in it is rewritten by opening.",
+        title: "Open folder",
+        help: "Open a folder of Markdown files as a volume. Opening it changes no file.",
         keys: &["Ctrl+O"],
         window: true,
         line: Some(CommandLineForm {
@@ -152,13 +152,12 @@ command_table!(
             args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")]
         }),
     },
-    FolderRescan =
-        window_command("folder.rescan", "Rescan files", &["F5"], "Scan the folders of all volumes for changes."),
+    FolderRescan = window_command("folder.rescan", "Rescan files", &["F5"], "Look for changed files in all volumes."),
     VolumeClose = window_command(
         "volume.close",
         "Close volume",
         &[],
-        "Take the volume of the open note out of the workspace. Its files stay.",
+        "Remove the open note's volume from the workspace. Its files stay where they are.",
     ),
     VolumeReopen = window_command(
         "volume.reopen",
@@ -170,21 +169,21 @@ command_table!(
         "note.rename",
         "Rename or move note",
         &["F2"],
-        "Move or rename the open note. Links to it are updated.",
+        "Rename or move the open note. Links to it are updated.",
     ),
     ViewTrash =
-        window_command("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
+        window_command("view.trash", "Trash", &[], "Show deleted files. Restore them, or delete them permanently."),
     TrashEmpty = window_command(
         "trash.empty",
-        "Empty the trash",
+        "Empty trash",
         &[],
         "Permanently delete everything in the trash, with its history."
     ),
-    NoteDelete = window_command("note.delete", "Delete note", &[], "Put the open note into the workspace's trash."),
+    NoteDelete = window_command("note.delete", "Delete note", &[], "Move the open note to the trash."),
     FilesUndo = CommandInfo {
         id: "files.undo",
         title: "Undo rename, move or deletion",
-        help: "Take back the last rename, move or deletion, with the links that followed it.",
+        help: "Undo the last rename, move or deletion, with the links that it updated.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm { name: "undo", args: &[] }),
@@ -199,11 +198,11 @@ command_table!(
     },
     ViewLinks = window_command(
         "view.links",
-        "Show links",
+        "Backlinks",
         &["Ctrl+Shift+K"],
-        "Show which notes link to the open one, and where it links.",
+        "Show which notes link to the open note, and where it links to.",
     ),
-    ViewBroken = window_command("view.broken", "Show broken links", &[], "List all links that lead nowhere."),
+    ViewBroken = window_command("view.broken", "Broken links", &[], "List all links that lead nowhere."),
     ViewGraph = window_command(
         "view.graph",
         "Graph of all notes",
@@ -214,112 +213,97 @@ command_table!(
         "view.local_graph",
         "Graph around this note",
         &[],
-        "Show the notes around the open one as a graph."
+        "Show the notes around the open note as a graph."
     ),
-    ViewAgenda =
-        window_command("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by their day."),
+    ViewAgenda = window_command("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by day."),
     NoteSave = window_command(
         "note.save",
         "Save now",
         &["Ctrl+S"],
-        "Write everything to disk and file now. It happens by itself, too.",
+        "Write all changes to disk now. Tracebook also saves by itself.",
     ),
-    NoteUndo = window_command("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
-    NoteRedo = window_command("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Redo the last edit that was undone."),
+    NoteUndo = window_command("note.undo", "Undo", &["Ctrl+Z"], "Undo the last edit in the open note."),
+    NoteRedo = window_command("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Redo the last edit that you undid."),
     CollectionNextView = window_command(
         "collection.next_view",
-        "Next view of the collection",
+        "Next collection view",
         &["Alt+PageDown"],
-        "Show the next view of the collection that is shown, or that is in the note.",
+        "Show the next view of the collection.",
     ),
     CollectionPreviousView = window_command(
         "collection.previous_view",
-        "Previous view of the collection",
+        "Previous collection view",
         &["Alt+PageUp"],
-        "Show the view before."
+        "Show the previous view of the collection."
     ),
     CollectionNew = window_command(
         "collection.new",
         "New collection",
         &[],
-        "Make a table of the notes in this folder, by their properties.",
+        "Create a table of the notes in this folder, by their properties.",
     ),
     FigureCloser = window_command(
         "figure.closer",
-        "Look closer at the figure",
+        "Zoom into figure",
         &["Alt+Plus"],
-        "Zoom into the figure that has the keyboard, or the first in sight. The wheel does it under the pointer.",
+        "Zoom into the focused figure, or the first one in sight.",
     ),
-    FigureFarther =
-        window_command("figure.farther", "Look from farther at the figure", &["Alt+Minus"], "Zoom out of the figure."),
+    FigureFarther = window_command("figure.farther", "Zoom out of figure", &["Alt+Minus"], "Zoom out of the figure."),
     FigureReset = window_command(
         "figure.reset",
-        "Reset the figure",
+        "Reset figure",
         &["Alt+0"],
-        "Show the figure as it was drawn, all of its series again.",
+        "Show the figure with all series at its first zoom.",
     ),
     NoteClose = window_command("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
     NoteToday = window_command(
         "note.today",
         "Today's note",
         &["Ctrl+Shift+D"],
-        "Open today's note; make it where there is none yet."
+        "Open today's note. Creates it if there is none."
     ),
     NoteDuplicate =
-        window_command("note.duplicate", "Copy note", &[], "Make a copy of the open note in the same folder."),
-    NoteStar =
-        window_command("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
-    TemplateInsert = window_command(
-        "template.insert",
-        "Insert template",
+        window_command("note.duplicate", "Duplicate note", &[], "Create a copy of the open note in the same folder."),
+    NoteStar = window_command(
+        "note.star",
+        "Star or unstar note",
         &[],
-        "Put a template, a note of the templates' folder, into the note.",
+        "Add the open note to the starred notes above the tree, or remove it."
     ),
+    TemplateInsert =
+        window_command("template.insert", "Insert template", &[], "Insert a note of the templates folder.",),
     TabNew = window_command("tab.new", "New tab", &["Ctrl+T"], "Open a tab and choose a note for it."),
-    TabReopen = window_command(
-        "tab.reopen",
-        "Reopen closed tab",
-        &["Ctrl+Shift+T"],
-        "Open the tab again that was closed last."
-    ),
-    TabNext = window_command("tab.next", "Next tab", &["Ctrl+Tab"], "Go to the next tab, over all panes."),
+    TabReopen =
+        window_command("tab.reopen", "Reopen closed tab", &["Ctrl+Shift+T"], "Reopen the tab that you closed last."),
+    TabNext = window_command("tab.next", "Next tab", &["Ctrl+Tab"], "Go to the next tab in all panes."),
     TabPrevious =
-        window_command("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the tab before, over all panes."),
+        window_command("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the previous tab in all panes."),
     PaneSplitRight = window_command(
         "pane.split_right",
         "Split right",
         &["Ctrl+Backslash"],
-        "Show the open note once more, at the right."
+        "Show the open note again at the right."
     ),
-    PaneSplitDown = window_command(
-        "pane.split_down",
-        "Split down",
-        &["Ctrl+Shift+Backslash"],
-        "Show the open note once more, below."
-    ),
-    FindOpen = window_command("find.open", "Find in note", &["Ctrl+F"], "Find words or a pattern in the open note."),
-    FindReplace = window_command(
-        "find.replace",
-        "Find and replace",
-        &["Ctrl+H"],
-        "Find words in the open note and put others in their place.",
-    ),
-    FindNext = window_command("find.next", "Next match", &["F3"], "Go to the next place that was found."),
-    FindPrevious =
-        window_command("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
+    PaneSplitDown =
+        window_command("pane.split_down", "Split down", &["Ctrl+Shift+Backslash"], "Show the open note again below."),
+    FindOpen = window_command("find.open", "Find in note", &["Ctrl+F"], "Find text or a pattern in the open note."),
+    FindReplace =
+        window_command("find.replace", "Find and replace", &["Ctrl+H"], "Find text in the open note and replace it.",),
+    FindNext = window_command("find.next", "Next match", &["F3"], "Go to the next match."),
+    FindPrevious = window_command("find.previous", "Previous match", &["Shift+F3"], "Go to the previous match."),
     FoldHere = window_command(
         "fold.here",
-        "Fold or unfold",
+        "Fold or unfold heading",
         &["Ctrl+Alt+F"],
-        "Fold what is below the heading at the caret away, or show it.",
+        "Fold or unfold the text under the heading at the caret.",
     ),
-    FoldAll = window_command("fold.all", "Fold all headings", &[], "Fold what is below every heading away."),
-    FoldNone = window_command("fold.none", "Unfold all headings", &[], "Show all that is folded away."),
+    FoldAll = window_command("fold.all", "Fold all headings", &[], "Fold the text under every heading."),
+    FoldNone = window_command("fold.none", "Unfold all headings", &[], "Unfold everything."),
     SelectNext = window_command(
         "select.next",
         "Select next occurrence",
         &["Ctrl+D"],
-        "Select the word, then each time its next occurrence, too.",
+        "Select the word, then add its next occurrence.",
     ),
     SelectAll = window_command(
         "select.all",
@@ -327,23 +311,14 @@ command_table!(
         &["Ctrl+Alt+D"],
         "Select all occurrences of the selection or the word.",
     ),
-    RowUp = window_command(
-        "row.up",
-        "Move up",
-        &["Alt+ArrowUp"],
-        "Swap the paragraph or item at the caret with the one above."
-    ),
-    RowDown = window_command(
-        "row.down",
-        "Move down",
-        &["Alt+ArrowDown"],
-        "Swap the paragraph or item at the caret with the one below.",
-    ),
+    RowUp = window_command("row.up", "Move up", &["Alt+ArrowUp"], "Move the paragraph or item at the caret up."),
+    RowDown =
+        window_command("row.down", "Move down", &["Alt+ArrowDown"], "Move the paragraph or item at the caret down.",),
     RowDuplicate = window_command(
         "row.duplicate",
-        "Duplicate",
+        "Duplicate line",
         &["Alt+Shift+ArrowDown"],
-        "Write the paragraph or item at the caret once more.",
+        "Duplicate the paragraph or item at the caret.",
     ),
     TextBold = window_command(
         "text.bold",
@@ -353,18 +328,31 @@ command_table!(
     ),
     TextItalic =
         window_command("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
-    TextCode = window_command("text.code", "Code", &["Ctrl+E"], "Set the selection or the word at the caret as code."),
+    TextCode = window_command(
+        "text.code",
+        "Inline code",
+        &["Ctrl+E"],
+        "Format the selection or the word at the caret as code."
+    ),
     TextStrike =
-        window_command("text.strike", "Strike through", &[], "Strike the selection or the word at the caret through."),
-    TextLink = window_command("text.link", "Link", &["Ctrl+K"], "Make a link of the selection."),
-    TextPastePlain =
-        window_command("text.paste_plain", "Paste as plain text", &["Ctrl+Shift+V"], "Paste words without their form."),
-    TextTask =
-        window_command("text.task", "Task", &["Ctrl+L"], "Tick the task at the caret, or make a task of its line."),
+        window_command("text.strike", "Strikethrough", &[], "Strike through the selection or the word at the caret."),
+    TextLink = window_command("text.link", "Insert link", &["Ctrl+K"], "Turn the selection into a link."),
+    TextPastePlain = window_command(
+        "text.paste_plain",
+        "Paste as plain text",
+        &["Ctrl+Shift+V"],
+        "Paste the text without its formatting."
+    ),
+    TextTask = window_command(
+        "text.task",
+        "Toggle task",
+        &["Ctrl+L"],
+        "Check or uncheck the task at the caret, or turn the line into a task."
+    ),
     CellRun = CommandInfo {
         id: "cell.run",
         title: "Run cell",
-        help: "Run the cell under the caret.",
+        help: "Run the cell at the caret. On the command line: all cells of a note.",
         keys: &["Shift+Enter", "Ctrl+Enter"],
         window: true,
         line: Some(CommandLineForm { name: "run", args: notes::RUN }),
@@ -380,87 +368,79 @@ command_table!(
         "note.run_below",
         "Run this cell and below",
         &[],
-        "Run the cell at the caret and all below it in order.",
+        "Run the cell at the caret and all cells below it in order.",
     ),
     CellRunInsert = window_command(
         "cell.run_insert",
-        "Run cell and begin another",
+        "Run cell and insert below",
         &["Alt+Enter"],
-        "Run the cell under the caret and begin a new one below it.",
+        "Run the cell at the caret and insert a new one below it.",
     ),
     CellAbove = window_command(
         "cell.above",
-        "New cell above",
+        "Insert cell above",
         &[],
-        "Begin a Python cell above the cell or paragraph at the caret."
+        "Insert a Python cell above the cell or paragraph at the caret."
     ),
     CellBelow = window_command(
         "cell.below",
-        "New cell below",
+        "Insert cell below",
         &[],
-        "Begin a Python cell below the cell or paragraph at the caret."
+        "Insert a Python cell below the cell or paragraph at the caret."
     ),
     CellDelete = window_command("cell.delete", "Delete cell", &[], "Delete the cell at the caret and its output."),
-    CellCut = window_command("cell.cut", "Cut cell", &[], "Delete the cell at the caret and keep it for pasting."),
-    CellCopy = window_command("cell.copy", "Copy cell", &[], "Copy the cell at the caret with its fences."),
-    CellPaste =
-        window_command("cell.paste", "Paste cell below", &[], "Put the cell that was cut or copied below the caret."),
-    CellProse = window_command("cell.prose", "Cell to prose", &[], "Take the fences of the cell at the caret away."),
-    CellCode =
-        window_command("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
-    CellMerge = window_command(
-        "cell.merge",
-        "Merge with cell below",
+    CellCut = window_command("cell.cut", "Cut cell", &[], "Cut the cell at the caret."),
+    CellCopy = window_command("cell.copy", "Copy cell", &[], "Copy the cell at the caret."),
+    CellPaste = window_command("cell.paste", "Paste cell below", &[], "Paste the cell below the caret."),
+    CellProse =
+        window_command("cell.prose", "Convert cell to text", &[], "Turn the cell at the caret into plain text."),
+    CellCode = window_command(
+        "cell.code",
+        "Convert paragraph to cell",
         &[],
-        "Make one cell of the one at the caret and the next."
+        "Turn the paragraph at the caret into a Python cell."
     ),
-    CellSplit = window_command(
-        "cell.split",
-        "Split cell",
-        &["Ctrl+Shift+Minus"],
-        "Make two cells of the one at the caret, cut there."
-    ),
-    CellFold = window_command(
-        "cell.fold",
-        "Fold or show output",
-        &[],
-        "Fold what the cell at the caret printed away, or show it."
-    ),
+    CellMerge =
+        window_command("cell.merge", "Merge with cell below", &[], "Merge the cell at the caret with the next one."),
+    CellSplit =
+        window_command("cell.split", "Split cell", &["Ctrl+Shift+Minus"], "Split the cell at the caret in two."),
+    CellFold =
+        window_command("cell.fold", "Show or hide output", &[], "Show or hide the output of the cell at the caret."),
     CellSave = window_command(
         "cell.save",
-        "Save output as",
+        "Save output as…",
         &[],
-        "Save what the cell at the caret showed as a file: a picture, a table, its text.",
+        "Save the output of the cell at the caret as a file: a picture, a table or text.",
     ),
     NoteRunStale = window_command(
         "note.run_stale",
-        "Run what is stale",
+        "Run stale cells",
         &[],
-        "Run the cells whose results no longer count, and what they need.",
+        "Run the cells whose results are out of date, and the cells that they need.",
     ),
     NoteRunClean = window_command(
         "note.run_clean",
-        "Run clean",
+        "Restart and run all",
         &[],
-        "Run all cells in a fresh kernel, and say whether the results are the same as before.",
+        "Run all cells in a new kernel, and compare the results with the ones before.",
     ),
     CellsManual = window_command(
         "cells.manual",
-        "Cells: run by hand",
+        "Stale cells: do nothing",
         &[],
-        "Running a cell of this note concerns no other cell."
+        "Running a cell of this note does not affect other cells."
     ),
     CellsMarks = window_command(
         "cells.marks",
-        "Cells: mark what is stale",
+        "Stale cells: mark",
         &[],
-        "Running a cell of this note marks what depends on it.",
+        "Running a cell of this note marks the cells that depend on it.",
     ),
     CellsAutomatic = window_command(
         "cells.automatic",
-        "Cells: run what depends on it",
+        "Stale cells: run",
         &[],
-        "Running a cell of this note runs what depends on it, and what it needs.",
+        "Running a cell of this note also runs the cells that depend on it.",
     ),
     NoteCells = command_line_form(
         "note.cells",
@@ -474,26 +454,25 @@ command_table!(
                 "what a run does to the cells that depend on it: manual, stale or automatic"
             )
         ],
-        "List a note's cells with the names that they bind and use, and say which results no longer count.",
+        "List a note's cells, the names that they define and use, and which results are out of date.",
     ),
     CellStop = window_command(
         "cell.stop",
-        "Stop what runs",
+        "Stop running cells",
         &["Ctrl+."],
-        "Interrupt the note's kernel; if it does not react within a second, end it. A Jupyter kernel has five, or \
-         until the second time.",
+        "Interrupt the note's kernel. If it doesn't react within a second (Jupyter kernels: five), end it.",
     ),
     KernelRestart = window_command(
         "kernel.restart",
         "Restart kernel",
         &[],
-        "End the note's kernel; variables are gone, text and outputs stay.",
+        "Restart the note's kernel. Variables are lost; text and outputs stay.",
     ),
     KernelChoose = CommandInfo {
         id: "kernel.choose",
         title: "Choose kernel",
-        help: "Choose what runs the note's cells: the built-in Python, or a Jupyter kernel of yours, with your \
-               packages and all your rights.",
+        help: "Choose what runs the note's cells: the built-in Python, or a Jupyter kernel with your packages and \
+               all your rights.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm {
@@ -511,8 +490,8 @@ command_table!(
     },
     KernelGrant = CommandInfo {
         id: "kernel.grant",
-        title: "What this note’s cells may reach…",
-        help: "Grant the note's cells, on this device, folders beyond their own or the network; or take it back.",
+        title: "Cell permissions…",
+        help: "Allow this note's cells to reach more folders or the network on this device, or revoke it.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm {
@@ -526,75 +505,63 @@ command_table!(
             ],
         }),
     },
-    ExportHtml = window_command(
-        "export.html",
-        "Export to HTML…",
-        &[],
-        "Write the open note, or its volume, as pages for a browser."
-    ),
-    ExportPdf =
-        window_command("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
+    ExportHtml =
+        window_command("export.html", "Export to HTML…", &[], "Export the open note, or its volume, as web pages."),
+    ExportPdf = window_command("export.pdf", "Export to PDF…", &[], "Export the open note, or its volume, as a PDF."),
     ExportFolder = window_command(
         "export.folder",
         "Export to Markdown folder…",
         &[],
-        "Write the open note with the files that it shows, or its volume, into a new folder.",
+        "Export the open note and its files, or its volume, to a new folder.",
     ),
-    ExportOpen = window_command(
-        "export.open",
-        "Open the last export",
-        &[],
-        "Show what was exported last in the program for it."
-    ),
-    ViewLeft =
-        window_command("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
-    ViewRight = window_command(
-        "view.right",
-        "Show or hide the panel at the right",
-        &["Ctrl+Shift+B"],
-        "Fold or unfold the panel at the right.",
-    ),
+    ExportOpen = window_command("export.open", "Open last export", &[], "Open what you exported last."),
+    ViewLeft = window_command("view.left", "Toggle left panel", &["Ctrl+B"], "Show or hide the panel at the left."),
+    ViewRight =
+        window_command("view.right", "Toggle right panel", &["Ctrl+Shift+B"], "Show or hide the panel at the right.",),
     ViewVariables = window_command(
         "view.variables",
-        "Show or hide variables",
+        "Variables",
         &[],
-        "List the variables of the note's kernel in the panel at the right.",
+        "List the variables of the note's kernel in the right panel.",
     ),
     ViewTheme = window_command(
         "view.theme",
-        "Light or dark",
+        "Switch theme",
         &["Ctrl+Shift+L"],
-        "Go from the system's colours to light, to dark, and back.",
+        "Switch between the system, light and dark themes.",
     ),
     ViewSpelling = window_command(
         "view.spelling",
-        "Check spelling, or not",
+        "Toggle spell check",
         &[],
-        "Mark words that the system's dictionary does not have (Hunspell; the system's language).",
+        "Mark words that the system's dictionary doesn't have.",
     ),
     ScriptRuns = window_command(
         "script.runs",
-        "Run scripts while I type, or not",
+        "Toggle running scripts while typing",
         &[],
-        "Turn running a .py file half a second after the last key on or off.",
+        "Run a .py file half a second after the last key, or don't.",
     ),
-    TextSpelling = window_command(
-        "text.spelling",
-        "Correct spelling",
-        &["F7"],
-        "Show words that may have been meant by the one at the caret.",
-    ),
-    ViewLarger = window_command("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
-    ViewSmaller = window_command("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
-    ViewReset = window_command("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
-    ViewContrast = window_command("view.contrast", "More or less contrast", &[], "Turn high contrast on or off."),
+    TextSpelling =
+        window_command("text.spelling", "Correct spelling", &["F7"], "Show suggestions for the word at the caret.",),
+    ViewLarger = window_command("view.larger", "Zoom in", &["Ctrl+Plus"], "Make the whole window larger."),
+    ViewSmaller = window_command("view.smaller", "Zoom out", &["Ctrl+Minus"], "Make the whole window smaller."),
+    ViewReset = window_command("view.reset", "Reset zoom", &["Ctrl+0"], "Set the zoom to 100 %."),
+    ViewContrast = window_command("view.contrast", "Toggle high contrast", &[], "Turn high contrast on or off."),
     AppKeys = window_command(
         "app.keys",
-        "Keys and commands",
+        "Keyboard shortcuts",
         &["F1"],
-        "List all commands with their keys, and change these."
+        "Show all commands with their keys, and change them."
     ),
-    AppSettings = window_command("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
+    AppWelcome = window_command(
+        "app.welcome",
+        "Welcome page",
+        &[],
+        "Choose what to start with, how the window looks, and what to try first."
+    ),
+    AppSettings =
+        window_command("app.settings", "Settings", &["Ctrl+,"], "Change appearance, models, sync, shortcuts and more."),
     AppQuit = window_command("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
     AgentAsk = command_line_form(
         "agent.ask",
@@ -629,7 +596,7 @@ command_table!(
             command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
             command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
         ],
-        "Have an agent work in a project; print its steps as they happen. It asks before it does what carries risk.",
+        "Let an agent work in a project, and print its steps as they happen. It asks before it does anything risky.",
     ),
     AgentRuns = command_line_form(
         "agent.runs",
@@ -653,7 +620,7 @@ command_table!(
                 "read an execution-state.json into the session named in place of the run"
             ),
         ],
-        "List what agents did; of one, what was asked and changed.",
+        "List what agents did. For one run, show what was asked and what changed.",
     ),
     AgentBudget = command_line_form(
         "agent.budget",
@@ -667,8 +634,7 @@ command_table!(
                 "what was spent of each task, session, project or month, and what is left of it"
             ),
         ],
-        "Show what runs have spent this month, in all and by project, and what is left; --by task, session, project or \
-         month.",
+        "Show what runs have spent this month, in total and by project, and what is left.",
     ),
     MemoryList = command_line_form(
         "memory.list",
@@ -701,24 +667,24 @@ command_table!(
                 "with add: the day from which on it does not count, `2027-01-31`"
             ),
         ],
-        "List experiences or recent work, show what's relevant to a goal, add, consolidate or forget.",
+        "List what agents remember, find what is relevant to a goal, or add, consolidate and delete entries.",
     ),
     AgentTasks = command_line_form(
         "agent.tasks",
         "List tasks",
         "tasks",
         work::TASKS_ARGUMENTS,
-        "List plans and their tasks, which are notes of todos; split a goal into tasks; have agents carry them out, \
-         those that need nothing of each other side by side.",
+        "List plans and their tasks, split a goal into tasks, and let agents do them. Independent tasks run in \
+         parallel.",
     ),
     AgentSchedule = command_line_form(
         "agent.schedule",
         "Schedule work",
         "schedule",
         work::SCHEDULE_ARGUMENTS,
-        "Start work automatically by cron expressions, while the window or `schedule watch` is open. `due` starts what \
-         is due, then exits. If times were missed, only the last one is made up for, within --within. A time skipped \
-         by the change to summer time starts right after the gap; one that occurs twice starts once.",
+        "Start work at times given as cron expressions, while the window or `schedule watch` is open. `due` starts \
+         what is due, then exits. Of missed times, only the last one within --within is made up for. A time that the \
+         change to summer time skips starts right after the gap; one that occurs twice starts once.",
     ),
     MemoryTraces = command_line_form(
         "memory.traces",
@@ -733,7 +699,7 @@ command_table!(
                 "only those of this volume; with import: the volume that gets them"
             ),
         ],
-        "List what runs have learned to do without a model; show, export, import or forget one; learn from a run.",
+        "List what can be repeated without a model. Show, export, import or delete a trace, or learn one from a run.",
     ),
     AgentSteps = command_line_form(
         "agent.steps",
@@ -751,7 +717,7 @@ command_table!(
                 "full tool results, including those the run keeps only in part"
             ),
         ],
-        "Print the steps of a run; with --json a line each.",
+        "Print the steps of a run. With --json, one line per step.",
     ),
     AgentSessions = command_line_form(
         "agent.sessions",
@@ -782,7 +748,7 @@ command_table!(
             command_argument("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
             command_argument("delete", ArgumentForm::Flag, "delete it and its runs for good"),
         ],
-        "List sessions; of one, what was said.",
+        "List sessions. For one session, print its messages.",
     ),
     AgentApprovals = command_line_form(
         "agent.approvals",
@@ -800,12 +766,12 @@ command_table!(
             command_argument("rules", ArgumentForm::Flag, "the rules that decisions have made"),
             command_argument("forget", ArgumentForm::Value, "take back the rule of this number"),
         ],
-        "List what agents wait for, and decide it.",
+        "List what agents ask for, and allow or deny it.",
     ),
     AgentTools = CommandInfo {
         id: "agent.tools",
         title: "List tools",
-        help: "List what agents may use, and what it risks; read and approve tools of your own.",
+        help: "List the tools of agents and their risks. Read and approve your own tools.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm {
@@ -825,15 +791,14 @@ command_table!(
         "Make a workspace",
         "init",
         &[command_argument("sample", ArgumentForm::Flag, "with the sample volume")],
-        "Make a workspace in the folder given by --workspace.",
+        "Create a workspace in the folder given by --workspace.",
     ),
     NoteCat = command_line_form(
         "note.cat",
         "Print a note",
         "cat",
         &[NOTE_ARGUMENT],
-        "Print a note's exact bytes, or of NOTE_ARGUMENT#… the passage that \
-          `search` found.",
+        "Print a note's exact bytes, or with NOTE#… the passage that `search` found.",
     ),
     NoteEdit = command_line_form(
         "note.edit",
@@ -865,7 +830,7 @@ command_table!(
             command_argument("NOTE", ArgumentForm::Optional, "the note; all that lead nowhere when left out"),
             command_argument("broken", ArgumentForm::Flag, "only links that lead nowhere"),
         ],
-        "List where a note's links lead and which notes link to it.",
+        "List where a note's links lead, and which notes link to it.",
     ),
     NoteRelated = command_line_form(
         "note.related",
@@ -882,7 +847,7 @@ command_table!(
             command_argument("words", ArgumentForm::Value, "only those with these words"),
             command_argument("all", ArgumentForm::Flag, "also those that are done")
         ],
-        "List the tasks of all notes by their day.",
+        "List the tasks of all notes by day.",
     ),
     CollectionList = command_line_form(
         "collection.list",
@@ -892,7 +857,7 @@ command_table!(
             command_argument("FILE", ArgumentForm::Needed, "the collection: a `.base` file of a volume"),
             command_argument("view", ArgumentForm::Value, "its view; the first one when left out"),
         ],
-        "Work out a view of a collection and print it as a table.",
+        "Evaluate a view of a collection, and print it as a table.",
     ),
     NoteMove = command_line_form(
         "note.move",
@@ -908,13 +873,7 @@ command_table!(
         ],
         "Move or rename a note or a folder. Links to it are updated.",
     ),
-    NoteRemove = command_line_form(
-        "note.remove",
-        "Delete a note",
-        "rm",
-        &[NOTE_ARGUMENT],
-        "Put a note into the workspace's trash."
-    ),
+    NoteRemove = command_line_form("note.remove", "Delete a note", "rm", &[NOTE_ARGUMENT], "Move a note to the trash."),
     WorkspaceTrash = command_line_form(
         "workspace.trash",
         "List the trash",
@@ -927,7 +886,7 @@ command_table!(
             ),
             command_argument("empty", ArgumentForm::Flag, "permanently delete everything in it"),
         ],
-        "List the workspace's trash, or delete it permanently, with history and outputs.",
+        "List the trash, or permanently delete files in it, with their history and outputs.",
     ),
     NoteRestore = command_line_form(
         "note.restore",
@@ -937,12 +896,12 @@ command_table!(
             command_argument("NOTE", ArgumentForm::Needed, "its old path, its name or its id"),
             command_argument("PATH", ArgumentForm::Optional, "where to; where it lay when left out"),
         ],
-        "Take a note out of the trash, with its history.",
+        "Restore a note from the trash, with its history.",
     ),
     NoteHistory = CommandInfo {
         id: "note.history",
         title: "History of this note",
-        help: "Show how the note was, what has changed since, and who wrote what; bring back all of it or a part.",
+        help: "Show earlier versions of the note, what changed and who wrote it. Restore all or a part.",
         keys: &["Ctrl+Shift+H"],
         window: true,
         line: Some(CommandLineForm {
@@ -964,12 +923,8 @@ command_table!(
             ],
         }),
     },
-    NoteWriters = window_command(
-        "note.writers",
-        "Who wrote this",
-        &[],
-        "Show who or what wrote each passage of the open note, and when.",
-    ),
+    NoteWriters =
+        window_command("note.writers", "Authors of this note", &[], "Show who or what wrote each passage, and when.",),
     FilesImport = command_line_form(
         "files.import",
         "Import files",
@@ -986,46 +941,51 @@ command_table!(
                 "the volume (its name); `Notes` in the workspace when left out"
             ),
         ],
-        "Copy files into a volume, byte for byte; never overwrites. A Jupyter notebook becomes a note with its \
-         outputs, and `export` makes the same notebook of it again.",
+        "Copy files into a volume, byte for byte. Nothing is overwritten. A Jupyter notebook becomes a note with its \
+         outputs; `export` turns it back into the same notebook.",
+    ),
+    NoteCapture = command_line_form(
+        "note.capture",
+        "Capture",
+        "capture",
+        &[
+            command_argument("TEXT", ArgumentForm::Needed, "what to add; `-` reads it from standard input"),
+            command_argument("volume", ArgumentForm::Value, "the volume (its name); the first one by default"),
+        ],
+        "Add an item to the end of today's note. Creates the note if there is none.",
     ),
     AgentOpen =
         window_command("agent.open", "Agent panel", &["Ctrl+Alt+I"], "Show or hide the agent panel next to the note.",),
-    AgentNew = window_command("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
+    AgentNew = window_command("agent.new", "New agent session", &[], "Start a new conversation with the agent."),
     AgentStop = window_command(
         "agent.stop",
-        "Stop the agent",
+        "Stop agent",
         &[],
         "Stop the run. Its results so far are kept, and you can resume it."
     ),
-    AgentResume = window_command(
-        "agent.resume",
-        "Resume the run",
-        &[],
-        "Resume a run that was stopped, failed or reached a limit."
-    ),
-    AgentAllow =
-        window_command("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
-    AgentDeny = window_command("agent.deny", "Deny what the agent asks", &[], "Deny what the agent asks first."),
+    AgentResume =
+        window_command("agent.resume", "Resume run", &[], "Resume a run that was stopped, failed or reached a limit."),
+    AgentAllow = window_command("agent.allow", "Approve request", &[], "Allow what the agent asks for, once."),
+    AgentDeny = window_command("agent.deny", "Deny request", &[], "Deny what the agent asks for."),
     AgentTimeline =
-        window_command("agent.timeline", "Timeline of the run", &[], "Draw the steps of the run as a graph by time."),
+        window_command("agent.timeline", "Run timeline", &[], "Show the steps of the run as a graph over time."),
     AgentChanges = window_command(
         "agent.changes",
         "Changes of the run",
         &[],
-        "Show what the run changed; take it back hunk by hunk, or all.",
+        "Show what the run changed. Revert it part by part, or all of it.",
     ),
     ViewMemory = window_command(
         "view.memory",
         "Memory",
         &["Ctrl+Alt+M"],
-        "Browse what is remembered of earlier work; edit or forget it.",
+        "Browse what agents remember of earlier work. Edit or delete it.",
     ),
     ViewTraces = window_command(
         "view.traces",
         "Trace library",
         &["Ctrl+Alt+R"],
-        "Show what runs can repeat without a model, the confidence, and the savings.",
+        "Show what can be repeated without a model, with its confidence and savings.",
     ),
     ViewBudget = window_command(
         "view.budget",
@@ -1037,36 +997,35 @@ command_table!(
         "view.schedule",
         "Schedule",
         &["Ctrl+Alt+C"],
-        "Have work begin by itself; pause, remove or begin it now.",
+        "Let work start by itself. Pause, remove or start it now.",
     ),
     ViewAgents = window_command(
         "view.agents",
         "Agents",
         &["Ctrl+Alt+A"],
-        "Show who can be asked, what each is for, and where it comes from.",
+        "Show the agents, what each is for and where it comes from.",
     ),
     ViewPlans = window_command(
         "view.plans",
         "Plans",
         &["Ctrl+Alt+P"],
-        "Show plans and their tasks; carry them out, or give them up."
+        "Show plans and their tasks. Carry them out, or cancel them."
     ),
     MemoryUndo = window_command(
         "memory.undo",
-        "Bring back what was forgotten",
+        "Undo memory deletion",
         &[],
         "Restore the experience, schedule or task that was last deleted or canceled.",
     ),
     AgentBranches =
-        window_command("agent.branches", "Branches of the session", &[], "Draw the messages of the session as a tree."),
+        window_command("agent.branches", "Session branches", &[], "Show the messages of the session as a tree."),
     FilesExport = command_line_form(
         "files.export",
         "Export",
         "export",
         notes::EXPORT,
-        "Write a note, or a whole volume, to a new place: byte for byte, as pages for a browser that need nothing \
-         beside them, or as one PDF; with pictures, diagrams and the outputs of cells. A note also becomes a Jupyter \
-         notebook or a Python program.",
+        "Export a note or a volume to a new place: the files themselves, web pages that need nothing else, or one \
+         PDF, with pictures, diagrams and outputs. A note can also become a Jupyter notebook or a Python program.",
     ),
     NoteOutputs = command_line_form(
         "note.outputs",
@@ -1087,16 +1046,15 @@ command_table!(
         "Check and repair",
         "fsck",
         &[command_argument("check", ArgumentForm::Flag, "only look; repair nothing")],
-        "Check everything in the workspace and repair what can be repaired; what cannot be read is set aside, never \
-         deleted.",
+        "Check the workspace, and repair what can be repaired. What can't be read is set aside, never deleted.",
     ),
     SearchIndex = command_line_form(
         "search.index",
         "Search index",
         "index",
         notes::INDEX,
-        "Say how the search index stands, make it again, or look at every byte of it; choose the sentence model that \
-         finds by meaning, list those there are, pause it. The index holds nothing that is not in the notes.",
+        "Show the state of the search index, rebuild or verify it. List, choose or pause the model for search by \
+         meaning. The index holds only what is in the notes.",
     ),
     SearchKept = command_line_form(
         "search.kept",
@@ -1114,7 +1072,7 @@ command_table!(
         "Back up",
         "backup",
         &[command_argument("DEST", ArgumentForm::Needed, "a new folder")],
-        "Make a consistent copy of everything, also while the window is open.",
+        "Make a consistent copy of everything, even while the window is open.",
     ),
     WorkspaceRestore = command_line_form(
         "workspace.restore",
@@ -1128,7 +1086,7 @@ command_table!(
                 "it is your own: put volumes back to where they were, keep what you allowed"
             ),
         ],
-        "Make a workspace (--workspace) of a backup; nothing is overwritten.",
+        "Create a workspace (--workspace) from a backup. Nothing is overwritten.",
     ),
     AppDoctor = command_line_form(
         "app.doctor",
@@ -1139,7 +1097,7 @@ command_table!(
             ArgumentForm::OptionalValue,
             "write what a bug report needs into this new .tar.gz, without notes and secrets",
         )],
-        "Say what is there: display, sandbox, kernels, model servers.",
+        "Show what this machine offers: display, sandbox, kernels, model servers.",
     ),
     LlmProviders = command_line_form(
         "llm.providers",
@@ -1153,8 +1111,7 @@ command_table!(
                 "a provider of config.yaml; the default one when left out"
             ),
         ],
-        "List the providers of language models that config.yaml names, look whether one is there, takes its key and \
-         has its model, or list its models.",
+        "List the language model providers in config.yaml, test one (connection, key and model), or list its models.",
     ),
     LlmSecrets = command_line_form(
         "llm.secrets",
@@ -1168,16 +1125,16 @@ command_table!(
                 "the name, as in ${NAME} in config.yaml; an environment variable with this name takes precedence"
             ),
         ],
-        "Keep keys in the system's keyring or, where there is none, in an encrypted file; `set` reads the value from \
-         standard input. With TRACEBOOK_PASSPHRASE the file is opened by that, else by a key file beside it; \
-         `encrypt` has a file that its key file opens opened by the passphrase alone from then on.",
+        "Keep API keys in the system's keyring or, if there is none, in an encrypted file. `set` reads the value \
+         from standard input. The file is opened by TRACEBOOK_PASSPHRASE if it's set, otherwise by a key file beside \
+         it. `encrypt` switches a file from its key file to the passphrase.",
     ),
     AppBench = command_line_form(
         "app.bench",
         "Measure",
         "bench",
         work::BENCH,
-        "Measure on this machine what BENCHMARKS.md holds.",
+        "Run the benchmarks of BENCHMARKS.md on this machine.",
     ),
     AppScreenshots = command_line_form(
         "app.screenshots",
@@ -1188,7 +1145,7 @@ command_table!(
             command_argument("scale", ArgumentForm::Value, "pixels a point, 1 to 3 (2 when left out)"),
             command_argument("scene", ArgumentForm::Value, "only this scene; all of them, and a sheet, when left out"),
         ],
-        "Make pictures of the window over the sample volume, in both themes, without a display.",
+        "Make pictures of the window with the sample volume, in both themes, without a display.",
     ),
     AppCompletions = command_line_form(
         "app.completions",
@@ -1201,39 +1158,39 @@ command_table!(
     // Those that concern other devices.
     SyncStatus = CommandInfo {
         id: "sync.status",
-        title: "Sync",
-        help: "Show what is shared with other devices over which hubs, and how far all of it has got.",
+        title: "Sync status",
+        help: "Show what is shared with other devices, and how far sync has got.",
         keys: &["Ctrl+Alt+S"],
         window: true,
         line: Some(CommandLineForm { name: "sync", args: sharing::SYNC }),
     },
     SyncMerges = window_command(
         "sync.merges",
-        "What other devices changed",
+        "Changes from other devices",
         &[],
-        "Show notes before and after edits of other devices."
+        "Show notes before and after edits from other devices."
     ),
-    SyncLog = window_command("sync.log", "Log of sync", &[], "Show what sync did, in plain words, newest first."),
+    SyncLog = window_command("sync.log", "Sync log", &[], "Show what sync did, newest first."),
     SyncPause =
-        window_command("sync.pause", "Pause sync, or go on", &[], "Send and receive nothing for now; again: go on."),
+        window_command("sync.pause", "Pause or resume sync", &[], "Stop sending and receiving for now, or resume."),
     SyncRetry =
-        window_command("sync.retry", "Call hubs now", &[], "Try hubs that are not there at once, not only by and by."),
+        window_command("sync.retry", "Connect to hubs now", &[], "Try hubs that can't be reached again at once."),
     SyncShare = window_command(
         "sync.share",
-        "Share this volume…",
+        "Share volume…",
         &[],
         "Share the open note's volume with other devices over a hub."
     ),
     SyncJoin = window_command(
         "sync.join",
-        "Get a shared volume…",
+        "Join shared volume…",
         &[],
         "Get a volume that another device shares, by its address."
     ),
     SyncDevices = CommandInfo {
         id: "sync.devices",
         title: "Devices",
-        help: "List paired devices, rename one, or revoke one. A revoked device is disconnected within a second; it \
+        help: "List paired devices, rename one, or revoke one. A revoked device is disconnected within a second. It \
                keeps what it has received.",
         keys: &[],
         window: true,
@@ -1251,7 +1208,7 @@ command_table!(
         "Hub",
         "hub",
         sharing::HUB,
-        "Run a hub: a peer that always listens and keeps what it hears, for automerge-repo's protocol over WebSocket. \
-         `invite` shows a code for one more device, `share` says who may do what with a volume.",
+        "Run a hub: a server at which devices meet, also for programs that use automerge-repo over WebSocket. \
+         `invite` shows a code for another device; `share` sets who may read or write a volume.",
     )
 );

@@ -87,7 +87,7 @@ pub fn effective_keymap(settings: &Settings) -> BTreeMap<CommandId, Vec<String>>
         .iter()
         .map(|command| (command.id, command.keys.iter().map(|key| (*key).to_owned()).collect()))
         .collect();
-    let preset = settings.preset.command_keys().iter();
+    let preset = settings.keymap_preset.command_keys().iter();
     let preset = preset.map(|(id, keys)| (*id, keys.iter().map(|key| (*key).to_owned()).collect()));
     // A command of a newer version, or one that is gone, is passed over.
     let own = settings.keys.iter().filter_map(|(id, keys)| Some((id.parse().ok()?, keys.clone())));
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_key_means_one_command_in_every_preset() {
         for preset in KeymapPreset::ALL {
-            let map = effective_keymap(&Settings { preset, ..Settings::default() });
+            let map = effective_keymap(&Settings { keymap_preset: preset, ..Settings::default() });
             let keys: Vec<&String> = map.values().flatten().collect();
             assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "{preset:?}");
             assert!(
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_a_user_set_takes_the_key_from_what_had_it() {
-        let mut settings = Settings { preset: KeymapPreset::Obsidian, ..Settings::default() };
+        let mut settings = Settings { keymap_preset: KeymapPreset::Obsidian, ..Settings::default() };
         assert_eq!(effective_keymap(&settings)[&CommandId::PaletteOpen], ["Ctrl+P"]);
         settings.keys.insert("note.save".to_owned(), vec!["Ctrl+P".to_owned()]);
         settings.keys.insert("no.such".to_owned(), vec!["Ctrl+W".to_owned()]);

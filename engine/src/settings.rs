@@ -25,6 +25,28 @@ pub enum ColorTheme {
     Dark,
 }
 
+/// Something that a new user tries; the welcome page lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstStep {
+    /// A cell was run.
+    RunCell,
+    /// A link to another note was written.
+    LinkNotes,
+    /// A result of the search was opened.
+    FindByMeaning,
+    /// An agent was asked.
+    AskAgent,
+    /// A change of a run was reverted.
+    UndoAgent,
+}
+
+impl FirstStep {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [FirstStep; 5] =
+        [FirstStep::RunCell, FirstStep::LinkNotes, FirstStep::FindByMeaning, FirstStep::AskAgent, FirstStep::UndoAgent];
+}
+
 /// Settings, kept in the workspace's database. Unknown fields of newer versions are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -36,19 +58,24 @@ pub struct Settings {
     /// Whether high contrast is on.
     pub contrast: bool,
     /// Whether reduced motion is on.
-    pub calm: bool,
+    #[serde(alias = "calm")]
+    pub reduce_motion: bool,
     /// Size of a note's text relative to the rest, 0.7 to 2.
-    pub text: f32,
+    #[serde(alias = "text")]
+    pub text_scale: f32,
     /// The set of default keys.
-    pub preset: KeymapPreset,
+    #[serde(alias = "preset")]
+    pub keymap_preset: KeymapPreset,
     /// Keys set by the user, by command.
     pub keys: BTreeMap<String, Vec<String>>,
     /// Width of the left panel in points, 180 to 400.
-    pub left: f32,
+    #[serde(alias = "left")]
+    pub left_panel_width: f32,
     /// Whether the left panel is shown.
     pub left_open: bool,
     /// Width of the right panel in points, 280 to 560.
-    pub right: f32,
+    #[serde(alias = "right")]
+    pub right_panel_width: f32,
     /// Whether the right panel is shown.
     pub right_open: bool,
     /// Width and height of the window in points.
@@ -64,7 +91,8 @@ pub struct Settings {
     /// Whether a script runs automatically while it's edited.
     pub script_runs: bool,
     /// Words that count as correct although no dictionary has them.
-    pub words: Vec<String>,
+    #[serde(alias = "words")]
+    pub spelling_dictionary: Vec<String>,
     /// Starred notes in the order of the list.
     pub starred: Vec<DocId>,
     /// Collapsed volumes in the tree.
@@ -103,6 +131,15 @@ pub struct Settings {
     pub unsearched: Vec<String>,
     /// Saved searches: name and query.
     pub searches: Vec<(String, String)>,
+    /// Where pictures and files go that are pasted into a note or dropped on it: empty for the note's own folder, a
+    /// name for a folder in it, `/name` for a folder of the volume.
+    pub attachment_folder: String,
+    /// Whether the next start shows the welcome page.
+    pub show_welcome: bool,
+    /// Whether first steps are counted and shown below the tree.
+    pub show_first_steps: bool,
+    /// The first steps that were done.
+    pub first_steps: Vec<FirstStep>,
 }
 
 impl Default for Settings {
@@ -111,13 +148,13 @@ impl Default for Settings {
             theme: ColorTheme::System,
             scale: 1.0,
             contrast: false,
-            calm: false,
-            text: 1.0,
-            preset: KeymapPreset::default(),
+            reduce_motion: false,
+            text_scale: 1.0,
+            keymap_preset: KeymapPreset::default(),
             keys: BTreeMap::new(),
-            left: 240.0,
+            left_panel_width: 240.0,
             left_open: true,
-            right: 360.0,
+            right_panel_width: 360.0,
             right_open: false,
             window: (1280.0, 800.0),
             last_note: None,
@@ -125,7 +162,7 @@ impl Default for Settings {
             recent_folders: Vec::new(),
             spelling: true,
             script_runs: true,
-            words: Vec::new(),
+            spelling_dictionary: Vec::new(),
             starred: Vec::new(),
             folded: Vec::new(),
             unfolded: Vec::new(),
@@ -145,6 +182,10 @@ impl Default for Settings {
             meaning_paused: false,
             unsearched: Vec::new(),
             searches: Vec::new(),
+            attachment_folder: String::new(),
+            show_welcome: false,
+            show_first_steps: false,
+            first_steps: Vec::new(),
         }
     }
 }
@@ -176,9 +217,9 @@ impl Settings {
             if value.is_finite() { value.clamp(low, high) } else { default }
         };
         self.scale = within(self.scale, 0.5, 3.0, 1.0);
-        self.text = within(self.text, 0.7, 2.0, 1.0);
-        self.left = within(self.left, 180.0, 400.0, 240.0);
-        self.right = within(self.right, 280.0, 560.0, 360.0);
+        self.text_scale = within(self.text_scale, 0.7, 2.0, 1.0);
+        self.left_panel_width = within(self.left_panel_width, 180.0, 400.0, 240.0);
+        self.right_panel_width = within(self.right_panel_width, 280.0, 560.0, 360.0);
         self.window.0 = within(self.window.0, 480.0, 10_000.0, 1280.0);
         self.window.1 = within(self.window.1, 320.0, 10_000.0, 800.0);
         self.recent.truncate(50);

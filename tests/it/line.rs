@@ -32,7 +32,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 43] = [
+const COMMANDS: [&str; 44] = [
+    "capture",
     "devices",
     "pair",
     "hub",

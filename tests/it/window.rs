@@ -27,6 +27,7 @@ mod moving;
 mod notices;
 mod outputs;
 mod panes;
+mod rail;
 mod random;
 mod reach;
 mod scaling;
@@ -83,7 +84,7 @@ fn the_palette_runs_commands_and_the_switcher_goes_to_notes() {
     assert!(window.query_by_label("Go to note").is_none());
     press(&mut window, CTRL_SHIFT, Key::P);
     window.get_by_label("Command palette");
-    type_text(&mut window, "light or");
+    type_text(&mut window, "dark mode");
     let before = session(&window).settings().theme;
     press(&mut window, NONE, Key::Enter);
     assert_ne!(session(&window).settings().theme, before);

@@ -275,10 +275,10 @@ impl AgentPanel {
         if icon_button(&mut row, icons::HISTORY, "Agent sessions", None).clicked() {
             self.sessions.open = !self.sessions.open;
         }
-        if conversation.is_some() && icon_button(&mut row, icons::BRANCH, "Branches of the session", None).clicked() {
+        if conversation.is_some() && icon_button(&mut row, icons::BRANCH, "Session branches", None).clicked() {
             actions.push(PanelAction::Run(CommandId::AgentBranches));
         }
-        if run.is_some() && icon_button(&mut row, icons::GRAPH, "Timeline of the run", None).clicked() {
+        if run.is_some() && icon_button(&mut row, icons::GRAPH, "Run timeline", None).clicked() {
             actions.push(PanelAction::Run(CommandId::AgentTimeline));
         }
         let left = Rect::from_min_max(inner.min, pos2(row.min_rect().left() - space::S, inner.bottom()));

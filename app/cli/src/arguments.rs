@@ -32,6 +32,15 @@ pub(super) struct NewArguments {
     pub(super) text: Option<String>,
 }
 
+/// `capture`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct CaptureArguments {
+    #[arg(id = "TEXT")]
+    pub(super) text: String,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
+}
+
 /// `open`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct OpenArguments {
@@ -662,6 +671,7 @@ mod tests {
         vec![
             grammar::<SearchArguments>("search"),
             grammar::<NewArguments>("new"),
+            grammar::<CaptureArguments>("capture"),
             grammar::<OpenArguments>("open"),
             grammar::<RunArguments>("run"),
             grammar::<CellsArguments>("cells"),

@@ -10,10 +10,12 @@
 
 mod agents;
 pub mod arguments;
+mod capture;
 mod cells;
 mod collection_view;
 mod devices;
 mod file_ops;
+mod help;
 mod history;
 #[cfg(feature = "hub")]
 mod hub;
@@ -216,6 +218,11 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
     if words.first().is_some_and(|word| word == "renderer") {
         return export::render_jobs::serve_jobs();
     }
+    if help::is_short_help(&words) {
+        // If nobody reads it, nothing is lost.
+        let _ = write!(std::io::stdout(), "{}", help::short_help());
+        return ExitCode::from(EXIT_DONE);
+    }
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let (matches, path) = match parse::parse_with_path(&words, &here) {
         Ok(parsed) => parsed,
@@ -300,7 +307,7 @@ fn run_command_line(
     volumes::check_paths_exist(name, args, &here)?;
     drop(out);
     let request = SocketRequest { words: words.to_vec(), folder: here, terminal };
-    let create = matches!(name, "open" | "new" | "import");
+    let create = matches!(name, "open" | "new" | "import" | "capture");
     let open = if READING_COMMANDS.contains(&name) { host::open_workspace_read_only } else { host::open_workspace };
     let mut tries = 0;
     loop {
@@ -424,6 +431,7 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
     match name {
         "open" => volumes::cmd_open(scene, &typed(args)?),
         "new" => volumes::cmd_new(scene, &typed(args)?),
+        "capture" => capture::cmd_capture(scene, &typed(args)?),
         "import" => volumes::cmd_import(scene, &typed(args)?),
         "export" => volumes::cmd_export(scene, &typed(args)?),
         "ls" => volumes::cmd_ls(scene, &typed(args)?),
@@ -517,7 +525,12 @@ fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Resul
     if first {
         let handle = driver.handle();
         let folder = driver.folder().to_owned();
-        std::thread::spawn(move || make_sample(&handle, &folder));
+        std::thread::spawn(move || {
+            let made = make_sample(&handle, &folder).and_then(|()| sample_workspace::show_welcome(&handle));
+            if made.is_err() {
+                tracing::warn!("the sample or the welcome page could not be made");
+            }
+        });
     }
     let tell = std::env::var_os("TRACEBOOK_FIRST_FRAME").is_some();
     let first_frame = move || {

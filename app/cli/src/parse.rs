@@ -1,39 +1,32 @@
 //! The command line's grammar, completions and manual, made from the one table of commands.
 
 use super::arguments::CompletionsArguments;
-use super::{CliError, EXIT_DONE, EXIT_USAGE};
+use super::{CliError, EXIT_DONE, EXIT_USAGE, help};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::commands::{ArgumentForm, COMMANDS};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const HELP_EPILOGUE: &str =
-    "Without a command, the window opens. With the path of a folder or a note, it opens on that.
-
-Exit codes:
-  0  done
-  1  a cell or a check failed
-  2  wrong use: words, names or input that do not fit
-  3  the workspace is damaged, locked or cannot be written";
-
 /// Returns the grammar for clap.
 pub fn build_grammar() -> Command {
     let mut grammar = Command::new("tracebook")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("A native notebook that remembers: notes, todos and Python cells in plain Markdown files")
-        .after_help(HELP_EPILOGUE)
+        .about("A notebook that remembers: notes, tasks and Python cells in plain Markdown files")
+        .override_help(help::full_help())
         .arg(
             Arg::new("workspace")
                 .long("workspace")
                 .value_name("DIR")
                 .global(true)
-                .help("The workspace; the platform's data folder when left out"),
+                .help("Use this workspace instead of the one in your data folder"),
         )
         .arg(Arg::new("json").long("json").global(true).action(ArgAction::SetTrue).help("Print JSON, for programs"));
     for command in COMMANDS {
         let Some(line) = &command.line else { continue };
-        let mut words = Command::new(line.name).about(command.help);
+        let summary = help::subcommand_help(line.name).map_or(command.help, |entry| entry.summary);
+        let mut words =
+            Command::new(line.name).about(summary).long_about(command.help).after_help(help::examples(line.name));
         for arg in line.args {
             let made = Arg::new(arg.name).help(arg.help);
             words = words.arg(match arg.form {

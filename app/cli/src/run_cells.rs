@@ -7,6 +7,7 @@ use engine::{Command, END_OF_INPUT, Note, Session};
 use std::io::{Read, Write};
 use std::time::Duration;
 use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
+use text::untrusted_text;
 use typeset::ansi::PROGRESS_MIME_TYPE;
 
 /// A longer line of input is cut into several.
@@ -35,6 +36,9 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
     }
     let cells: Vec<BlockId> =
         scene.handle.read(move |session| session.note(note).map(|note| note.cells().collect()))?.unwrap_or_default();
+    if cells.is_empty() && only.is_none() {
+        writeln!(scene.errors, "tracebook: {} has no cells to run", untrusted_text::escape_line(&args.note))?;
+    }
     let mut chosen: Vec<(usize, BlockId)> = cells.into_iter().enumerate().map(|(at, cell)| (at + 1, cell)).collect();
     if let Some(only) = only {
         let count = chosen.len();

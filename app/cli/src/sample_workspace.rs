@@ -1,6 +1,6 @@
 //! The sample volume that a first start brings along: ordinary notes, written into the workspace's folder.
 
-use engine::Command;
+use engine::{Command, Settings};
 use host::{Handle, fs::copy};
 use std::path::Path;
 
@@ -14,4 +14,12 @@ pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> Result<(), Strin
     handle.wait(None, opened).map_err(|gone| gone.to_string())?;
     let name = Some("Sample".to_owned());
     handle.run_command(Command::OpenFolder { folder, name }).map(|_| ()).map_err(|reject| reject.0)
+}
+
+/// Has the window show the welcome page and count the first steps.
+pub(crate) fn show_welcome(handle: &Handle) -> Result<(), String> {
+    let settings = handle.read(|session| session.settings().clone()).map_err(|gone| gone.to_string())?;
+    let settings = Settings { show_welcome: true, show_first_steps: true, ..settings };
+    let set = Command::Set { settings: Box::new(settings) };
+    handle.run_command(set).map(|_| ()).map_err(|reject| reject.0)
 }

@@ -104,7 +104,7 @@ pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &OpenArguments) -> 
 }
 
 /// The volume of that name, else the first one, else a new one in the workspace's own folder.
-fn volume_or_new(
+pub(super) fn volume_or_new(
     scene: &mut CommandContext<'_>,
     name: Option<&str>,
     first: bool,
@@ -259,7 +259,8 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
         let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
         writeln!(scene.out, "{answer}")?;
     } else {
-        writeln!(scene.out, "{}: {} files imported", opened.name, files.len())?;
+        let word = if files.len() == 1 { "file" } else { "files" };
+        writeln!(scene.out, "{}: {} {word} imported", opened.name, files.len())?;
         for SkippedFile { path, why, .. } in &skipped {
             writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(path), untrusted_text::escape_line(why))?;
         }
@@ -304,6 +305,10 @@ pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments)
     Ok(EXIT_DONE)
 }
 
+/// Endings of formats that people expect of an export and that there is none for. Another ending is part of a name.
+const UNSUPPORTED_EXPORT_ENDINGS: &[&str] =
+    &["doc", "docx", "epub", "json", "odt", "ppt", "pptx", "rst", "rtf", "tex", "xls", "xlsx", "xml"];
+
 /// What notes shall become.
 enum ExportRequest {
     Ours(ExportFormat),
@@ -332,6 +337,9 @@ fn parse_export_request(what: &ExportScope, dest: &Path, args: &ExportArguments)
         return named(to).ok_or_else(|| CliError::usage(format!("no export to “{to}”: html, pdf, ipynb, py, md")));
     }
     let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
+    if UNSUPPORTED_EXPORT_ENDINGS.contains(&ending.as_str()) && matches!(what, ExportScope::Note(_)) {
+        return Err(CliError::usage(format!("can't export to .{ending}: use .md, .html, .pdf, .ipynb or .py")));
+    }
     // A volume becomes a folder, whatever its name; a document is requested by its name.
     let named = named(&ending).filter(|_| matches!(what, ExportScope::Note(_)) || ending == "pdf");
     Ok(named.unwrap_or(ExportRequest::Ours(ExportFormat::Files)))

@@ -42,6 +42,20 @@ impl FuzzyCandidate {
         starts.filter_map(|start| self.from(start, query)).max_by_key(|hit| hit.score)
     }
 
+    /// Like [`FuzzyCandidate::match_query`], but letters scattered over words are no hit: each letter follows the one
+    /// before it or begins a word. Only a query of three letters or more may begin within a word.
+    pub fn match_word_parts(&self, query: &[char]) -> Option<FuzzyMatch> {
+        let hit = |start: usize| {
+            let hit = self.from(start, query)?;
+            let follows = hit.places.windows(2).all(|two| two[1] == two[0] + 1 || self.begins[two[1]]);
+            let whole = hit.places.windows(2).all(|two| two[1] == two[0] + 1);
+            (follows && (self.begins[start] || (whole && query.len() >= 3))).then_some(hit)
+        };
+        let Some(first) = query.first() else { return self.match_query(query) };
+        let starts = self.letters.iter().enumerate().filter(|(_, c)| *c == first).map(|(at, _)| at).take(16);
+        starts.filter_map(hit).max_by_key(|hit| hit.score)
+    }
+
     fn from(&self, start: usize, query: &[char]) -> Option<FuzzyMatch> {
         let (mut places, mut score, mut at) = (Vec::with_capacity(query.len()), 0_i32, start);
         for c in query {
@@ -94,5 +108,13 @@ mod tests {
         assert_eq!(order("ra", vec!["Grand", "Run all cells", "Radio"])[0], "Radio");
         assert_eq!(order("op fold", vec!["Open folder as volume", "Go to note"]), ["Open folder as volume"]);
         assert_eq!(FuzzyCandidate::new("Äpfel").match_query(&query_chars("ä")).map(|hit| hit.places), Some(vec![0]));
+    }
+
+    #[test]
+    fn letters_scattered_over_words_are_no_hit() {
+        let hits = |query: &str, text: &str| FuzzyCandidate::new(text).match_word_parts(&query_chars(query)).is_some();
+        assert!(hits("run all", "Run all cells") && hits("rac", "Run all cells") && hits("ru ce", "Run all cells"));
+        assert!(hits("fold", "Unfold all headings") && !hits("fo", "Unfold all headings"));
+        assert!(!hits("help", "Open the last export") && !hits("grant", "Graph around this note"));
     }
 }

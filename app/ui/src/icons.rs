@@ -85,6 +85,8 @@ pub const EYE_SLASH: &str = "\u{e224}";
 
 // Actions
 
+/// `calendar-blank`: days and tasks.
+pub const CALENDAR: &str = "\u{e10a}";
 /// `magnifying-glass`: find.
 pub const SEARCH: &str = "\u{e30c}";
 /// `plus`: add.
@@ -165,6 +167,8 @@ pub const PLUG: &str = "\u{e946}";
 pub const PLUGS_CONNECTED: &str = "\u{eb5a}";
 /// `terminal-window`: command line or kernel.
 pub const TERMINAL: &str = "\u{eae8}";
+/// `arrows-clockwise`: sync with other devices.
+pub const SYNC: &str = "\u{e094}";
 /// `wifi-slash`: offline.
 pub const OFFLINE: &str = "\u{e4f2}";
 

@@ -88,14 +88,14 @@ pub fn points(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -
 fn stepped(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>, step: f32, text: &str) -> Option<f32> {
     let mut wanted = None;
     let by = |by: f32| (((value / step).round() * step) + by).clamp(*range.start(), *range.end());
-    if icon_button(ui, icons::PLUS, &format!("Larger: {name}"), None).clicked() {
+    if icon_button(ui, icons::PLUS, &format!("Increase {name}"), None).clicked() {
         wanted = Some(by(step));
     }
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(52.0, size::MIN_CLICK_HEIGHT), Sense::hover());
-    set_accessible_name(&response, Role::Label, &format!("Size of {name}: {text}"));
+    set_accessible_name(&response, Role::Label, &format!("{}: {text}", crate::text::sentence(name)));
     ui.painter().text(rect.center(), Align2::CENTER_CENTER, text, theme::tabular_font(13.0), colours.ink);
-    if icon_button(ui, icons::MINUS, &format!("Smaller: {name}"), None).clicked() {
+    if icon_button(ui, icons::MINUS, &format!("Decrease {name}"), None).clicked() {
         wanted = Some(by(-step));
     }
     wanted

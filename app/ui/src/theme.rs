@@ -265,6 +265,8 @@ pub mod size {
     pub const WIDE_BLOCK_WIDTH: f32 = 1040.0;
     /// The strip above the note.
     pub const TOOLBAR_HEIGHT: f32 = 36.0;
+    /// Width of the rail at the left edge.
+    pub const ACTIVITY_RAIL_WIDTH: f32 = 44.0;
     /// Height of the status bar.
     pub const STATUS_BAR_HEIGHT: f32 = 24.0;
     /// Width of the command palette.
@@ -449,9 +451,9 @@ pub fn apply_settings(ctx: &egui::Context, settings: &Settings) {
     if ctx.zoom_factor() != settings.scale {
         ctx.set_zoom_factor(settings.scale);
     }
-    let look = (settings.contrast, settings.text, settings.calm);
+    let look = (settings.contrast, settings.text_scale, settings.reduce_motion);
     if APPEARANCE.replace(look) != look {
-        set_styles(ctx, settings.calm);
+        set_styles(ctx, settings.reduce_motion);
         ctx.request_repaint();
     }
 }

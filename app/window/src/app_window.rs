@@ -74,7 +74,7 @@ impl AppWindow {
             shutdown: ShutdownState::No,
             frame_log: FrameLog::default(),
             title: String::new(),
-            host: HostLink { driver, folder_chooser: None, file_opener: None },
+            host: HostLink { driver, folder_chooser: None, file_opener: None, done_steps: Vec::new() },
         }
     }
 

@@ -49,6 +49,7 @@ impl eframe::App for AppWindow {
         figure::fetch_figures(&ctx, &self.host.driver);
         collection::query_worker::sync_files(&ctx, self.host.session());
         self.perform_actions(&ctx, actions);
+        self.follow_first_steps(&ctx);
         self.input.show_link_completion(&mut self.host, &mut self.panes, &mut self.overlay, &mut self.notices, &ctx);
         self.input.code_help(&mut self.host, &mut self.panes, &mut self.overlay, &mut self.notices, &ctx);
         self.input.update_link_hover(&mut self.host, &mut self.panes, &mut self.overlay, &ctx);

@@ -1,6 +1,7 @@
 //! What floats above the rest: palette, search, settings, dialogs, menus and cards.
 
 pub(crate) mod code_completion;
+pub(crate) mod command_aliases;
 pub(crate) mod command_palette;
 pub(crate) mod dialogs;
 pub(crate) mod export_form;

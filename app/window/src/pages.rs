@@ -5,3 +5,4 @@ pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod sync;
 pub(crate) mod trash;
+pub(crate) mod welcome;

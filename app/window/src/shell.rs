@@ -1,5 +1,6 @@
 //! The frame around notes: keys and commands, panes and tabs, status bar, clipboard, shutdown.
 
+pub(crate) mod activity_rail;
 pub(crate) mod background_jobs;
 pub mod clipboard;
 pub(crate) mod command_mode;

@@ -43,9 +43,9 @@ pub fn format_moment(at: i64) -> String {
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// A name for what is made now: `Name 2026-11-22 04.12.07`, as file systems allow it.
+/// A file name for what is made now, without spaces so that links need no brackets: `name-20261122-041207`.
 pub fn timestamped_name(name: &str) -> String {
-    format!("{name} {}", jiff::Zoned::now().strftime("%Y-%m-%d %H.%M.%S"))
+    format!("{name}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"))
 }
 
 /// The clock of this machine, or of a zone by its name, with when it changes.

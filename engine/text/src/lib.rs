@@ -3,6 +3,7 @@
 
 pub mod ansi;
 pub mod dataflow;
+pub mod date_format;
 pub mod diff;
 pub mod history;
 pub mod links;

@@ -1,5 +1,5 @@
-//! Small shares of a score that have nothing to do with the question: what was changed lately, what other notes link
-//! to, what the user starred. They decide between hits that fit about equally well, and no more.
+//! Shares of a score besides words and meaning: what was changed lately, what other notes link to and what the user
+//! starred decide between hits that fit about equally well, and no more. A note whose name was typed comes first.
 
 use crate::error::IndexError;
 use crate::fulltext::FullTextIndex;
@@ -83,7 +83,11 @@ impl FullTextIndex {
             let age = ask.now.saturating_sub(changed).max(0) as f32;
             part("changed lately", ask.tuning.recency_boost * 0.5_f32.powf(age / RECENCY_HALF_LIFE_MS));
         }
-        let link = Term::from_field_text(self.fields.marks, &format!("link:{}", link_name(path)));
+        let name = link_name(path);
+        if !name.is_empty() && ask.text.trim().to_lowercase() == name {
+            part("its name", ask.tuning.name_boost);
+        }
+        let link = Term::from_field_text(self.fields.marks, &format!("link:{name}"));
         let links = searcher.doc_freq(&link)? as f32;
         part("links to it", ask.tuning.link_boost * ((1.0 + links).log2() / (1.0 + FULL_LINK_COUNT).log2()).min(1.0));
         if !ask.starred.is_empty() && note.parse::<DocId>().is_ok_and(|note| ask.starred.contains(&note)) {

@@ -65,6 +65,8 @@ pub struct RankingWeights {
     pub link_boost: f32,
     /// What a star adds.
     pub star_boost: f32,
+    /// What is added to a note whose name is the whole query: it comes before notes that only mention it.
+    pub name_boost: f32,
     /// Up to this many vectors are all compared with the query; with more, only the nearest by their sign bits.
     pub exact_limit: usize,
     /// Number of vectors selected by sign bits.
@@ -84,6 +86,7 @@ impl Default for RankingWeights {
             recency_boost: 0.02,
             link_boost: 0.02,
             star_boost: 0.03,
+            name_boost: 1.0,
             exact_limit: 50_000,
             sieve_size: 4_000,
         }
@@ -590,6 +593,27 @@ mod tests {
             5,
             "stays first"
         );
+    }
+
+    #[test]
+    fn the_note_with_the_name_that_was_typed_comes_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
+        for (id, path, text) in [
+            (1, "Idea.md", "a garden, the garden, my garden"),
+            (2, "Rain.md", "garden garden garden garden"),
+            (3, "Places/Garden.md", "Beds, paths and a shed behind the house. In the garden nothing is straight."),
+            (4, "Garden party.md", "the garden, the garden and the garden"),
+        ] {
+            index.put_note(&NoteText { path: path.to_owned(), ..note(id, text) }).expect("kept");
+        }
+        index.commit().expect("committed");
+        let first = |text: &str| {
+            let ask = SearchRequest { text: text.to_owned(), limit: 9, ..SearchRequest::default() };
+            index.search(&ask).expect("an answer").hits[0].note.0[0]
+        };
+        assert_eq!((first("garden"), first(" GARDEN ")), (3, 3));
+        assert_ne!(first("gardens"), 3, "only the whole name counts");
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn run_prints_outputs_in_nbformats_form() {
     let done = house.run(&["run", "cells.md", "--cell", "3"]).code(1);
     assert!(done.text().ends_with("ZeroDivisionError: division by zero\n"), "{done:?}");
     assert_eq!(house.run(&["run", "cells.md", "--cell", "4", "--json"]).good().lines()[0]["cell"], 4);
-    assert_eq!(house.run(&["run", "a.md"]).good().out, b"", "a note without cells");
+    assert_eq!(house.run(&["run", "a.md"]).code(0).out, b"", "a note without cells");
     assert_eq!(house.read("notes/cells.md"), CELLS.as_bytes(), "running wrote into the file");
 }
 
@@ -158,7 +158,7 @@ fn new_history_import_and_export_print_their_forms() {
     assert_eq!(imported, expected);
     assert_eq!(house.cat("in/two.md"), b"2\n");
     house.write("three.md", b"3\n");
-    assert_eq!(house.run(&["import", "three.md"]).good().text(), "Notes: 1 files imported\n");
+    assert_eq!(house.run(&["import", "three.md"]).good().text(), "Notes: 1 file imported\n");
     assert_eq!(house.read("W/Notes/three.md"), b"3\n");
     assert_eq!(house.json(&["export", "three", "to/3.md"]), json!({"exported": ["three.md"], "skipped": []}));
     assert_eq!(house.read("to/3.md"), b"3\n");
@@ -231,6 +231,11 @@ fn help_manual_and_completions_name_every_command() {
     let house = House::new();
     let help = house.run(&["help"]).good().text();
     assert_eq!(house.run(&["--help"]).good().text(), help);
+    for group in ["Notes:", "Cells:", "Search:", "Agents:", "Sync:", "Maintenance:"] {
+        assert!(help.lines().any(|line| line == group), "help: no {group}");
+    }
+    let short = house.run(&["-h"]).good().text();
+    assert!(short.lines().count() <= 24 && short.lines().all(|line| line.chars().count() <= 80), "{short}");
     let manual = house.run(&["man"]).good().text();
     assert!(manual.starts_with(".ie") || manual.starts_with(".TH"), "{manual}");
     for name in COMMANDS {
@@ -238,6 +243,7 @@ fn help_manual_and_completions_name_every_command() {
         assert!(manual.contains(&format!(".SH \"{}\"", name.to_uppercase())), "man: no {name}");
         let one = house.run(&["help", name]).good().text();
         assert!(one.contains("--workspace") && one.contains("--json"), "{one}");
+        assert_eq!(one.lines().filter(|line| line.starts_with("  tracebook ")).count(), 2, "two examples: {one}");
     }
     house.write("manual.1", manual.as_bytes());
     match Command::new("groff").args(["-man", "-Tutf8", "-ww"]).arg(house.path("manual.1")).output() {
@@ -266,4 +272,27 @@ fn help_manual_and_completions_name_every_command() {
     let number = version.strip_prefix("tracebook ").and_then(|rest| rest.strip_suffix('\n')).expect("its form");
     assert_eq!(number.split('.').filter(|part| part.parse::<u32>().is_ok()).count(), 3, "{version}");
     assert!(!house.path("W").exists(), "asking made a workspace");
+}
+
+#[test]
+fn what_cannot_be_exported_or_run_is_said() {
+    let house = House::with(&[("a.md", "# A\n\nText.\n")]);
+    house.run(&["open", "notes"]).good();
+    house.run(&["export", "a.md", "a.docx"]).refused(2, "can't export to .docx: use .md, .html, .pdf, .ipynb or .py");
+    assert!(!house.path("a.docx").exists());
+    let ran = house.run(&["run", "a.md"]).code(0);
+    assert!(ran.err.contains("a.md has no cells to run") && ran.text().is_empty(), "{}", ran.err);
+}
+
+#[test]
+fn a_thought_is_captured_in_todays_note() {
+    let house = House::with(&[("a.md", "# A\n")]);
+    house.run(&["open", "notes"]).good();
+    let said = house.run(&["capture", "Call Ada"]).good().text();
+    let path = said.trim().strip_prefix("Added to ").expect("where it went").to_owned();
+    assert!(path.starts_with("Journal/2") && path.ends_with(".md"), "{path}");
+    house.fed(&["capture", "-"], b"two\nlines\n").good();
+    let text = std::fs::read_to_string(house.path("notes").join(&path)).expect("the note");
+    assert!(text.starts_with("# 2") && text.ends_with("\n\n- Call Ada\n- two\n  lines\n"), "{text}");
+    house.run(&["capture", "  "]).refused(2, "there is nothing to capture");
 }

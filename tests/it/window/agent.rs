@@ -134,7 +134,7 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     ask(&mut window, "when are beans sown?");
     soon(&mut window, "the answer grows", |window| shows(window, "Beans are sown"));
     assert!(window.query_by_label("Beans are sown in May.").is_none(), "it is not whole yet");
-    window.get_by_label("Stop the agent");
+    window.get_by_label("Stop agent");
     go.send(()).expect("it waits");
     soon(&mut window, "the answer is whole", ended);
     window.get_by_label("Beans are sown in May.");
@@ -277,7 +277,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     until(&mut window, "the file is there again", |window| moved(window, true));
 
     // The steps as a graph.
-    window.get_by_label("Timeline of the run").click();
+    window.get_by_label("Run timeline").click();
     window.run();
     assert!(shows(&mut window, "Timeline of"));
     press(&mut window, NONE, Key::ArrowRight);
@@ -316,7 +316,7 @@ fn a_run_that_failed_says_why_and_is_resumed() {
     std::fs::write(bench.folder.path().join("workspace/config.yaml"), config).expect("a file");
     window.state_mut().send_command(Command::ReadSetup);
     soon(&mut window, "it is read", |window| !session(window).agents().is_reading());
-    window.get_by_label("Resume the run").click();
+    window.get_by_label("Resume run").click();
     soon(&mut window, "it answers", |window| shows(window, "Now I am."));
 }
 
@@ -468,7 +468,7 @@ fn ten_thousand_steps_cost_no_frame() {
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
     until(&mut window, "the session is shown", |window| shows(window, "Change the title: Long"));
     assert!(shows(&mut window, "cost unknown"), "what is not known is not guessed");
-    window.get_by_label("Timeline of the run").click();
+    window.get_by_label("Run timeline").click();
     window.run();
     assert!(shows(&mut window, "Timeline of 10000 steps"));
     press(&mut window, NONE, Key::ArrowRight);

@@ -312,6 +312,8 @@ pub(super) fn vault() -> Option<(Bench, Vec<(String, String)>)> {
 fn the_collections_of_a_real_vault_are_shown() {
     let Some((bench, files)) = vault() else { return };
     let mut window = bench.opened();
+    // Wide enough for the last column of each.
+    window.set_size(egui::vec2(1400.0, 800.0));
     let of = |window: &Driven, path: &str| {
         session(window).volumes().find_map(|volume| volume.files.get(path)).map(|row| row.id).expect("a file")
     };

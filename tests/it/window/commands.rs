@@ -52,7 +52,7 @@ fn overlays() -> Drive {
         (CommandId::NoteNewIn, "Name of the note"),
         (CommandId::FolderOpen, "Path of the folder"),
         (CommandId::AppKeys, "Find a command or a key"),
-        (CommandId::AppSettings, "More contrast"),
+        (CommandId::AppSettings, "High contrast"),
     ] {
         drive.choose(id);
         assert!(drive.window.query_all_by_label(label).next().is_some(), "{id}: {label}");
@@ -382,6 +382,7 @@ fn links() -> Drive {
         (CommandId::ViewGraph, "Graph of 2 notes and 1 links"),
         (CommandId::ViewLocalGraph, "Graph of 2 notes and 1 links"),
         (CommandId::ViewAgenda, "No date: 1"),
+        (CommandId::AppWelcome, "Welcome to Tracebook"),
         (CommandId::NoteRename, "Rename or move"),
     ] {
         drive.choose(id);

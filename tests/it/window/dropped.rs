@@ -86,9 +86,30 @@ fn a_pasted_picture_becomes_a_file_beside_the_note() {
     window.run();
     until(&mut window, "it is linked", |window| text(window).is_some_and(|text| text.contains(".png")));
     let text = text(&window).expect("the note is shown");
-    let name = text.strip_prefix("one![](<").and_then(|rest| rest.strip_suffix(">)\n")).expect("a link");
-    assert!(name.starts_with("Pasted picture 20"), "{name}");
+    let name = text.strip_prefix("one![](").and_then(|rest| rest.strip_suffix(")\n")).expect("a link");
+    assert!(name.starts_with("pasted-20"), "{name}");
     let bytes = std::fs::read(bench.notes().join(name)).expect("a file");
     assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
     assert_eq!((bytes[19], bytes[23]), (2, 1), "its sides");
+}
+
+#[test]
+fn a_pasted_picture_goes_to_the_folder_that_is_set() {
+    let bench = Bench::new(&[("Top.md", "top\n"), ("Trips/A.md", "one\n")]);
+    let mut window = bench.opened();
+    let settings = session(&window).settings().clone();
+    let settings = engine::Settings { attachment_folder: "/Files".to_owned(), ..settings };
+    window.state_mut().send_command(engine::Command::Set { settings: Box::new(settings) });
+    let note = session(&window).volumes().next().expect("a volume").files["Trips/A.md"].id;
+    window.state_mut().show(note);
+    until(&mut window, "the note is shown", |window| text(window).as_deref() == Some("one\n"));
+    window.state_mut().place_caret(3);
+    window.run();
+    let picture = egui::ColorImage::new([1, 1], vec![egui::Color32::RED]);
+    window.event(egui::Event::PasteImage(std::sync::Arc::new(picture)));
+    window.run();
+    until(&mut window, "it is linked", |window| text(window).is_some_and(|text| text.contains(".png")));
+    let text = text(&window).expect("the note is shown");
+    let name = text.strip_prefix("one![](../Files/").and_then(|rest| rest.strip_suffix(")\n")).expect("a link");
+    assert!(bench.notes().join("Files").join(name).is_file(), "{name}");
 }

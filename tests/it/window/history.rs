@@ -94,7 +94,7 @@ fn who_wrote_what_is_said_line_by_line() {
     let bench = Bench::new(&[("Rain.md", BEFORE)]);
     let mut window = written(&bench);
     history(&mut window);
-    window.get_by_label("Who wrote this").click();
+    window.get_by_label("Authors").click();
     until(&mut window, "the writers are shown", |window| {
         window.query_by_label("As the file was found, Before the first edit: # Rain").is_some()
     });

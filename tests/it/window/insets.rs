@@ -191,7 +191,7 @@ fn in_a_list_a_collection_is_a_card_that_opens_it() {
     assert!(window.query_by_label_contains("A collection is drawn outside of lists and quotes.").is_some());
     let row = card(&window).expect("the card");
     // Its name stands behind the icon, above what it is.
-    let name = egui::pos2(400.0 + 24.0 + 44.0 + 8.0, row.bottom() - 8.0 - 16.0 - 10.0);
+    let name = egui::pos2(422.0 + 24.0 + 44.0 + 8.0, row.bottom() - 8.0 - 16.0 - 10.0);
     window.hover_at(name);
     window.run();
     window.drag_at(name);

@@ -63,7 +63,7 @@ fn nothing_lies_on_another_at_any_scale() {
             window.state_mut().perform_command(&ctx, page);
             window.run_steps(8);
             if page.as_str().starts_with("note.") {
-                until(&mut window, page.as_str(), |window| window.query_by_label("Who wrote this").is_some());
+                until(&mut window, page.as_str(), |window| window.query_by_label("Authors").is_some());
                 window.run_steps(8);
             }
             apart(&mut window, page.as_str(), scale);

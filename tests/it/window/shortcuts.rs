@@ -34,7 +34,7 @@ const COLLECTION: &str = "views:\n  - type: table\n    name: First\n  - type: ca
 
 /// The keys of the window's commands.
 fn bindings(preset: KeymapPreset) -> Vec<(CommandId, String)> {
-    let map = effective_keymap(&Settings { preset, ..Settings::default() });
+    let map = effective_keymap(&Settings { keymap_preset: preset, ..Settings::default() });
     let offered = COMMANDS.iter().filter(|command| command.window);
     offered.flat_map(|command| map[&command.id].iter().map(|key| (command.id, key.clone()))).collect()
 }
@@ -138,7 +138,7 @@ fn swallowed(preset: KeymapPreset, places: &[Place]) -> Vec<String> {
     let bench = Bench::new(&[("A.md", NOTE), ("Other.md", "other\n"), ("Views.base", COLLECTION)]);
     let mut window = bench.opened();
     // As small as everything still fits: a frame costs what there is to draw.
-    window.set_size(egui::vec2(800.0, 500.0));
+    window.set_size(egui::vec2(920.0, 500.0));
     choose_preset(&mut window, preset.name());
     until(&mut window, "the links are known", |window| session(window).volumes().all(Volume::is_indexed));
     let note = window.state().note().expect("a note is shown");

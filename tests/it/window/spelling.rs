@@ -41,7 +41,7 @@ fn misspelt_words_are_marked_corrected_and_learnt() {
     until(&mut window, "it can be kept", |window| window.query_by_label("Keep “Tracebok”").is_some());
     window.get_by_label("Keep “Tracebok”").click();
     until(&mut window, "no mark is left", |window| waves(window) == 0);
-    assert!(session(&window).settings().words.contains(&"Tracebok".to_owned()));
+    assert!(session(&window).settings().spelling_dictionary.contains(&"Tracebok".to_owned()));
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl MessageComposer {
             );
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 ui.spacing_mut().item_spacing.x = space::XS;
-                if busy && icon_button(ui, icons::STOP, "Stop the agent", None).clicked() {
+                if busy && icon_button(ui, icons::STOP, "Stop agent", None).clicked() {
                     wish = Some(ComposerAction::Stop);
                 }
                 if send(ui, !self.text.trim().is_empty()) {

@@ -217,7 +217,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     }
     let Some(ending) = about.ending.filter(|ending| *ending != RunEnding::Done) else {
         if about.ending.is_none() {
-            stopped(ui, run.id, "It was interrupted.", &[("Resume the run", None, about.budget)], actions);
+            stopped(ui, run.id, "It was interrupted.", &[("Resume run", None, about.budget)], actions);
         }
         return;
     };
@@ -231,7 +231,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
         }
         _ if needs => vec![more],
         RunEnding::Limit => vec![more],
-        RunEnding::Done | RunEnding::Cancelled | RunEnding::Failed => vec![("Resume the run", None, about.budget)],
+        RunEnding::Done | RunEnding::Cancelled | RunEnding::Failed => vec![("Resume run", None, about.budget)],
     };
     stopped(ui, run.id, &why, &offers, actions);
 }

@@ -1,6 +1,6 @@
 //! Takes in files and pictures that are dropped or pasted.
 
-use crate::shell::file_drop::{link, packed};
+use crate::shell::file_drop::{BroughtFiles, attachment_place, link, packed};
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
 use crate::shell::notice_state::NoticeState;
@@ -31,11 +31,11 @@ impl PaneState {
         if !paths.is_empty() {
             self.take(host, input, notices, prefs, ctx, paths);
         }
-        while let Ok((note, results)) = input.dropped.brought.try_recv() {
+        while let Ok(BroughtFiles { note, way, names }) = input.dropped.brought.try_recv() {
             let mut links = Vec::new();
-            for result in results {
+            for result in names {
                 match result {
-                    Ok(name) => links.push(link(&name)),
+                    Ok(name) => links.push(link(&format!("{way}{name}"))),
                     Err(why) => notices.toasts.show_message(why),
                 }
             }
@@ -113,14 +113,14 @@ impl PaneState {
         if files.is_empty() {
             return;
         }
-        let Some((note, folder)) = self.beside(host) else {
+        let Some((note, folder, way)) = self.attachment_place(host) else {
             notices.toasts.show_message("Open a note first. Files are stored next to it.");
             return;
         };
         let (bring, wake) = (input.dropped.bring.clone(), ctx.clone());
         host::fs::copy::import_files(files, folder, move |results| {
             // Here and below: the receiver may be gone, and then nobody needs this.
-            let _ = bring.send((note, results));
+            let _ = bring.send(BroughtFiles { note, way, names: results });
             wake.request_repaint();
         });
     }
@@ -162,30 +162,26 @@ impl PaneState {
         ctx: &egui::Context,
         picture: Arc<egui::ColorImage>,
     ) {
-        let Some((note, folder)) = self.beside(host) else {
+        let Some((note, folder, way)) = self.attachment_place(host) else {
             notices.toasts.show_message("Open a note first. Pictures are stored next to it.");
             return;
         };
         let (bring, wake) = (input.dropped.bring.clone(), ctx.clone());
         let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
-        host::fs::copy::save_new_file(
-            host::clock::timestamped_name("Pasted picture"),
-            "png",
-            folder,
-            make,
-            move |result| {
-                let _ = bring.send((note, vec![result]));
-                wake.request_repaint();
-            },
-        );
+        host::fs::copy::save_new_file(host::clock::timestamped_name("pasted"), "png", folder, make, move |result| {
+            let _ = bring.send(BroughtFiles { note, way, names: vec![result] });
+            wake.request_repaint();
+        });
     }
 
-    /// Returns the open note, and the folder of its file.
-    fn beside(&self, host: &HostLink) -> Option<(DocId, ConfinedPath)> {
+    /// Returns the open note, the folder for its attachments, and the way there from the note's folder.
+    fn attachment_place(&self, host: &HostLink) -> Option<(DocId, ConfinedPath, String)> {
         let (note, session) = (self.active.note?, host.session());
         let (volume, path) = session.locate_file(note)?;
         let root = session.volume(volume)?.root.as_deref()?;
-        Some((note, ConfinedPath::new(root, path.rsplit_once('/').map_or("", |(folder, _)| folder))))
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let (folder, way) = attachment_place(folder, &session.settings().attachment_folder);
+        Some((note, ConfinedPath::new(root, &folder), way))
     }
 }
 

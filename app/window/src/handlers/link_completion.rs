@@ -9,6 +9,7 @@ use crate::shell::pane_state::PaneState;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::{Key, Modifiers};
+use engine::FirstStep;
 
 impl InputState {
     /// Checks the text before the caret, and draws suggestions.
@@ -85,6 +86,7 @@ impl InputState {
         let insert = format!("{}]]", offer.insert);
         let caret = at + insert.len();
         panes.apply_edits(host, notices, vec![NoteEdit { at, delete, insert, caret, anchor: caret }]);
+        host.complete_step(FirstStep::LinkNotes);
         self.link_completion.made = None;
     }
 }

@@ -5,6 +5,7 @@ use crate::overlays::window_overlay::WindowOverlay;
 use crate::pages::agenda::AgendaPage;
 use crate::pages::graph::GraphPage;
 use crate::pages::trash::TrashPage;
+use crate::pages::welcome::WelcomePage;
 use crate::panels::backlinks_panel::BrokenLinksPage;
 use crate::shell::commands::NavigationCommand;
 use crate::shell::dock_state::{DockState, RightPanel};
@@ -65,6 +66,7 @@ impl PaneState {
             NavigationCommand::EmptyTrash => overlay.ask_empty(host, notices),
             NavigationCommand::Writers => self.show_history(host, notices, self.active.note, true),
             NavigationCommand::Sync(wish) => self.run_sync(host, overlay, notices, wish),
+            NavigationCommand::Welcome => self.view = Some(PageView::Welcome(WelcomePage::default())),
             NavigationCommand::Agenda => self.view = Some(PageView::Agenda(AgendaPage::default())),
         }
     }

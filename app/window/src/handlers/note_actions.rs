@@ -280,6 +280,7 @@ mod tests {
         let now: Zoned = "2026-03-04T05:06:07[UTC]".parse().expect("a time");
         let text = filled("# {{title}}\n{{ date }} {{time}} {{date:%A}} {{other}} {{", "Rain", &now);
         assert_eq!(text, "# Rain\n2026-03-04 05:06 Wednesday {{other}} {{");
+        assert_eq!(filled("{{date:YYYY-MM-DD}} {{time:HH:mm}}", "", &now), "2026-03-04 05:06", "as Obsidian writes it");
         assert_eq!(write_date("%Y/%m", &now).as_deref(), Ok("2026/03"));
         assert!(write_date("%!", &now).is_err() && write_date("", &now).is_err());
     }

@@ -9,7 +9,7 @@ use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
 use eframe::egui;
-use engine::NotePhase;
+use engine::{FirstStep, NotePhase};
 use host::search::highlight_ranges;
 use notebook::actions::PendingJump;
 
@@ -59,6 +59,7 @@ impl PaneState {
         aim: PendingJump,
     ) {
         self.close_overlay(overlay);
+        host.complete_step(FirstStep::FindByMeaning);
         if dock.show_found(host, self, notices, prefs, aim.note, &aim.part) {
             return; // a run, or what was said in a session
         }

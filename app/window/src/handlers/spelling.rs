@@ -16,7 +16,7 @@ impl PaneState {
     /// Puts the settings into force, and shows the suggestions that have been found since.
     pub(crate) fn update_spelling(&mut self, host: &HostLink, overlay: &mut WindowOverlay, ctx: &egui::Context) {
         let settings = host.session().settings();
-        let (on, own) = (settings.spelling, &settings.words);
+        let (on, own) = (settings.spelling, &settings.spelling_dictionary);
         let asked = with(ctx, |spelling| {
             if on != spelling.speller.is_some() {
                 let wake = ctx.clone();
@@ -103,8 +103,8 @@ impl HostLink {
     pub(crate) fn learn_word(&mut self, notices: &mut NoticeState, word: String) {
         let session = self.session();
         let mut settings = session.settings().clone();
-        if !settings.words.contains(&word) {
-            settings.words.push(word);
+        if !settings.spelling_dictionary.contains(&word) {
+            settings.spelling_dictionary.push(word);
             self.send(engine::Command::Set { settings: Box::new(settings) }, notices);
         }
     }

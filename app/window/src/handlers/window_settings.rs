@@ -42,7 +42,8 @@ impl WindowState {
         }
         let choice = wanted.theme != kept.theme
             || wanted.scale != kept.scale
-            || (wanted.contrast, wanted.calm, wanted.text) != (kept.contrast, kept.calm, kept.text)
+            || (wanted.contrast, wanted.reduce_motion, wanted.text_scale)
+                != (kept.contrast, kept.reduce_motion, kept.text_scale)
             || (wanted.left_open, wanted.right_open) != (kept.left_open, kept.right_open);
         let now = ctx.input(|input| input.time);
         let since = *self.since.get_or_insert(now);

@@ -1,6 +1,7 @@
 //! The palette and the quick switcher: a line to type in, the best hits below. Decides nothing: it says what was
 //! chosen.
 
+use super::command_aliases::command_aliases;
 use crate::shell::commands::{self, ShortcutTable, WindowCommand};
 use editor::vim::ex;
 use eframe::egui;
@@ -26,6 +27,12 @@ const PALETTE_ROW_HEIGHT: f32 = 40.0;
 const MAX_LISTED_HEADINGS: usize = 10_000;
 /// By how much a heading counts less than a note.
 const HEADING_PENALTY: i32 = 6;
+/// A hit in a command's title counts that much more than one in another word for it.
+const COMMAND_TITLE_BONUS: i32 = 6;
+/// A hit in a command's help counts that much less.
+const COMMAND_HELP_MALUS: i32 = 40;
+/// Fewer letters than this are not looked for in a command's help.
+const MIN_HELP_QUERY_CHARS: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PaletteChoice {
@@ -60,12 +67,14 @@ struct PaletteEntry {
     key: Option<String>,
     hay: FuzzyCandidate,
     about_hay: FuzzyCandidate,
+    /// Other words for a command; empty for all else.
+    aliases: Vec<FuzzyCandidate>,
 }
 
 impl PaletteEntry {
     fn new(choice: PaletteChoice, title: String, about: String) -> PaletteEntry {
         let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(&about));
-        PaletteEntry { choice, title, about, key: None, hay, about_hay }
+        PaletteEntry { choice, title, about, key: None, hay, about_hay, aliases: Vec::new() }
     }
 }
 
@@ -80,6 +89,8 @@ pub(crate) struct CommandPalette {
     pick: ListPicker,
     /// Whether what is not found can be made.
     makes: bool,
+    /// Whether the words can be searched for in all notes.
+    searches: bool,
     /// Whether lines behind Vim's colon are understood, and what the one that was typed would do.
     lines: bool,
     line: Option<String>,
@@ -98,7 +109,8 @@ impl CommandPalette {
                 about: command.help.to_owned(),
                 key: shortcuts.key_of(command.id).map(str::to_owned),
                 hay: FuzzyCandidate::new(command.title),
-                about_hay: FuzzyCandidate::new(""),
+                about_hay: FuzzyCandidate::new(command.help),
+                aliases: command_aliases(command.id).iter().map(|alias| FuzzyCandidate::new(alias)).collect(),
             })
             .collect();
         let rank = |entry: &PaletteEntry| match &entry.choice {
@@ -113,7 +125,9 @@ impl CommandPalette {
             | PaletteChoice::Line(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
-        CommandPalette::new("Command palette", "Search commands", entries, false)
+        let search_key = shortcuts.key_of(CommandId::SearchOpen).map(str::to_owned);
+        let palette = CommandPalette::new("Command palette", "Search commands", entries, false);
+        CommandPalette { searches: true, search_key, ..palette }
     }
 
     /// All commands, and lines behind Vim's colon.
@@ -158,14 +172,15 @@ impl CommandPalette {
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
         let search_key = shortcuts.key_of(CommandId::SearchOpen).map(str::to_owned);
         let hint = "Notes, headings and files; Ctrl+Enter opens at the side";
-        CommandPalette { search_key, ..CommandPalette::new("Go to note", hint, entries, !volumes.is_empty()) }
+        let palette = CommandPalette::new("Go to note", hint, entries, !volumes.is_empty());
+        CommandPalette { search_key, searches: !volumes.is_empty(), ..palette }
     }
 
     /// Lists suggestions for a misspelled word at `range` of the open note.
     pub(crate) fn words(wrong: &str, range: &std::ops::Range<usize>, found: &[String]) -> CommandPalette {
         let entry = |choice: PaletteChoice, title: String, about: &str| {
             let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(""));
-            PaletteEntry { choice, title, about: about.to_owned(), key: None, hay, about_hay }
+            PaletteEntry { choice, title, about: about.to_owned(), key: None, hay, about_hay, aliases: Vec::new() }
         };
         let mut entries: Vec<PaletteEntry> = found
             .iter()
@@ -187,6 +202,7 @@ impl CommandPalette {
                 key: None,
                 hay,
                 about_hay: FuzzyCandidate::new(""),
+                aliases: Vec::new(),
             }
         };
         let entries = notes.into_iter().map(entry).collect();
@@ -204,6 +220,7 @@ impl CommandPalette {
                 key: None,
                 hay,
                 about_hay,
+                aliases: Vec::new(),
             }
         };
         let about = "built in; cells reach only the folder of their note, and no network".to_owned();
@@ -228,6 +245,7 @@ impl CommandPalette {
             found_for: None,
             pick: ListPicker::default(),
             makes,
+            searches: false,
             lines: false,
             line: None,
             search_key: None,
@@ -245,7 +263,19 @@ impl CommandPalette {
         for (place, entry) in self.entries.iter().enumerate() {
             // A note comes before a heading that fits as well.
             let is_heading = matches!(entry.choice, PaletteChoice::Heading(..));
-            if let Some(hit) = entry.hay.match_query(&query) {
+            if let PaletteChoice::Command(_) = entry.choice {
+                let title = entry.hay.match_word_parts(&query).map(|hit| (hit.score + COMMAND_TITLE_BONUS, hit.places));
+                let alias =
+                    entry.aliases.iter().filter_map(|alias| alias.match_word_parts(&query)).max_by_key(|hit| hit.score);
+                let alias = alias.map(|hit| (hit.score, Vec::new()));
+                let about = || {
+                    let hit =
+                        entry.about_hay.match_word_parts(&query).filter(|_| query.len() >= MIN_HELP_QUERY_CHARS)?;
+                    Some((hit.score - COMMAND_HELP_MALUS, Vec::new()))
+                };
+                let best = title.into_iter().chain(alias).max_by_key(|(score, _)| *score).or_else(about);
+                hits.extend(best.map(|(score, places)| (score, place, places)));
+            } else if let Some(hit) = entry.hay.match_query(&query) {
                 hits.push((hit.score - if is_heading { HEADING_PENALTY } else { 0 }, place, hit.places));
             } else if let Some(hit) = entry.about_hay.match_query(&query).filter(|_| !is_heading) {
                 hits.push((hit.score - 40, place, Vec::new()));
@@ -262,7 +292,7 @@ impl CommandPalette {
     }
 
     fn count(&self) -> usize {
-        usize::from(self.line.is_some()) + self.hits.len() + if self.offers_new() { 2 } else { 0 }
+        usize::from(self.line.is_some()) + self.hits.len() + self.offers().len()
     }
 
     /// The hit in a line.
@@ -272,19 +302,20 @@ impl CommandPalette {
 
     /// Returns the entry after the hits: create a note with this name, or search for the words.
     fn offer(&self, line: usize) -> Option<PaletteChoice> {
-        let text = || self.query.trim().to_owned();
-        match line.checked_sub(usize::from(self.line.is_some()) + self.hits.len()).filter(|_| self.offers_new())? {
-            0 => Some(PaletteChoice::New(text())),
-            _ => Some(PaletteChoice::Search(text())),
-        }
+        let behind = line.checked_sub(usize::from(self.line.is_some()) + self.hits.len())?;
+        self.offers().into_iter().nth(behind)
     }
 
     pub(crate) fn typed_query(&self) -> &str {
         self.query.trim()
     }
 
-    fn offers_new(&self) -> bool {
-        self.makes && !self.query.trim().is_empty()
+    /// What can be done with the words themselves.
+    fn offers(&self) -> Vec<PaletteChoice> {
+        let text = self.query.trim();
+        let make = self.makes.then(|| PaletteChoice::New(text.to_owned()));
+        let search = self.searches.then(|| PaletteChoice::Search(text.to_owned()));
+        make.into_iter().chain(search).filter(|_| !text.is_empty()).collect()
     }
 
     /// A key that moves the choice.
@@ -333,7 +364,7 @@ impl CommandPalette {
         if lines == 0 {
             let (rect, response) =
                 ui.allocate_exact_size(vec2(ui.available_width(), PALETTE_ROW_HEIGHT + space::S), Sense::hover());
-            let text = "Nothing is called that";
+            let text = "No matches";
             let at = rect.left_center() + vec2(space::L, 0.0);
             ui.painter().text(at, Align2::LEFT_CENTER, text, theme::small().font, colours.muted);
             set_accessible_name(&response, Role::Label, text);
@@ -434,6 +465,30 @@ mod tests {
         palette.query = "run all.md".to_owned();
         assert_eq!(palette.take_choice(), Some(PaletteChoice::Command(CommandId::NoteRunAll)));
         palette.query = "zzz".to_owned();
-        assert_eq!(palette.take_choice(), None);
+        assert_eq!(palette.take_choice(), Some(PaletteChoice::Search("zzz".to_owned())));
+    }
+
+    #[test]
+    fn commands_are_found_by_the_words_of_other_programs() {
+        let mut palette = CommandPalette::commands(&[], &ShortcutTable::default());
+        for (query, id) in [
+            ("dark mode", CommandId::ViewTheme),
+            ("backlinks", CommandId::ViewLinks),
+            ("outline", CommandId::ViewRight),
+            ("sidebar", CommandId::ViewLeft),
+            ("open vault", CommandId::FolderOpen),
+            ("api key", CommandId::AppSettings),
+            ("find in files", CommandId::SearchOpen),
+            ("capture", CommandId::NoteToday),
+            ("help", CommandId::AppKeys),
+            ("print", CommandId::ExportPdf),
+            ("model", CommandId::AppSettings),
+            ("grant", CommandId::KernelGrant),
+            ("daily note", CommandId::NoteToday),
+            ("interrupt", CommandId::CellStop),
+        ] {
+            palette.query = query.to_owned();
+            assert_eq!(palette.take_choice(), Some(PaletteChoice::Command(id)), "{query}");
+        }
     }
 }

@@ -396,7 +396,7 @@ fn saved(save: &OutputFile, dest: &str) -> Option<DialogDecision> {
 }
 
 fn save_output(ui: &mut Ui, save: &OutputFile, dest: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
-    head(ui, "Save output as");
+    head(ui, "Save output as…");
     field(ui, dest, "New file", &format!("/home/me/Documents/Name.{}", save.ending));
     says(ui, trouble);
     match buttons(ui, "Save", "Cancel") {

@@ -11,6 +11,7 @@ use notebook::hit_text::{highlighted_text, hit_location};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
+use text::markdown::plain_text;
 use text::untrusted_text;
 use ui::icons;
 use ui::picker::{self, ListPicker};
@@ -337,7 +338,7 @@ impl SearchOverlay {
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let top = rect.top() + space::S;
         ui.painter().galley(pos2(rect.left() + space::M, top), galley, colours.ink);
-        let (text, found) = hit.excerpt(&self.answer.terms, MAX_ROW_PASSAGE_BYTES);
+        let (text, found) = readable(hit).excerpt(&self.answer.terms, MAX_ROW_PASSAGE_BYTES);
         let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.ink, colours);
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
@@ -350,8 +351,9 @@ impl SearchOverlay {
         let Some(hit) = self.answer.hits.get(self.pick.line) else { return };
         hairline(ui);
         let width = ui.available_width() - 2.0 * space::L;
-        let found = highlight_ranges(&hit.text, &self.answer.terms);
-        let (text, found, nearest) = part(&hit.text, &found, hit.why.nearest.as_ref());
+        let readable = readable(hit);
+        let found = highlight_ranges(&readable.text, &self.answer.terms);
+        let (text, found, nearest) = part(&readable.text, &found, readable.why.nearest.as_ref());
         let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.muted, colours);
         ground(&mut job, nearest, colours.accent_ground);
         job.wrap = TextWrapping { max_width: width, max_rows: PASSAGE_PREVIEW_LINES, ..TextWrapping::default() };
@@ -465,6 +467,25 @@ fn part(
     let near = nearest.map(|near| near.start.clamp(start, end) - start..near.end.clamp(start, end) - start);
     let inside = inside.map(|mark| mark.start - start..mark.end - start).collect();
     (text[start..end].to_owned(), inside, near.filter(|near| !near.is_empty()))
+}
+
+/// The hit with its passage as it reads, without the marks of Markdown.
+fn readable(hit: &NoteHit) -> NoteHit {
+    let mut shown = hit.clone();
+    if !matches!(hit.kind, host::search::PassageKind::Prose | host::search::PassageKind::Memory) {
+        return shown;
+    }
+    shown.why.nearest = None;
+    match &hit.why.nearest {
+        Some(near) if hit.text.is_char_boundary(near.start) && hit.text.is_char_boundary(near.end) => {
+            let parts = [&hit.text[..near.start], &hit.text[near.clone()], &hit.text[near.end..]].map(plain_text);
+            let from = parts[0].len() + usize::from(!parts[0].is_empty());
+            shown.why.nearest = Some(from..from + parts[1].len());
+            shown.text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+        }
+        _ => shown.text = plain_text(&hit.text),
+    }
+    shown
 }
 
 /// Gives a range of a text another ground.

@@ -14,7 +14,7 @@ use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke
 use embeddings::EmbeddingSettings;
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap};
-use engine::{ColorTheme, RunsState, Settings};
+use engine::{ColorTheme, FirstStep, RunsState, Settings};
 use host::search::SearchService;
 use providers::ProviderSettings;
 use ui::icons;
@@ -31,7 +31,7 @@ const SECTION_ROW_HEIGHT: f32 = 40.0;
 /// A part of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsSection {
-    Look,
+    Appearance,
     Window,
     Notes,
     Spelling,
@@ -43,7 +43,7 @@ pub(crate) enum SettingsSection {
 
 impl SettingsSection {
     const ALL: [SettingsSection; 8] = [
-        SettingsSection::Look,
+        SettingsSection::Appearance,
         SettingsSection::Window,
         SettingsSection::Notes,
         SettingsSection::Spelling,
@@ -55,14 +55,14 @@ impl SettingsSection {
 
     fn name(self) -> &'static str {
         match self {
-            SettingsSection::Look => "Look",
+            SettingsSection::Appearance => "Appearance",
             SettingsSection::Window => "Window and tree",
-            SettingsSection::Notes => "Daily notes and templates",
+            SettingsSection::Notes => "Notes and files",
             SettingsSection::Spelling => "Spelling",
-            SettingsSection::Search => "Search and meaning",
+            SettingsSection::Search => "Search",
             SettingsSection::Agents => "Agents and models",
             SettingsSection::Devices => "Devices",
-            SettingsSection::Keys => "Keys and commands",
+            SettingsSection::Keys => "Keyboard shortcuts",
         }
     }
 }
@@ -72,7 +72,7 @@ impl SettingsSection {
 pub(crate) enum SettingsChange {
     Theme(ColorTheme),
     Contrast(bool),
-    Calm(bool),
+    ReduceMotion(bool),
     Scale(f32),
     Text(f32),
     Left(bool),
@@ -92,6 +92,7 @@ pub(crate) enum SettingsChange {
     DailyFormat(String),
     DailyTemplate(String),
     Templates(String),
+    AttachmentFolder(String),
     Spelling(bool),
     Words(Vec<String>),
     Embedder(String),
@@ -101,6 +102,12 @@ pub(crate) enum SettingsChange {
     Unsearched(Vec<String>),
     Searches(Vec<(String, String)>),
     Preset(KeymapPreset),
+    /// The welcome page at the next start.
+    Welcome(bool),
+    /// First steps below the tree.
+    FirstSteps(bool),
+    /// A first step was done.
+    FirstStepDone(FirstStep),
     /// The keys of a command; `None`: those of the preset again.
     Keys(CommandId, Option<Vec<String>>),
     /// All keys are those of the preset again.
@@ -112,13 +119,13 @@ impl SettingsChange {
         match self {
             SettingsChange::Theme(theme) => settings.theme = theme,
             SettingsChange::Contrast(contrast) => settings.contrast = contrast,
-            SettingsChange::Calm(calm) => settings.calm = calm,
+            SettingsChange::ReduceMotion(on) => settings.reduce_motion = on,
             SettingsChange::Scale(scale) => settings.scale = scale,
-            SettingsChange::Text(text) => settings.text = text,
+            SettingsChange::Text(text) => settings.text_scale = text,
             SettingsChange::Left(open) => settings.left_open = open,
-            SettingsChange::LeftWidth(width) => settings.left = width,
+            SettingsChange::LeftWidth(width) => settings.left_panel_width = width,
             SettingsChange::Right(open) => settings.right_open = open,
-            SettingsChange::RightWidth(width) => settings.right = width,
+            SettingsChange::RightWidth(width) => settings.right_panel_width = width,
             SettingsChange::WindowSize => settings.window = Settings::default().window,
             SettingsChange::RecentOpen(open) => settings.recent_open = open,
             SettingsChange::FoldTree => {
@@ -132,15 +139,23 @@ impl SettingsChange {
             SettingsChange::DailyFormat(format) => settings.daily_format = format,
             SettingsChange::DailyTemplate(path) => settings.daily_template = path,
             SettingsChange::Templates(folder) => settings.templates = folder,
+            SettingsChange::AttachmentFolder(folder) => settings.attachment_folder = folder,
             SettingsChange::Spelling(checked) => settings.spelling = checked,
-            SettingsChange::Words(words) => settings.words = words,
+            SettingsChange::Words(words) => settings.spelling_dictionary = words,
             SettingsChange::Embedder(model) => settings.embedder = model,
             SettingsChange::OnnxRuntime(path) => settings.onnx_runtime = path,
             SettingsChange::Reranker(name) => settings.reranker = name,
             SettingsChange::MeaningPaused(paused) => settings.meaning_paused = paused,
             SettingsChange::Unsearched(folders) => settings.unsearched = folders,
             SettingsChange::Searches(searches) => settings.searches = searches,
-            SettingsChange::Preset(preset) => settings.preset = preset,
+            SettingsChange::Preset(preset) => settings.keymap_preset = preset,
+            SettingsChange::Welcome(shown) => settings.show_welcome = shown,
+            SettingsChange::FirstSteps(shown) => settings.show_first_steps = shown,
+            SettingsChange::FirstStepDone(step) => {
+                if !settings.first_steps.contains(&step) {
+                    settings.first_steps.push(step);
+                }
+            }
             SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_string(), keys),
             SettingsChange::Keys(id, None) => _ = settings.keys.remove(id.as_str()),
             SettingsChange::NoKeys => settings.keys.clear(),
@@ -284,7 +299,7 @@ impl SettingsPage {
     ) {
         let mut lines = SettingsRows { ui, wanted, shown: 0 };
         match section {
-            SettingsSection::Look => sections::show_appearance(&mut lines, settings, changes),
+            SettingsSection::Appearance => sections::show_appearance(&mut lines, settings, changes),
             SettingsSection::Window => sections::show_window(&mut lines, settings, changes),
             SettingsSection::Notes => sections::show_notes(&mut lines, settings, changes),
             SettingsSection::Spelling => sections::show_spelling(&mut lines, settings, changes),
@@ -362,16 +377,18 @@ mod tests {
     #[rustfmt::skip]
     fn every_setting_has_a_control() {
         let Settings {
-            theme: _, scale: _, contrast: _, calm: _, text: _, // Look
-            left: _, left_open: _, right: _, right_open: _, window: _, last_note: _, recent: _, starred: _, // Window
+            theme: _, scale: _, contrast: _, reduce_motion: _, text_scale: _, // Appearance
+            left_panel_width: _, left_open: _, right_panel_width: _, right_open: _, window: _, last_note: _, // Window
+            recent: _, starred: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
-            daily_folder: _, daily_format: _, daily_template: _, templates: _, // Notes
-            spelling: _, words: _, // Spelling
+            daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, // Notes
+            spelling: _, spelling_dictionary: _, // Spelling
             script_runs: _, // Beside each script
-            preset: _, keys: _, // Keys
+            keymap_preset: _, keys: _, // Keys
             kernels: _, kernel_prints: _, grants: _, // Chosen for the open note, by commands of their own
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
             recent_folders: _, // The dialog that opens one
+            show_welcome: _, show_first_steps: _, first_steps: _, // The welcome page
         } = Settings::default();
     }
 }

@@ -279,7 +279,7 @@ impl HistoryPage {
                 self.restore();
             }
         }
-        if toggle(ui, icons::USER, "Who wrote this", self.authors) {
+        if toggle(ui, icons::USER, "Authors", self.authors) {
             self.authors = !self.authors;
         }
         if self.authors {

@@ -173,7 +173,7 @@ impl SyncPage {
             let layout = Layout::left_to_right(Align::Center);
             let mut more = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("more").layout(layout));
             more.spacing_mut().item_spacing.x = space::S;
-            if text_button(&mut more, "Get a shared volume…", false).clicked() {
+            if text_button(&mut more, "Join shared volume…", false).clicked() {
                 actions.push(PageAction::Run(CommandId::SyncJoin));
             }
             if text_button(&mut more, "Devices and pairing", false).clicked() {

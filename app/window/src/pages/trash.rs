@@ -74,7 +74,7 @@ impl TrashPage {
         let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
         let margin = (ui.available_width() - width) / 2.0;
         let words = ("Filter the trash", "Filter by name or folder");
-        if ui::layout::filter(ui, &mut self.query, words, "Empty the trash…") {
+        if ui::layout::filter(ui, &mut self.query, words, "Empty trash…") {
             actions.push(PageAction::Run(CommandId::TrashEmpty));
         }
         let wanted = self.query.trim().to_lowercase();

@@ -126,7 +126,7 @@ impl BacklinksPanel {
                 self.lines.extend((!words.is_empty()).then(|| BacklinkRow::Words(words.to_owned())));
             }
         }
-        self.lines.push(BacklinkRow::Title("Near in meaning".to_owned()));
+        self.lines.push(BacklinkRow::Title("Related notes".to_owned()));
         self.lines.extend((0..self.related.found.len()).map(BacklinkRow::Near));
         if self.related.found.is_empty() {
             let words = match (&self.related.trouble, self.related.is_asking()) {

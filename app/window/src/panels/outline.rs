@@ -125,13 +125,15 @@ fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>) {
     let note = world.note;
     let place = session.locate_file(note.id);
     let volume = place.and_then(|(volume, _)| session.volume(volume));
-    fact(ui, "Volume", volume.map_or("", |volume| volume.name.as_str()));
-    fact(ui, "Path", place.map_or("", |(_, path)| path));
-    fact(ui, "Size", &amount(note.length() as u64));
     fact(ui, "Words", &format_thousands(world.sheet.words()));
-    fact(ui, "Blocks", &format_thousands(world.texts.len()));
+    fact(ui, "Size", &amount(note.length() as u64));
+    fact(ui, "Path", place.map_or("", |(_, path)| path));
+    fact(ui, "Volume", volume.map_or("", |volume| volume.name.as_str()));
     fact(ui, "Cells", &format_thousands(world.sheet.cells()));
-    fact(ui, "Changes waiting", if note.is_ahead_of_file() { "yes, on their way to the file" } else { "none" });
+    ui.add_space(space::L);
+    title(ui, "Details");
+    fact(ui, "Blocks", &format_thousands(world.texts.len()));
+    fact(ui, "Unsaved changes", if note.is_ahead_of_file() { "yes, being written to the file" } else { "none" });
     fact(
         ui,
         "Kernel",

@@ -6,6 +6,7 @@ use host::search::{SearchAnswer, SearchService};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::{BlockId, DocId};
+use text::markdown::plain_text;
 
 /// As many are listed.
 const MAX_RELATED_NOTES: usize = 8;
@@ -83,6 +84,6 @@ impl RelatedNotes {
 
 /// Returns the first words of a passage without headings, since the note's name precedes them.
 fn words(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines.flat_map(str::split_whitespace).take(30).collect::<Vec<_>>().join(" ")
+    let text: String = text.split_inclusive('\n').filter(|line| !line.starts_with('#')).collect();
+    plain_text(&text).lines().flat_map(str::split_whitespace).take(30).collect::<Vec<_>>().join(" ")
 }

@@ -166,7 +166,7 @@ impl FileTree {
             .new_child(egui::UiBuilder::new().max_rect(buttons).layout(egui::Layout::left_to_right(egui::Align::Min)));
         child.spacing_mut().item_spacing.x = space::XS;
         for (icon, name, id) in [
-            (icons::FOLDER_PLUS, "Open folder as volume", CommandId::FolderOpen),
+            (icons::FOLDER_PLUS, "Open folder", CommandId::FolderOpen),
             (icons::FILE_PLUS, "New note", CommandId::NoteNew),
         ] {
             if icon_button(&mut child, icon, name, shortcuts.key_of(id)).clicked() {

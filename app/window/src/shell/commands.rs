@@ -148,6 +148,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::ViewSmaller => WindowCommand::Smaller,
         CommandId::ViewReset => WindowCommand::NormalSize,
         CommandId::AppKeys => WindowCommand::Keys,
+        CommandId::AppWelcome => WindowCommand::Go(NavigationCommand::Welcome),
         CommandId::AppSettings => WindowCommand::Settings,
         CommandId::ViewContrast => WindowCommand::Contrast,
         CommandId::TextPastePlain => WindowCommand::PastePlain,
@@ -254,6 +255,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::NoteRemove
         | CommandId::WorkspaceTrash
         | CommandId::NoteRestore
+        | CommandId::NoteCapture
         | CommandId::FilesImport
         | CommandId::FilesExport
         | CommandId::NoteOutputs
@@ -440,6 +442,8 @@ pub(crate) enum CellCommand {
 /// A command of the table that concerns links and files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NavigationCommand {
+    /// The page of the first start.
+    Welcome,
     Rename,
     Delete,
     UndoMove,
@@ -471,7 +475,7 @@ mod tests {
         let keys: usize = available_commands().map(|command| command.keys.len()).sum();
         assert_eq!(ShortcutTable::from_settings(&Settings::default()).shortcuts.len(), keys);
         for preset in engine::keymap::KeymapPreset::ALL {
-            let settings = Settings { preset, ..Settings::default() };
+            let settings = Settings { keymap_preset: preset, ..Settings::default() };
             for key in effective_keymap(&settings).values().flatten() {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
                 // As a press would be written down.
@@ -484,7 +488,7 @@ mod tests {
     #[test]
     fn every_key_of_every_preset_means_its_command() {
         for preset in engine::keymap::KeymapPreset::ALL {
-            let settings = Settings { preset, ..Settings::default() };
+            let settings = Settings { keymap_preset: preset, ..Settings::default() };
             let all = ShortcutTable::from_settings(&settings);
             let map = effective_keymap(&settings);
             for (id, key) in available_commands().flat_map(|info| map[&info.id].iter().map(|key| (info.id, key))) {

@@ -7,9 +7,11 @@ use crate::overlays::command_palette::{CommandPalette, PaletteChoice};
 use crate::overlays::dialogs::{Dialog, DialogDecision};
 use crate::overlays::settings::{self, SettingsSection};
 use crate::overlays::window_overlay::WindowOverlay;
+use crate::pages::welcome::WelcomePage;
 use crate::shell::dock_state::RightPanel;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
+use crate::shell::page_view::PageView;
 use crate::shell::pane_state::PaneState;
 use crate::shell::shutdown::ShutdownState;
 use editor::note_editor::NoteEdit;
@@ -230,7 +232,7 @@ impl AppWindow {
             ),
             WindowCommand::Write(writing) => self.panes.run_writing(&mut self.host, &mut self.notices, ctx, writing),
             WindowCommand::Keys => self.overlay.open_settings(&self.host, SettingsSection::Keys),
-            WindowCommand::Settings => self.overlay.open_settings(&self.host, SettingsSection::Look),
+            WindowCommand::Settings => self.overlay.open_settings(&self.host, SettingsSection::Appearance),
             WindowCommand::File(filing) => {
                 self.panes.run_filing(&mut self.host, &mut self.overlay, &mut self.notices, &mut self.prefs, filing)
             }
@@ -282,6 +284,21 @@ impl AppWindow {
             self.prefs.load_settings(&settings);
         }
         ctx.request_repaint();
+    }
+
+    /// Shows the welcome page once, puts what was set on it into force, and ticks the first steps that were done.
+    pub(crate) fn follow_first_steps(&mut self, ctx: &egui::Context) {
+        let done = std::mem::take(&mut self.host.done_steps).into_iter();
+        let mut changes: Vec<_> = done.map(settings::SettingsChange::FirstStepDone).collect();
+        if let Some(PageView::Welcome(page)) = &mut self.panes.view {
+            changes.append(&mut page.changes);
+        }
+        // Before the first note is chosen, that would close the page.
+        if self.host.session().settings().show_welcome && self.panes.has_chosen_note {
+            self.panes.view = Some(PageView::Welcome(WelcomePage::default()));
+            changes.push(settings::SettingsChange::Welcome(false));
+        }
+        self.set(ctx, changes);
     }
 
     fn run_cell(&mut self, ctx: &egui::Context, on: bool) {

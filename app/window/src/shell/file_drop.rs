@@ -8,10 +8,19 @@ use store::DocId;
 /// Pictures by their ending: these are shown, all else is linked.
 const IMAGE_EXTENSIONS: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "avif"];
 
+/// Files that were stored for a note.
+pub(crate) struct BroughtFiles {
+    pub(crate) note: DocId,
+    /// From the note's folder to theirs: empty, or with `/` at its end.
+    pub(crate) way: String,
+    /// The name of each, or why it could not be stored.
+    pub(crate) names: Vec<Result<String, String>>,
+}
+
 /// What has been copied and is not linked yet.
 pub(crate) struct FileDrops {
-    pub(crate) brought: Receiver<(DocId, Vec<Result<String, String>>)>,
-    pub(crate) bring: Sender<(DocId, Vec<Result<String, String>>)>,
+    pub(crate) brought: Receiver<BroughtFiles>,
+    pub(crate) bring: Sender<BroughtFiles>,
     /// Notebooks that became notes.
     pub(crate) made: Receiver<Result<DocId, String>>,
     pub(crate) make: Sender<Result<DocId, String>>,
@@ -24,11 +33,25 @@ impl Default for FileDrops {
     }
 }
 
+/// Where attachments of a note in `folder` go by the setting: the folder in the volume, and the way there from the
+/// note's folder, empty or with `/` at its end.
+pub(crate) fn attachment_place(folder: &str, setting: &str) -> (String, String) {
+    let below = |folder: &str, name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+    match setting.strip_prefix('/') {
+        _ if setting.trim_matches('/').is_empty() => (folder.to_owned(), String::new()),
+        Some(name) => {
+            let up = if folder.is_empty() { 0 } else { folder.split('/').count() };
+            (name.to_owned(), format!("{}{name}/", "../".repeat(up)))
+        }
+        None => (below(folder, setting), format!("{setting}/")),
+    }
+}
+
 /// Returns the link to a file next to the note.
 pub(crate) fn link(name: &str) -> String {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     let picture = IMAGE_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(ending));
-    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '~');
+    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '~' | '/');
     let target = if name.chars().all(plain) { name.to_owned() } else { format!("<{name}>") };
     // What would end the label early is escaped; a name cannot hold a line end here.
     let label = name.replace('[', "\\[").replace(']', "\\]");
@@ -51,7 +74,18 @@ pub(crate) fn packed(picture: &egui::ColorImage) -> Result<Vec<u8>, png::Encodin
 
 #[cfg(test)]
 mod tests {
-    use super::link;
+    use super::{attachment_place, link};
+
+    #[test]
+    fn attachments_go_where_the_setting_says() {
+        let place = |folder: &str, setting: &str| attachment_place(folder, setting);
+        let both = |folder: &str, way: &str| (folder.to_owned(), way.to_owned());
+        assert_eq!(place("a/b", ""), both("a/b", ""));
+        assert_eq!(place("", "assets"), both("assets", "assets/"));
+        assert_eq!(place("a/b", "assets"), both("a/b/assets", "assets/"));
+        assert_eq!(place("a/b", "/Files"), both("Files", "../../Files/"));
+        assert_eq!(place("", "/Files"), both("Files", "Files/"));
+    }
 
     #[test]
     fn links_say_what_they_lead_to() {

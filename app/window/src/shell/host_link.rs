@@ -1,7 +1,7 @@
 //! The link to the host: reads the session and sends commands.
 
 use crate::shell::notice_state::NoticeState;
-use engine::{Command, Note, Session};
+use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
 use host::desktop::{FileOpener, FolderChooser};
 use store::DocId;
@@ -13,6 +13,8 @@ pub(crate) struct HostLink {
     pub(crate) folder_chooser: Option<FolderChooser>,
     /// What opens files with other programs, if there is a desktop.
     pub(crate) file_opener: Option<FileOpener>,
+    /// First steps that were done and are not in the settings yet.
+    pub(crate) done_steps: Vec<FirstStep>,
 }
 
 impl HostLink {
@@ -33,7 +35,23 @@ impl HostLink {
 
     /// Sends a command. An error says in a sentence why it was refused.
     pub(crate) fn command(&mut self, command: Command) -> Result<(), String> {
-        self.driver.run_command(command).map_err(|reject| ui::text::sentence(&reject.0))
+        let step = match &command {
+            Command::Run { .. } | Command::RunAll { .. } | Command::RunCells { .. } => Some(FirstStep::RunCell),
+            Command::Ask { .. } => Some(FirstStep::AskAgent),
+            Command::Revert { .. } => Some(FirstStep::UndoAgent),
+            _ => None, // tidy: open because any other command is no first step
+        };
+        self.driver.run_command(command).map_err(|reject| ui::text::sentence(&reject.0))?;
+        step.into_iter().for_each(|step| self.complete_step(step));
+        Ok(())
+    }
+
+    /// Remembers that a first step was done, while these are counted.
+    pub(crate) fn complete_step(&mut self, step: FirstStep) {
+        let settings = self.session().settings();
+        if settings.show_first_steps && !settings.first_steps.contains(&step) && !self.done_steps.contains(&step) {
+            self.done_steps.push(step);
+        }
     }
 
     /// Sends a command; a refusal becomes a toast.

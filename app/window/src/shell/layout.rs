@@ -1,5 +1,6 @@
 //! Layout of the window: tree, tabs, note, panel, status bar, in reading order, which is also the Tab order.
 
+use super::activity_rail::{RailContext, show_activity_rail};
 use super::status_bar::StatusContext;
 use super::tabs::{self, TabsContext};
 use crate::app_window::AppWindow;
@@ -15,15 +16,22 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
 use egui::{Align2, CursorIcon, Id, Rect, Sense, Stroke, Ui, pos2};
+use engine::FirstStep;
+use engine::commands::CommandId;
 use notebook::actions::PageAction;
 use std::ops::RangeInclusive;
-use ui::theme::{self, ThemeColors, size};
-use ui::widgets::set_accessible_name;
+use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::widgets::{paint_focus_ring, set_accessible_name};
 
 /// How wide the edge of a panel is to grab.
 const PANEL_RESIZE_HANDLE_WIDTH: f32 = 8.0;
 /// A narrower window shows one of the two panels.
-const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 640.0;
+const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 900.0;
+/// A narrower window has no rail at the left: the palette and the keys lead everywhere.
+const MIN_RAIL_WINDOW_WIDTH: f32 = 420.0;
+/// The row below the tree that counts the first steps.
+const FIRST_STEPS_HEIGHT: f32 = 36.0;
 /// Folding takes this long, in seconds.
 const PANEL_ANIMATION_SECONDS: f32 = 0.12;
 
@@ -43,12 +51,28 @@ impl AppWindow {
         let wide = self.prefs.left.min(all.width() * 0.55).round();
         let left = (wide * fold("left", self.prefs.left_open && both)).round();
         let right = (self.prefs.right.min(all.width() * 0.45) * fold("right", self.prefs.right_open)).round();
-        let body = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - size::STATUS_BAR_HEIGHT));
+        let rail = if all.width() < MIN_RAIL_WINDOW_WIDTH { 0.0 } else { size::ACTIVITY_RAIL_WIDTH };
+        let bottom = all.bottom() - size::STATUS_BAR_HEIGHT;
+        let body = Rect::from_min_max(pos2(all.left() + rail, all.top()), pos2(all.right(), bottom));
         let tree =
             Rect::from_min_max(pos2(body.left() + left - wide, body.top()), pos2(body.left() + left, body.bottom()));
         let panel = Rect::from_min_max(pos2(body.right() - right, body.top()), body.max);
         let middle = Rect::from_min_max(pos2(tree.right(), body.top()), pos2(panel.left(), body.bottom()));
         let line = Stroke::new(1.0, colours.line);
+        if rail > 0.0 {
+            let area = Rect::from_min_max(all.min, pos2(body.left(), bottom));
+            let mut ui = ui::layout::part(ui, "rail", area, area);
+            let context = RailContext {
+                session: self.host.session(),
+                shortcuts: &self.input.shortcuts,
+                view: self.panes.view.as_ref(),
+                left_open: self.prefs.left_open && both,
+                right: self.prefs.right_open.then_some(self.dock.right),
+                searching: matches!(self.overlay, WindowOverlay::Search(_)),
+            };
+            show_activity_rail(&mut ui, &context, &mut actions);
+            ui.painter().vline(area.right() - 0.5, area.y_range(), line);
+        }
         if left > 0.0 {
             let mut ui =
                 ui::layout::part(ui, "left", tree.intersect(body).with_min_x(tree.left()), tree.intersect(body));
@@ -132,6 +156,16 @@ impl PaneState {
         actions: &mut Vec<PageAction>,
     ) {
         let session = host.session();
+        let settings = session.settings();
+        let all = ui.available_rect_before_wrap();
+        let below = if settings.show_first_steps { FIRST_STEPS_HEIGHT } else { 0.0 };
+        if below > 0.0 {
+            let row = Rect::from_min_max(pos2(all.left(), all.bottom() - below), all.max);
+            let done = settings.first_steps.len();
+            show_first_steps(&mut ui::layout::part(ui, "first steps", row, row), done, actions);
+        }
+        let rest = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - below));
+        let ui = &mut ui::layout::part(ui, "files", rest, rest);
         dock.tree.show(ui, session, shortcuts, self.active.note, actions);
         if session.is_open() && session.volumes().next().is_none() {
             tree::show_empty_tree(ui, actions);
@@ -170,6 +204,25 @@ impl DockState {
             RightPanel::Variables => self.show_variables(host, panes, notices, ui),
             RightPanel::Agent => self.show_agent(host, panes, notices, ui, actions),
         }
+    }
+}
+
+/// A row below the tree that leads to the welcome page.
+fn show_first_steps(ui: &mut Ui, done: usize, actions: &mut Vec<PageAction>) {
+    let colours = ThemeColors::of(ui);
+    let rect = ui.max_rect();
+    let text = format!("First steps: {done} of {}", FirstStep::ALL.len());
+    let response = ui.interact(rect, ui.scope_id().with("first steps"), Sense::click());
+    ui.painter().hline(rect.x_range(), rect.top() + 0.5, Stroke::new(1.0, colours.line));
+    let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
+    let at = pos2(rect.left() + space::L, rect.center().y);
+    ui.painter().text(at, Align2::LEFT_CENTER, icons::CHECK_CIRCLE, theme::icon_font(16.0), colour);
+    let at = pos2(at.x + space::XL, rect.center().y);
+    ui.painter().text(at, Align2::LEFT_CENTER, &text, theme::small().font, colour);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
+    set_accessible_name(&response, Role::Button, &text);
+    if response.on_hover_text("Show the welcome page").clicked() {
+        actions.push(PageAction::Run(CommandId::AppWelcome));
     }
 }
 

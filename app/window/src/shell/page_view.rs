@@ -4,6 +4,7 @@
 use crate::pages::agenda::AgendaPage;
 use crate::pages::graph::GraphPage;
 use crate::pages::trash::TrashPage;
+use crate::pages::welcome::WelcomePage;
 use crate::pages::{history, sync};
 use crate::panels::backlinks_panel::BrokenLinksPage;
 use agent_ui::agent::{BranchesPage, ChangesPage, TimelinePage, ToolsPage};
@@ -48,6 +49,8 @@ pub(crate) enum PageView {
     Agents(Box<AgentsPage>),
     /// Plans: tasks, agents and dependencies.
     Plans(Box<PlansPage>),
+    /// What to begin with.
+    Welcome(WelcomePage),
 }
 
 impl PageView {
@@ -58,9 +61,9 @@ impl PageView {
             PageView::Broken(_) => "Broken links",
             PageView::History(_) => "History",
             PageView::Trash(_) => "Trash",
-            PageView::Timeline(_) => "Timeline of the run",
+            PageView::Timeline(_) => "Run timeline",
             PageView::Changes(_) => "Changes of the run",
-            PageView::Branches(_) => "Branches of the session",
+            PageView::Branches(_) => "Session branches",
             PageView::Tools(_) => "Tools of your own",
             PageView::Sync(_) => "Sync",
             PageView::Memory(_) => "Memory",
@@ -69,6 +72,7 @@ impl PageView {
             PageView::Schedule(_) => "Schedule",
             PageView::Agents(_) => "Agents",
             PageView::Plans(_) => "Plans",
+            PageView::Welcome(_) => "Welcome",
         }
     }
 
@@ -80,7 +84,7 @@ impl PageView {
         note: Option<DocId>,
         actions: &mut Vec<PageAction>,
     ) -> bool {
-        let closed = strip(ui, self.title());
+        let mut closed = strip(ui, self.title());
         let rest = ui.available_rect_before_wrap();
         let mut ui = ui::layout::part(ui, "view", rest, rest);
         let mut asked = Vec::new();
@@ -101,6 +105,7 @@ impl PageView {
             PageView::Schedule(page) => page.show(&mut ui, session, note, &mut asked),
             PageView::Agents(page) => page.show(&mut ui, session, note, &mut asked),
             PageView::Plans(page) => page.show(&mut ui, session, note, &mut asked),
+            PageView::Welcome(page) => closed |= page.show(&mut ui, session, actions),
         }
         actions.extend(asked.into_iter().map(PageAction::from));
         closed

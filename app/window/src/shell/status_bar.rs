@@ -110,11 +110,10 @@ impl StatusBar {
             ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(SLOW_EDIT_SECONDS));
         }
         let mut right = rect.right() - space::M;
-        right -= button(ui, icons::GEAR, "Settings", CommandId::AppSettings, shortcuts, right, actions);
         let (icon, name) = match session.settings().theme {
-            ColorTheme::System => (icons::CIRCLE_HALF, "Colours: as the system"),
-            ColorTheme::Light => (icons::SUN, "Colours: light"),
-            ColorTheme::Dark => (icons::MOON, "Colours: dark"),
+            ColorTheme::System => (icons::CIRCLE_HALF, "Theme: system"),
+            ColorTheme::Light => (icons::SUN, "Theme: light"),
+            ColorTheme::Dark => (icons::MOON, "Theme: dark"),
         };
         right -= button(ui, icon, name, CommandId::ViewTheme, shortcuts, right, actions) + space::S;
         if let Some(note) = note.filter(|note| note.phase == NotePhase::Ready) {

@@ -419,7 +419,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         ui.spacing_mut().item_spacing.x = space::XS;
         if rect.right() >= self.area.right() - 1.0 && rect.top() <= self.area.top() + 1.0 {
             ui.add_space(space::S);
-            let name = if self.right_open { "Hide the outline" } else { "Show the outline" };
+            let name = if self.right_open { "Hide right panel" } else { "Show right panel" };
             if icon_button(ui, icons::LIST_BULLETS, name, self.shortcuts.key_of(CommandId::ViewRight)).clicked() {
                 self.actions.push(PageAction::Run(CommandId::ViewRight));
             }

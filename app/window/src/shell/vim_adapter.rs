@@ -37,7 +37,7 @@ const CLIPBOARD_TIMEOUT_SECONDS: f64 = 1.0;
 
 impl HostLink {
     pub(crate) fn preset(&self) -> KeymapPreset {
-        self.session().settings().preset
+        self.session().settings().keymap_preset
     }
 }
 

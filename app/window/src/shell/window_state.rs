@@ -33,11 +33,11 @@ impl WindowState {
             theme: settings.theme,
             scale: settings.scale,
             contrast: settings.contrast,
-            calm: settings.calm,
-            text: settings.text,
-            left: settings.left,
+            calm: settings.reduce_motion,
+            text: settings.text_scale,
+            left: settings.left_panel_width,
             left_open: settings.left_open,
-            right: settings.right,
+            right: settings.right_panel_width,
             right_open: settings.right_open,
             window: settings.window,
             since: None,
@@ -87,9 +87,9 @@ impl WindowState {
     pub(crate) fn store_settings(&self, settings: &mut Settings) {
         settings.theme = self.theme;
         settings.scale = self.scale;
-        (settings.contrast, settings.calm, settings.text) = (self.contrast, self.calm, self.text);
-        (settings.left, settings.left_open) = (self.left, self.left_open);
-        (settings.right, settings.right_open) = (self.right, self.right_open);
+        (settings.contrast, settings.reduce_motion, settings.text_scale) = (self.contrast, self.calm, self.text);
+        (settings.left_panel_width, settings.left_open) = (self.left, self.left_open);
+        (settings.right_panel_width, settings.right_open) = (self.right, self.right_open);
         settings.window = self.window;
     }
 }

@@ -212,7 +212,7 @@ pub fn import_files(
     done: impl FnOnce(Vec<Result<String, String>>) + Send + 'static,
 ) {
     std::thread::spawn(move || {
-        let held = ConfinedFolder::open_root(&folder.root).and_then(|root| root.open_folder(&folder.path));
+        let held = ConfinedFolder::open_root(&folder.root).and_then(|root| root.open_or_create_folder(&folder.path));
         done(match held {
             Ok(held) => sources.iter().map(|source| import_file(source, &held)).collect(),
             Err(refused) => vec![Err(refused.into())],
@@ -231,7 +231,7 @@ pub fn save_new_file(
 ) {
     std::thread::spawn(move || {
         done(make().and_then(|bytes| {
-            let held = ConfinedFolder::open_root(&folder.root)?.open_folder(&folder.path)?;
+            let held = ConfinedFolder::open_root(&folder.root)?.open_or_create_folder(&folder.path)?;
             let free = (1..1_000).find_map(|number| {
                 let name = if number == 1 { format!("{stem}.{ending}") } else { format!("{stem} {number}.{ending}") };
                 (!held.has_entry(name.as_ref())).then_some(name)

@@ -12,98 +12,94 @@ use ui::time::write_date;
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
 pub(super) fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
-    lines.show_matching_row("Colours", "Follow the system’s theme, or always use light or dark.", |ui| {
+    lines.show_matching_row("Theme", "Follow the system, or always use light or dark.", |ui| {
         let all = [ColorTheme::System, ColorTheme::Light, ColorTheme::Dark];
         let chosen = all.iter().position(|theme| *theme == settings.theme);
         if let Some(place) = segmented_control(ui, &["System", "Light", "Dark"], chosen) {
             changes.push(SettingsChange::Theme(all[place]));
         }
     });
-    lines.show_matching_row("More contrast", "Text and lines contrast more with the background.", |ui| {
-        if toggle_switch(ui, "More contrast", settings.contrast) {
+    lines.show_matching_row("High contrast", "Text and lines stand out more from the background.", |ui| {
+        if toggle_switch(ui, "High contrast", settings.contrast) {
             changes.push(SettingsChange::Contrast(!settings.contrast));
         }
     });
-    lines.show_matching_row("Less motion", "Panels and overlays come and go at once.", |ui| {
-        if toggle_switch(ui, "Less motion", settings.calm) {
-            changes.push(SettingsChange::Calm(!settings.calm));
+    lines.show_matching_row("Reduce motion", "Panels and overlays appear without animation.", |ui| {
+        if toggle_switch(ui, "Reduce motion", settings.reduce_motion) {
+            changes.push(SettingsChange::ReduceMotion(!settings.reduce_motion));
         }
     });
-    lines.show_matching_row("Zoom", "From 50 to 300 %.", |ui| {
-        if let Some(scale) = stepper(ui, "everything", settings.scale, 0.5..=3.0) {
+    lines.show_matching_row("Zoom", "The whole window, 50 to 300 %.", |ui| {
+        if let Some(scale) = stepper(ui, "zoom", settings.scale, 0.5..=3.0) {
             changes.push(SettingsChange::Scale(scale));
         }
     });
-    lines.show_matching_row("Size of a note's text", "From 70 to 200 %, on top of the zoom.", |ui| {
-        if let Some(text) = stepper(ui, "text", settings.text, 0.7..=2.0) {
+    lines.show_matching_row("Text size in notes", "70 to 200 %, in addition to the zoom.", |ui| {
+        if let Some(text) = stepper(ui, "text size", settings.text_scale, 0.7..=2.0) {
             changes.push(SettingsChange::Text(text));
         }
     });
 }
 
 pub(super) fn show_window(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
-    lines.show_matching_row("Tree at the left", "Volumes, folders and notes.", |ui| {
-        if toggle_switch(ui, "Tree at the left", settings.left_open) {
+    lines.show_matching_row("Left panel", "The tree of volumes, folders and notes.", |ui| {
+        if toggle_switch(ui, "Left panel", settings.left_open) {
             changes.push(SettingsChange::Left(!settings.left_open));
         }
     });
-    lines.show_matching_row("Width of the tree", "180 to 400 points; its edge can be dragged, too.", |ui| {
-        if let Some(width) = points(ui, "the tree", settings.left, 180.0..=400.0) {
+    lines.show_matching_row("Left panel width", "180 to 400 points. You can also drag its edge.", |ui| {
+        if let Some(width) = points(ui, "left panel width", settings.left_panel_width, 180.0..=400.0) {
             changes.push(SettingsChange::LeftWidth(width));
         }
     });
-    lines.show_matching_row("Panel at the right", "Outline and links of the open note.", |ui| {
-        if toggle_switch(ui, "Panel at the right", settings.right_open) {
+    lines.show_matching_row("Right panel", "Outline, links, variables and the agent.", |ui| {
+        if toggle_switch(ui, "Right panel", settings.right_open) {
             changes.push(SettingsChange::Right(!settings.right_open));
         }
     });
-    lines.show_matching_row("Width of the panel", "280 to 560 points.", |ui| {
-        if let Some(width) = points(ui, "the panel", settings.right, 280.0..=560.0) {
+    lines.show_matching_row("Right panel width", "280 to 560 points.", |ui| {
+        if let Some(width) = points(ui, "right panel width", settings.right_panel_width, 280.0..=560.0) {
             changes.push(SettingsChange::RightWidth(width));
         }
     });
     let (wide, high) = settings.window;
-    lines.show_matching_row(
-        "Size of the window",
-        &format!("{wide:.0} by {high:.0} points; kept over a restart."),
-        |ui| {
-            if text_button(ui, "1280 by 800 again", false).clicked() {
-                changes.push(SettingsChange::WindowSize);
-            }
-        },
-    );
-    lines.show_matching_row("Recent notes in the tree", "The last notes, above the volumes.", |ui| {
-        if toggle_switch(ui, "Recent notes in the tree", settings.recent_open) {
+    lines.show_matching_row("Window size", &format!("{wide:.0} by {high:.0} points, kept after a restart."), |ui| {
+        if text_button(ui, "Reset to 1280 by 800", false).clicked() {
+            changes.push(SettingsChange::WindowSize);
+        }
+    });
+    lines.show_matching_row("Recent notes", "Lists the last opened notes above the volumes.", |ui| {
+        if toggle_switch(ui, "Recent notes", settings.recent_open) {
             changes.push(SettingsChange::RecentOpen(!settings.recent_open));
         }
     });
     let folders = count(settings.unfolded.len(), "folder");
-    lines.show_matching_row("What is unfolded in the tree", &format!("{folders}, kept over a restart."), |ui| {
-        if text_button(ui, "Fold all", false).clicked() {
+    lines.show_matching_row("Expanded folders", &format!("{folders}, kept after a restart."), |ui| {
+        if text_button(ui, "Collapse all", false).clicked() {
             changes.push(SettingsChange::FoldTree);
         }
     });
-    let tabs = if settings.panes.is_some() { "Kept over a restart." } else { "One note alone, kept over a restart." };
+    let tabs = if settings.panes.is_some() { "Kept after a restart." } else { "A single note, kept after a restart." };
     lines.show_matching_row("Tabs and splits", tabs, |ui| {
-        if text_button(ui, "Close all but this", false).clicked() {
+        if text_button(ui, "Close other tabs", false).clicked() {
             changes.push(SettingsChange::CloseTabs);
         }
     });
     let recent = count(settings.recent.len(), "note");
     lines.show_matching_row(
-        "Notes that were opened",
-        &format!("{recent}: for the switcher, and for the next start."),
+        "History of opened notes",
+        &format!("{recent}, used by the switcher and at the next start."),
         |ui| {
-            if text_button(ui, "Forget them", false).clicked() {
+            if text_button(ui, "Clear history", false).clicked() {
                 changes.push(SettingsChange::ForgetRecent);
             }
         },
     );
     lines.show_matching_row(
         "Starred notes",
-        &format!("{} above the tree.", count(settings.starred.len(), "note")),
+        &format!("{}, listed above the tree.", count(settings.starred.len(), "note")),
         |ui| {
-            if text_button(ui, "Take all stars away", false).clicked() {
+            if text_button(ui, "Remove all stars", false).clicked() {
                 changes.push(SettingsChange::NoStars);
             }
         },
@@ -111,8 +107,8 @@ pub(super) fn show_window(lines: &mut SettingsRows<'_>, settings: &Settings, cha
 }
 
 pub(super) fn show_notes(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
-    lines.show_matching_row("Folder for daily notes", "Inside the volume; empty: at its top.", |ui| {
-        if let Some(folder) = text(ui, "Folder for daily notes", &settings.daily_folder, "none") {
+    lines.show_matching_row("Daily notes folder", "A folder in the volume. Leave empty for its top level.", |ui| {
+        if let Some(folder) = text(ui, "Daily notes folder", &settings.daily_folder, "none") {
             changes.push(SettingsChange::DailyFolder(folder.trim().trim_matches('/').to_owned()));
         }
     });
@@ -120,38 +116,48 @@ pub(super) fn show_notes(lines: &mut SettingsRows<'_>, settings: &Settings, chan
         Ok(today) => format!("Today: {today}. %Y year, %m month, %d day, %A weekday."),
         Err(why) => format!("{why}."),
     };
-    lines.show_matching_row("Names of daily notes", &today, |ui| {
-        if let Some(format) = text(ui, "Names of daily notes", &settings.daily_format, "%Y-%m-%d") {
+    lines.show_matching_row("Daily note names", &today, |ui| {
+        if let Some(format) = text(ui, "Daily note names", &settings.daily_format, "%Y-%m-%d") {
             changes.push(SettingsChange::DailyFormat(format.trim().to_owned()));
         }
     });
     lines.show_matching_row(
-        "Template of daily notes",
-        "A note of the volume; without it, they begin with their name.",
+        "Daily note template",
+        "A note in the volume. Without one, a daily note starts with its name.",
         |ui| {
-            if let Some(path) = text(ui, "Template of daily notes", &settings.daily_template, "none") {
+            if let Some(path) = text(ui, "Daily note template", &settings.daily_template, "none") {
                 changes.push(SettingsChange::DailyTemplate(path.trim().to_owned()));
             }
         },
     );
-    lines.show_matching_row("Folder of templates", "Its notes are offered by “Insert template”.", |ui| {
-        if let Some(folder) = text(ui, "Folder of templates", &settings.templates, "Templates") {
+    lines.show_matching_row("Templates folder", "Insert template offers its notes.", |ui| {
+        if let Some(folder) = text(ui, "Templates folder", &settings.templates, "Templates") {
             changes.push(SettingsChange::Templates(folder.trim().trim_matches('/').to_owned()));
         }
     });
+    lines.show_matching_row(
+        "Attachment folder",
+        "For pasted pictures and dropped files. Empty: beside the note; /name: in the volume.",
+        |ui| {
+            if let Some(folder) = text(ui, "Attachment folder", &settings.attachment_folder, "beside the note") {
+                let (top, name) = (folder.trim().starts_with('/'), folder.trim().trim_matches('/'));
+                changes.push(SettingsChange::AttachmentFolder(format!("{}{name}", if top { "/" } else { "" })));
+            }
+        },
+    );
 }
 
 pub(super) fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
-    lines.show_matching_row("Check spelling", "By the dictionaries of the system, where it has some.", |ui| {
+    lines.show_matching_row("Check spelling", "Uses the dictionaries that the system has installed.", |ui| {
         if toggle_switch(ui, "Check spelling", settings.spelling) {
             changes.push(SettingsChange::Spelling(!settings.spelling));
         }
     });
-    lines.show_matching_row("Your dictionary", "Right although no dictionary has them; Enter adds one.", |ui| {
+    lines.show_matching_row("Your dictionary", "Words that count as correct. Press Enter to add one.", |ui| {
         if let Some(word) = text(ui, "Add a word", "", "Add a word") {
             let word = word.trim().to_owned();
-            if !word.is_empty() && !settings.words.contains(&word) {
-                changes.push(SettingsChange::Words([settings.words.clone(), vec![word]].concat()));
+            if !word.is_empty() && !settings.spelling_dictionary.contains(&word) {
+                changes.push(SettingsChange::Words([settings.spelling_dictionary.clone(), vec![word]].concat()));
             }
         }
     });
@@ -159,15 +165,16 @@ pub(super) fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, c
         return;
     }
     let ui = &mut *lines.ui;
-    for word in &settings.words {
+    for word in &settings.spelling_dictionary {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let at = pos2(rect.left(), rect.center().y - 10.0);
         paint_clipped_text(ui, at, rect.width() - 60.0, word, &theme::small(), ThemeColors::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - theme::size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("word", word)));
-        if icon_button(&mut child, icons::X, &format!("Forget the word {word}"), None).clicked() {
-            changes
-                .push(SettingsChange::Words(settings.words.iter().filter(|other| *other != word).cloned().collect()));
+        if icon_button(&mut child, icons::X, &format!("Remove {word} from the dictionary"), None).clicked() {
+            changes.push(SettingsChange::Words(
+                settings.spelling_dictionary.iter().filter(|other| *other != word).cloned().collect(),
+            ));
         }
     }
 }

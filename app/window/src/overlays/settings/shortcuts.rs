@@ -18,7 +18,7 @@ impl SettingsPage {
     pub(super) fn keys(&mut self, ui: &mut Ui, settings: &Settings, changes: &mut Vec<SettingsChange>) {
         show_row(ui, "Keys as in", "What you set yourself goes first.", |ui| {
             let names: Vec<&str> = KeymapPreset::ALL.iter().map(|preset| preset.name()).collect();
-            let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.preset);
+            let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.keymap_preset);
             if let Some(place) = segmented_control(ui, &names, chosen) {
                 changes.push(SettingsChange::Preset(KeymapPreset::ALL[place]));
             }

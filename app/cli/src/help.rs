@@ -1,0 +1,279 @@
+//! What `tracebook --help` shows: subcommands by subject, each with a line and two examples.
+
+/// A subcommand as help shows it.
+pub(crate) struct SubcommandHelp {
+    /// The word after `tracebook`.
+    pub(crate) name: &'static str,
+    /// What it does, in a line.
+    pub(crate) summary: &'static str,
+    /// What to type after `tracebook`, twice.
+    pub(crate) examples: [&'static str; 2],
+}
+
+const fn entry(name: &'static str, summary: &'static str, examples: [&'static str; 2]) -> SubcommandHelp {
+    SubcommandHelp { name, summary, examples }
+}
+
+/// The subcommands by subject, in the order of help.
+pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
+    (
+        "Notes",
+        &[
+            entry("open", "Open a folder of Markdown files as a volume", ["open ~/notes", "open ."]),
+            entry("ls", "List notes and attachments", ["ls", "ls --json"]),
+            entry("new", "Create a note", ["new Ideas/Boat", "new Log --text \"First line\""]),
+            entry("capture", "Add a line to today's note", ["capture \"Call Ada\"", "capture - < idea.txt"]),
+            entry("cat", "Print a note", ["cat Ideas/Boat.md", "cat notes:Log.md"]),
+            entry(
+                "edit",
+                "Edit a note with JSON lines",
+                ["edit Log.md < edits.jsonl", "edit notes:Log.md < edits.jsonl"],
+            ),
+            entry("mv", "Move or rename a note or folder", ["mv Boat.md Ideas/Boat.md", "mv Old/ Archive/"]),
+            entry("rm", "Move a note to the trash", ["rm Boat.md", "rm notes:Boat.md"]),
+            entry("trash", "List or empty the trash", ["trash", "trash --empty"]),
+            entry(
+                "restore-note",
+                "Restore a note from the trash",
+                ["restore-note Boat.md", "restore-note Boat.md Old/Boat.md"],
+            ),
+            entry("undo", "Undo the last rename, move or deletion", ["undo", "undo --json"]),
+            entry("follow", "Update links to files that others renamed", ["follow", "follow --json"]),
+            entry(
+                "history",
+                "Show or restore earlier versions of a note",
+                ["history Log.md", "history Log.md --at 3 --diff"],
+            ),
+            entry("links", "List a note's links and backlinks", ["links Log.md", "links Log.md --json"]),
+            entry("todos", "List tasks of all notes by day", ["todos", "todos --words boat"]),
+            entry("base", "Print a collection as a table", ["base Books.base", "base Books.base --view Unread"]),
+            entry(
+                "import",
+                "Copy files or notebooks into a volume",
+                ["import analysis.ipynb", "import ~/old --volume notes"],
+            ),
+            entry(
+                "export",
+                "Export a note or volume (HTML, PDF, ipynb, py, md)",
+                ["export Log.md Log.html", "export notes site --html"],
+            ),
+        ],
+    ),
+    (
+        "Cells",
+        &[
+            entry("run", "Run a note's cells", ["run Report.md", "run Report.md --cell 2"]),
+            entry(
+                "outputs",
+                "Print or save the outputs of cells",
+                ["outputs Report.md", "outputs Report.md --save plots"],
+            ),
+            entry(
+                "cells",
+                "List cells and what is out of date",
+                ["cells Report.md", "cells Report.md --mode automatic"],
+            ),
+            entry(
+                "kernels",
+                "Choose what runs a note's cells",
+                ["kernels Report.md", "kernels Report.md --use python3"],
+            ),
+            entry(
+                "grant",
+                "Let cells use more folders or the network",
+                ["grant Report.md --read ~/data", "grant Report.md --none"],
+            ),
+        ],
+    ),
+    (
+        "Search",
+        &[
+            entry(
+                "search",
+                "Find notes, code and outputs",
+                ["search \"solar panel\"", "search \"in:code pandas\" --limit 5"],
+            ),
+            entry("related", "List notes near in meaning", ["related Log.md", "related Log.md --json"]),
+            entry("searches", "List or save searches", ["searches", "searches boats \"tag:boat\""]),
+            entry("index", "Check or rebuild the search index", ["index status", "index rebuild"]),
+        ],
+    ),
+    (
+        "Agents",
+        &[
+            entry(
+                "ask",
+                "Let an agent work in a project",
+                ["ask \"Summarize this week\"", "ask \"Fix the test\" --budget 0.50"],
+            ),
+            entry("approvals", "List and decide what agents ask for", ["approvals", "approvals 1 --allow"]),
+            entry("runs", "List, stop, resume or undo runs", ["runs", "runs last --undo"]),
+            entry("steps", "Print the steps of a run", ["steps last", "steps last --json"]),
+            entry("sessions", "List sessions or show one", ["sessions", "sessions 3f2a --export md"]),
+            entry("tasks", "Plan tasks and let agents do them", ["tasks list", "tasks add \"Write the README\""]),
+            entry("schedule", "Start work at set times", ["schedule", "schedule due"]),
+            entry("memory", "Browse or change what agents remember", ["memory", "memory log"]),
+            entry("traces", "List work that repeats without a model", ["traces", "traces show weekly-report"]),
+            entry("budget", "Show what was spent and what is left", ["budget", "budget --by project"]),
+            entry("tools", "List and approve tools", ["tools", "tools shell"]),
+            entry("providers", "List and test language models", ["providers", "providers test ollama"]),
+            entry("secrets", "Keep API keys", ["secrets list", "secrets set OPENAI_API_KEY < key.txt"]),
+        ],
+    ),
+    (
+        "Sync",
+        &[
+            entry(
+                "sync",
+                "Show sync status, share or join volumes",
+                ["sync status", "sync share notes wss://host:7600"],
+            ),
+            entry("pair", "Pair this device with another", ["pair", "pair wss://host:7600 --code 12345678"]),
+            entry("devices", "List, rename or revoke devices", ["devices", "devices revoke laptop"]),
+            entry("hub", "Run a sync server", ["hub", "hub invite"]),
+        ],
+    ),
+    (
+        "Maintenance",
+        &[
+            entry("init", "Create a workspace", ["init --workspace ~/w", "init"]),
+            entry("doctor", "Show what this machine offers", ["doctor", "doctor --report bug.tar.gz"]),
+            entry("fsck", "Check and repair the workspace", ["fsck", "fsck --check"]),
+            entry("backup", "Back up the workspace", ["backup /mnt/usb/tracebook", "backup ~/backup-1"]),
+            entry(
+                "restore",
+                "Restore a workspace from a backup",
+                ["restore ~/backup-1 --workspace ~/w", "restore ~/backup-1"],
+            ),
+            entry("bench", "Run benchmarks", ["bench typing", "bench start --json"]),
+            entry(
+                "screenshots",
+                "Make pictures of the window",
+                ["screenshots pictures", "screenshots pictures --scale 1"],
+            ),
+            entry("completions", "Print shell completions", ["completions bash", "completions zsh"]),
+            entry("man", "Print the manual page", ["man > tracebook.1", "man | man -l -"]),
+        ],
+    ),
+];
+
+const HELP_HEAD: &str = "A notebook that remembers: notes, tasks and Python cells in plain Markdown files
+
+Usage: tracebook [OPTIONS] [COMMAND | FOLDER | NOTE.md]
+
+Without a command, the window opens. With the path of a folder or a note, it
+opens on that.
+";
+
+const HELP_END: &str = "
+Options:
+  --workspace <DIR>  Use this workspace instead of the one in your data folder
+  --json             Print JSON, for programs
+  -h, --help         Print help (-h: in short)
+  -V, --version      Print version
+
+Examples:
+  tracebook open ~/notes
+  tracebook run Report.md
+  tracebook help search
+
+Exit codes:
+  0  done
+  1  a cell or a check failed
+  2  wrong use: words, names or input that do not fit
+  3  the workspace is damaged, locked or cannot be written
+";
+
+/// What help knows of a subcommand.
+pub(crate) fn subcommand_help(name: &str) -> Option<&'static SubcommandHelp> {
+    HELP_GROUPS.iter().flat_map(|(_, entries)| *entries).find(|entry| entry.name == name)
+}
+
+/// All subcommands by subject, a line each.
+pub(crate) fn full_help() -> String {
+    let mut text = HELP_HEAD.to_owned();
+    for (group, entries) in HELP_GROUPS {
+        text.push_str(&format!("\n{group}:\n"));
+        for entry in *entries {
+            text.push_str(&format!("  {:<13} {}\n", entry.name, entry.summary));
+        }
+    }
+    text.push_str("\n  tracebook help COMMAND explains one of them.\n");
+    text + HELP_END
+}
+
+/// Whether only `-h` is asked, with or without options of the program.
+pub(crate) fn is_short_help(words: &[String]) -> bool {
+    let mut rest = words.iter().map(String::as_str);
+    let mut is_short = false;
+    while let Some(word) = rest.next() {
+        match word {
+            "-h" => is_short = true,
+            "--workspace" => _ = rest.next(),
+            word if word == "--json" || word.starts_with("--workspace=") => {}
+            _ => return false,
+        }
+    }
+    is_short
+}
+
+/// The subcommands' names by subject: it fits 24 rows.
+pub(crate) fn short_help() -> String {
+    let mut text = HELP_HEAD.to_owned() + "\n";
+    for (group, entries) in HELP_GROUPS {
+        let mut line = format!("  {group:<12}");
+        for entry in *entries {
+            if line.len() + entry.name.len() + 1 > 80 {
+                text.push_str(line.trim_end());
+                text.push('\n');
+                line = " ".repeat(14);
+            }
+            line.push(' ');
+            line.push_str(entry.name);
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text + "\n  --help lists them with a line each; tracebook help COMMAND explains one.\n"
+}
+
+/// The two examples of a subcommand, for the end of its help.
+pub(crate) fn examples(name: &str) -> String {
+    let Some(entry) = subcommand_help(name) else { return String::new() };
+    let lines = entry.examples.map(|example| format!("  tracebook {example}"));
+    format!("Examples:\n{}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::commands::COMMANDS;
+
+    #[test]
+    fn every_subcommand_has_a_line_and_two_examples_that_parse() {
+        let mut listed: Vec<&str> = HELP_GROUPS.iter().flat_map(|(_, all)| *all).map(|entry| entry.name).collect();
+        let mut table: Vec<&str> =
+            COMMANDS.iter().filter_map(|command| command.line.as_ref()).map(|line| line.name).collect();
+        listed.sort_unstable();
+        table.sort_unstable();
+        assert_eq!(listed, table);
+        for entry in HELP_GROUPS.iter().flat_map(|(_, all)| *all) {
+            assert!(entry.summary.len() <= 52, "{} is too long", entry.summary);
+            for example in entry.examples {
+                let command = example.split([';', '|', '<', '>']).next().unwrap_or_default();
+                let quoted = command.split('"').enumerate();
+                let words: Vec<String> = quoted
+                    .flat_map(|(at, part)| match at % 2 {
+                        0 => part.split_whitespace().map(str::to_owned).collect(),
+                        _ => vec![part.to_owned()],
+                    })
+                    .collect();
+                if let Err(error) = crate::parse::parse(&words) {
+                    panic!("{example}: {error}");
+                }
+            }
+        }
+        assert!(full_help().lines().chain(short_help().lines()).all(|line| line.chars().count() <= 80));
+        assert!(short_help().lines().count() <= 24);
+    }
+}

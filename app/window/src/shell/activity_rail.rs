@@ -1,0 +1,194 @@
+//! The rail at the left edge: one button for each part of the program, with what waits there.
+
+use super::commands::ShortcutTable;
+use super::page_view::PageView;
+use crate::shell::dock_state::RightPanel;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Popup, Rect, Response, Sense, Ui, pos2, vec2};
+use engine::Session;
+use engine::commands::CommandId;
+use notebook::actions::PageAction;
+use store::DocId;
+use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::widgets::{self, set_accessible_name};
+
+const RAIL_BUTTON_SIZE: f32 = 36.0;
+/// Collections that the menu lists; the switcher finds the rest.
+const MAX_LISTED_COLLECTIONS: usize = 20;
+
+/// What the rail shows in a frame.
+pub(crate) struct RailContext<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) shortcuts: &'a ShortcutTable,
+    /// The page that covers the notes.
+    pub(crate) view: Option<&'a PageView>,
+    pub(crate) left_open: bool,
+    /// The panel at the right, while it is open.
+    pub(crate) right: Option<RightPanel>,
+    /// Whether the search is open.
+    pub(crate) searching: bool,
+}
+
+/// A button of the rail.
+struct RailItem {
+    icon: &'static str,
+    /// What the tooltip says.
+    title: &'static str,
+    /// What a screen reader says.
+    name: &'static str,
+    command: CommandId,
+    is_on: bool,
+    /// How many things wait there, and what they are.
+    badge: Option<(usize, String)>,
+}
+
+/// Draws the rail; its buttons run commands of the table.
+pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions: &mut Vec<PageAction>) {
+    let colours = ThemeColors::of(ui);
+    let area = ui.max_rect();
+    ui.painter().rect_filled(area, 0.0, colours.sunken);
+    let agent_on = context.right == Some(RightPanel::Agent);
+    let item = |icon, title, name, command, is_on| RailItem { icon, title, name, command, is_on, badge: None };
+    let view = context.view;
+    let first = [
+        item(icons::FOLDER, "Files", "Toggle files", CommandId::ViewLeft, context.left_open),
+        item(icons::SEARCH, "Search", "Open search", CommandId::SearchOpen, context.searching),
+        item(
+            icons::CALENDAR,
+            "Agenda",
+            "Open agenda",
+            CommandId::ViewAgenda,
+            matches!(view, Some(PageView::Agenda(_))),
+        ),
+    ];
+    let is_memory = matches!(view, Some(PageView::Memory(_)));
+    let is_sync = matches!(view, Some(PageView::Sync(_)));
+    let second = [
+        item(icons::GRAPH, "Graph", "Open graph", CommandId::ViewGraph, matches!(view, Some(PageView::Graph(_)))),
+        RailItem {
+            badge: approvals_badge(context.session),
+            ..item(icons::ROBOT, "Agent", "Toggle agent", CommandId::AgentOpen, agent_on)
+        },
+        item(icons::BRAIN, "Memory", "Open memory", CommandId::ViewMemory, is_memory),
+        item(icons::SYNC, "Sync", "Open sync", CommandId::SyncStatus, is_sync),
+    ];
+    let mut top = area.top() + space::S;
+    let mut place = || {
+        let rect = Rect::from_min_size(
+            pos2(area.center().x - RAIL_BUTTON_SIZE / 2.0, top),
+            vec2(RAIL_BUTTON_SIZE, RAIL_BUTTON_SIZE),
+        );
+        top += RAIL_BUTTON_SIZE + space::XS;
+        rect
+    };
+    for item in &first {
+        show_command(ui, place(), item, context.shortcuts, actions);
+    }
+    show_collections(ui, place(), context, actions);
+    for item in &second {
+        show_command(ui, place(), item, context.shortcuts, actions);
+    }
+    let last = Rect::from_min_size(
+        pos2(area.center().x - RAIL_BUTTON_SIZE / 2.0, area.bottom() - RAIL_BUTTON_SIZE - space::S),
+        vec2(RAIL_BUTTON_SIZE, RAIL_BUTTON_SIZE),
+    );
+    // In a very low window the buttons above are worth more.
+    if last.top() >= top {
+        let settings = item(icons::GEAR, "Settings", "Settings", CommandId::AppSettings, false);
+        show_command(ui, last, &settings, context.shortcuts, actions);
+    }
+}
+
+fn approvals_badge(session: &Session) -> Option<(usize, String)> {
+    match agent_ui::agent::pending_decision_count(session.agents()) {
+        0 => None,
+        1 => Some((1, "1 approval waits".to_owned())),
+        count => Some((count, format!("{count} approvals wait"))),
+    }
+}
+
+fn show_command(ui: &Ui, rect: Rect, item: &RailItem, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
+    let response = show_button(ui, rect, item);
+    if response.clicked() {
+        actions.push(PageAction::Run(item.command));
+    }
+    let key = shortcuts.key_of(item.command).map_or(String::new(), |key| format!("   {key}"));
+    let waits = item.badge.as_ref().map_or(String::new(), |(_, text)| format!("\n{text}"));
+    response.on_hover_text(format!("{}{key}{waits}", item.title));
+}
+
+fn show_button(ui: &Ui, rect: Rect, item: &RailItem) -> Response {
+    let colours = ThemeColors::of(ui);
+    let response = ui.interact(rect, ui.scope_id().with(("rail", item.command)), Sense::click());
+    if item.is_on {
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+    } else if response.hovered() {
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.line);
+    }
+    let colour = if item.is_on {
+        colours.accent
+    } else if response.hovered() {
+        colours.ink
+    } else {
+        colours.muted
+    };
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, item.icon, theme::icon_font(20.0), colour);
+    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
+    let name = match &item.badge {
+        Some((count, text)) => {
+            let at = rect.right_top() + vec2(-space::S, space::S);
+            ui.painter().circle_filled(at, 8.0, colours.warn);
+            let number = if *count > 9 { "9+".to_owned() } else { count.to_string() };
+            ui.painter().text(at, Align2::CENTER_CENTER, number, theme::tabular_font(10.0), colours.paper);
+            format!("{}, {text}", item.name)
+        }
+        None => item.name.to_owned(),
+    };
+    set_accessible_name(&response, Role::Button, &name);
+    response
+}
+
+/// The collections of all volumes, and a new one, as a menu.
+fn show_collections(ui: &Ui, rect: Rect, context: &RailContext<'_>, actions: &mut Vec<PageAction>) {
+    let item = RailItem {
+        icon: icons::TABLE,
+        title: "Collections",
+        name: "Open collections",
+        command: CommandId::CollectionNew,
+        is_on: false,
+        badge: None,
+    };
+    let response = show_button(ui, rect, &item);
+    Popup::menu(&response).show(|ui| {
+        ui.set_min_width(size::DIALOG_WIDTH / 2.0);
+        let found = collections(context.session);
+        for (file, title) in &found {
+            let title = text::untrusted_text::escape_line(title);
+            if ui.add(egui::Button::new(title).frame(false)).clicked() {
+                actions.push(PageAction::Open(*file));
+            }
+        }
+        if found.is_empty() {
+            ui.label("A collection shows the notes of a folder as a table.");
+        }
+        ui.separator();
+        if ui.add(egui::Button::new("New collection").frame(false)).clicked() {
+            actions.push(PageAction::Run(CommandId::CollectionNew));
+        }
+    });
+    response.on_hover_text(item.title);
+}
+
+fn collections(session: &Session) -> Vec<(DocId, String)> {
+    let files = session.volumes().flat_map(|volume| volume.files.iter());
+    let found = files.filter(|(path, _)| collection::is_collection(path));
+    found
+        .map(|(path, row)| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            (row.id, name.strip_suffix(".base").unwrap_or(name).to_owned())
+        })
+        .take(MAX_LISTED_COLLECTIONS)
+        .collect()
+}

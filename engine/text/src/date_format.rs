@@ -1,0 +1,77 @@
+//! Date formats: `strftime`, and the tokens of moment.js that Obsidian's settings and templates use.
+
+/// The tokens of moment.js and what `strftime` calls them, longest first.
+const MOMENT_TOKENS: &[(&str, &str)] = &[
+    ("YYYY", "%Y"),
+    ("GGGG", "%G"),
+    ("gggg", "%G"),
+    ("MMMM", "%B"),
+    ("dddd", "%A"),
+    ("DDDD", "%j"),
+    ("MMM", "%b"),
+    ("ddd", "%a"),
+    ("DDD", "%-j"),
+    ("YY", "%y"),
+    ("MM", "%m"),
+    ("DD", "%d"),
+    ("Do", "%-d"),
+    ("HH", "%H"),
+    ("hh", "%I"),
+    ("mm", "%M"),
+    ("ss", "%S"),
+    ("WW", "%V"),
+    ("ww", "%V"),
+    ("M", "%-m"),
+    ("D", "%-d"),
+    ("H", "%-H"),
+    ("h", "%-I"),
+    ("m", "%-M"),
+    ("s", "%-S"),
+    ("A", "%p"),
+    ("a", "%P"),
+    ("E", "%u"),
+    ("d", "%w"),
+];
+
+/// A format without `%` that holds one of these is moment's; others are plain text.
+const MOMENT_SIGNS: &[&str] =
+    &["YY", "GGGG", "gggg", "MM", "DD", "Do", "dddd", "ddd", "HH", "hh", "mm", "ss", "WW", "ww"];
+
+/// A date format as `strftime` writes it: one of moment.js (<https://momentjs.com/docs/#/displaying/format/>) is
+/// translated, text in brackets stays; any other is returned as it is. Ordinals (`Do`) become plain numbers.
+pub fn strftime_format(format: &str) -> String {
+    if format.contains('%') || !MOMENT_SIGNS.iter().any(|sign| format.contains(sign)) {
+        return format.to_owned();
+    }
+    let (mut made, mut rest) = (String::new(), format);
+    while let Some(c) = rest.chars().next() {
+        if let Some((literal, behind)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            made.push_str(literal);
+            rest = behind;
+        } else if let Some((token, sign)) = MOMENT_TOKENS.iter().find(|(token, _)| rest.starts_with(token)) {
+            made.push_str(sign);
+            rest = &rest[token.len()..];
+        } else {
+            made.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::strftime_format;
+
+    #[test]
+    fn formats_of_obsidian_are_translated_and_others_stay() {
+        assert_eq!(strftime_format("YYYY-MM-DD"), "%Y-%m-%d");
+        assert_eq!(strftime_format("YYYY/MM-MMMM/YYYY-MM-DD-dddd"), "%Y/%m-%B/%Y-%m-%d-%A");
+        assert_eq!(strftime_format("dddd, MMMM Do YYYY"), "%A, %B %-d %Y");
+        assert_eq!(strftime_format("gggg-[W]ww"), "%G-W%V");
+        assert_eq!(strftime_format("HH:mm:ss"), "%H:%M:%S");
+        assert_eq!(strftime_format("%Y-%m-%d"), "%Y-%m-%d");
+        assert_eq!(strftime_format("Journal"), "Journal");
+        assert_eq!(strftime_format("[YYYY"), "[%Y");
+    }
+}

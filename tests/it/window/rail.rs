@@ -1,0 +1,73 @@
+//! The rail at the left: every part of the program is a click away, by what is seen and by its accessible name.
+
+use super::*;
+
+#[test]
+fn the_rail_leads_everywhere() {
+    let bench = Bench::new(&[
+        ("One.md", "# One\n\n- [ ] a task\n"),
+        ("Books.base", "views:\n  - type: table\n    name: All\n"),
+    ]);
+    let mut window = bench.opened();
+    let click = |window: &mut Driven, name: &str| {
+        window.get_by_role_and_label(Role::Button, name).click();
+        window.run();
+    };
+    click(&mut window, "Open agenda");
+    until(&mut window, "the agenda", |window| window.query_by_label("Agenda").is_some());
+    click(&mut window, "Open graph");
+    until(&mut window, "the graph", |window| window.query_by_label("Graph").is_some());
+    click(&mut window, "Open memory");
+    until(&mut window, "what is remembered", |window| window.query_by_label("Memory").is_some());
+    click(&mut window, "Open sync");
+    until(&mut window, "sync", |window| window.query_by_label("Sync").is_some());
+    click(&mut window, "Toggle agent");
+    window.get_by_label("Panel: Agent");
+    click(&mut window, "Toggle agent");
+    assert!(window.query_by_label("Panel: Agent").is_none(), "the panel is closed again");
+    click(&mut window, "Toggle files");
+    assert!(window.query_by_role_and_label(Role::TreeItem, "One").is_none(), "the tree is hidden");
+    click(&mut window, "Toggle files");
+    window.get_by_role_and_label(Role::TreeItem, "One");
+    click(&mut window, "Open search");
+    window.get_by_label("Search everything");
+    press(&mut window, NONE, Key::Escape);
+    click(&mut window, "Settings");
+    window.get_by_role_and_label(Role::Tab, "Appearance");
+    press(&mut window, NONE, Key::Escape);
+    click(&mut window, "Open collections");
+    window.get_by_role_and_label(Role::Button, "Books").click();
+    until(&mut window, "the collection is open", |window| window.query_by_label_contains("All").is_some());
+}
+
+#[test]
+fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
+    let bench = Bench::new(&[("One.md", "# One\n\n```python\nprint(6 * 7)\n```\n"), ("Two.md", "# Two\n")]);
+    let mut window = bench.opened();
+    let settings = session(&window).settings().clone();
+    let settings = engine::Settings { show_welcome: true, show_first_steps: true, ..settings };
+    window.state_mut().send_command(engine::Command::Set { settings: Box::new(settings) });
+    until(&mut window, "the welcome page", |window| window.query_by_label("Welcome to Tracebook").is_some());
+    for choice in ["Start with the sample", "Open a folder", "Connect a model", "Pair a device"] {
+        window.get_by_role_and_label(Role::Button, choice);
+    }
+    window.get_by_label("Run a cell: to do");
+    window.get_by_role_and_label(Role::RadioButton, "Dark").click();
+    window.run();
+    assert_eq!(session(&window).settings().theme, engine::ColorTheme::Dark);
+    assert!(!session(&window).settings().show_welcome, "it is shown once");
+    window.get_by_role_and_label(Role::Button, "Start with the sample").click();
+    window.run();
+    assert!(window.query_by_label("Welcome to Tracebook").is_none());
+    window.get_by_label("First steps: 0 of 5");
+    window.get_by_label("Run all cells").click();
+    until(&mut window, "the step is ticked", |window| window.query_by_label("First steps: 1 of 5").is_some());
+    window.get_by_label("First steps: 1 of 5").click();
+    window.run();
+    window.get_by_label("Run a cell: done");
+    window.get_by_label("Ask the agent: to do");
+    // It may be below the edge.
+    window.get_by_label("Hide first steps").click_accesskit();
+    window.run();
+    assert!(window.query_by_label_contains("First steps: ").is_none());
+}
