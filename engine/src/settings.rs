@@ -47,6 +47,17 @@ impl FirstStep {
         [FirstStep::RunCell, FirstStep::LinkNotes, FirstStep::FindByMeaning, FirstStep::AskAgent, FirstStep::UndoAgent];
 }
 
+/// What Enter inserts in running text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EnterInsertion {
+    /// One line end; a second Enter on the empty line makes a paragraph.
+    #[default]
+    Line,
+    /// An empty line, so that a new paragraph begins.
+    Paragraph,
+}
+
 /// Settings, kept in the workspace's database. Unknown fields of newer versions are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -86,6 +97,8 @@ pub struct Settings {
     pub recent: Vec<DocId>,
     /// Folders that were opened as volumes, newest first; at most 10.
     pub recent_folders: Vec<PathBuf>,
+    /// What Enter inserts in running text.
+    pub enter: EnterInsertion,
     /// Whether spelling is checked, if the system has a dictionary.
     pub spelling: bool,
     /// Whether a script runs automatically while it's edited.
@@ -160,6 +173,7 @@ impl Default for Settings {
             last_note: None,
             recent: Vec::new(),
             recent_folders: Vec::new(),
+            enter: EnterInsertion::Line,
             spelling: true,
             script_runs: true,
             spelling_dictionary: Vec::new(),

@@ -14,7 +14,7 @@ use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke
 use embeddings::EmbeddingSettings;
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap};
-use engine::{ColorTheme, FirstStep, RunsState, Settings};
+use engine::{ColorTheme, EnterInsertion, FirstStep, RunsState, Settings};
 use host::search::SearchService;
 use providers::ProviderSettings;
 use ui::icons;
@@ -33,6 +33,7 @@ const SECTION_ROW_HEIGHT: f32 = 40.0;
 pub(crate) enum SettingsSection {
     Appearance,
     Window,
+    Editor,
     Notes,
     Spelling,
     Search,
@@ -42,9 +43,10 @@ pub(crate) enum SettingsSection {
 }
 
 impl SettingsSection {
-    const ALL: [SettingsSection; 8] = [
+    const ALL: [SettingsSection; 9] = [
         SettingsSection::Appearance,
         SettingsSection::Window,
+        SettingsSection::Editor,
         SettingsSection::Notes,
         SettingsSection::Spelling,
         SettingsSection::Search,
@@ -57,6 +59,7 @@ impl SettingsSection {
         match self {
             SettingsSection::Appearance => "Appearance",
             SettingsSection::Window => "Window and tree",
+            SettingsSection::Editor => "Editor",
             SettingsSection::Notes => "Notes and files",
             SettingsSection::Spelling => "Spelling",
             SettingsSection::Search => "Search",
@@ -88,6 +91,7 @@ pub(crate) enum SettingsChange {
     CloseTabs,
     ForgetRecent,
     NoStars,
+    Enter(EnterInsertion),
     DailyFolder(String),
     DailyFormat(String),
     DailyTemplate(String),
@@ -135,6 +139,7 @@ impl SettingsChange {
             SettingsChange::CloseTabs => (settings.panes, settings.pane) = (None, 0),
             SettingsChange::ForgetRecent => (settings.recent, settings.last_note) = (Vec::new(), None),
             SettingsChange::NoStars => settings.starred.clear(),
+            SettingsChange::Enter(insertion) => settings.enter = insertion,
             SettingsChange::DailyFolder(folder) => settings.daily_folder = folder,
             SettingsChange::DailyFormat(format) => settings.daily_format = format,
             SettingsChange::DailyTemplate(path) => settings.daily_template = path,
@@ -301,6 +306,7 @@ impl SettingsPage {
         match section {
             SettingsSection::Appearance => sections::show_appearance(&mut lines, settings, changes),
             SettingsSection::Window => sections::show_window(&mut lines, settings, changes),
+            SettingsSection::Editor => sections::show_editor(&mut lines, settings, changes),
             SettingsSection::Notes => sections::show_notes(&mut lines, settings, changes),
             SettingsSection::Spelling => sections::show_spelling(&mut lines, settings, changes),
             SettingsSection::Search => self.meaning.show(&mut lines, settings, changes),
@@ -381,6 +387,7 @@ mod tests {
             left_panel_width: _, left_open: _, right_panel_width: _, right_open: _, window: _, last_note: _, // Window
             recent: _, starred: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
+            enter: _, // Editor
             daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, // Notes
             spelling: _, spelling_dictionary: _, // Spelling
             script_runs: _, // Beside each script
