@@ -281,7 +281,7 @@ command_table!(
     PaneSplitRight = window_command(
         "pane.split_right",
         "Split right",
-        &["Ctrl+Backslash"],
+        &["Ctrl+Alt+Backslash"],
         "Show the open note again at the right."
     ),
     PaneSplitDown =
@@ -320,12 +320,7 @@ command_table!(
         &["Alt+Shift+ArrowDown"],
         "Duplicate the paragraph or item at the caret.",
     ),
-    TextBold = window_command(
-        "text.bold",
-        "Bold",
-        &["Ctrl+Alt+B"],
-        "Make the selection or the word bold; with a selection Ctrl+B does it, too.",
-    ),
+    TextBold = window_command("text.bold", "Bold", &["Ctrl+B"], "Make the selection or the word at the caret bold."),
     TextItalic =
         window_command("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
     TextCode = window_command(
@@ -515,7 +510,12 @@ command_table!(
         "Export the open note and its files, or its volume, to a new folder.",
     ),
     ExportOpen = window_command("export.open", "Open last export", &[], "Open what you exported last."),
-    ViewLeft = window_command("view.left", "Toggle left panel", &["Ctrl+B"], "Show or hide the panel at the left."),
+    ViewLeft = window_command(
+        "view.left",
+        "Toggle left panel",
+        &["Ctrl+Backslash"],
+        "Show or hide the panel at the left."
+    ),
     ViewRight =
         window_command("view.right", "Toggle right panel", &["Ctrl+Shift+B"], "Show or hide the panel at the right.",),
     ViewVariables = window_command(
