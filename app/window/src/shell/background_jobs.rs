@@ -1,6 +1,7 @@
 //! Work in the background, and its results.
 
 use crate::overlays::export_form::ExportState;
+use eframe::egui::ColorImage;
 use host::desktop::TypedPath;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -11,6 +12,8 @@ pub(crate) struct BackgroundJobs {
     pub(crate) named_paths: (Sender<TypedPath>, Receiver<TypedPath>),
     /// Results of saving outputs.
     pub(crate) saved: (Sender<String>, Receiver<String>),
+    /// Pictures for the clipboard.
+    pub(crate) copied: (Sender<ColorImage>, Receiver<ColorImage>),
     /// Number of kernel searches when the user asked for the list.
     pub(crate) kernels_asked: Option<u64>,
 }
@@ -21,6 +24,7 @@ impl Default for BackgroundJobs {
             exports: ExportState::default(),
             named_paths: channel(),
             saved: channel(),
+            copied: channel(),
             kernels_asked: None,
         }
     }
