@@ -76,7 +76,6 @@ fn nothing_lies_on_another_at_any_scale() {
             CommandId::AppKeys,
             CommandId::PaletteOpen,
             CommandId::SwitcherOpen,
-            CommandId::NoteNew,
             CommandId::FolderOpen,
         ] {
             window.state_mut().perform_command(&ctx, overlay);
