@@ -551,7 +551,7 @@ command_table!(
     AppKeys = window_command(
         "app.keys",
         "Keyboard shortcuts",
-        &["F1"],
+        &["Ctrl+Alt+K"],
         "Show all commands with their keys, and change them."
     ),
     AppWelcome = window_command(
@@ -559,6 +559,12 @@ command_table!(
         "Welcome page",
         &[],
         "Choose what to start with, how the window looks, and what to try first."
+    ),
+    HelpOpen = window_command(
+        "help.open",
+        "Help",
+        &["F1"],
+        "Open the guide as a volume. Your changes in it are kept."
     ),
     AppSettings =
         window_command("app.settings", "Settings", &["Ctrl+,"], "Change appearance, models, sync, shortcuts and more."),

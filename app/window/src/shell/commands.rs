@@ -74,6 +74,8 @@ pub(crate) enum WindowCommand {
     TurnView {
         back: bool,
     },
+    /// Open the guide.
+    Help,
     Quit,
     PastePlain,
     Find,
@@ -149,6 +151,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::ViewReset => WindowCommand::NormalSize,
         CommandId::AppKeys => WindowCommand::Keys,
         CommandId::AppWelcome => WindowCommand::Go(NavigationCommand::Welcome),
+        CommandId::HelpOpen => WindowCommand::Help,
         CommandId::AppSettings => WindowCommand::Settings,
         CommandId::ViewContrast => WindowCommand::Contrast,
         CommandId::TextPastePlain => WindowCommand::PastePlain,
