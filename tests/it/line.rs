@@ -26,13 +26,14 @@ mod screenshots;
 mod scripts;
 mod search;
 mod tasks;
+mod updates;
 
 use crate::program::House;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 44] = [
+const COMMANDS: [&str; 45] = [
     "capture",
     "devices",
     "pair",
@@ -73,6 +74,7 @@ const COMMANDS: [&str; 44] = [
     "backup",
     "restore",
     "doctor",
+    "update",
     "bench",
     "screenshots",
     "completions",

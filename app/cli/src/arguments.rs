@@ -506,6 +506,13 @@ pub(super) struct DoctorArguments {
     pub(super) report: Option<String>,
 }
 
+/// `update`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct UpdateArguments {
+    #[arg(long)]
+    pub(super) check: bool,
+}
+
 /// `fsck`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct FsckArguments {
@@ -713,6 +720,7 @@ mod tests {
             grammar::<ExportArguments>("export"),
             grammar::<OutputsArguments>("outputs"),
             grammar::<DoctorArguments>("doctor"),
+            grammar::<UpdateArguments>("update"),
             grammar::<FsckArguments>("fsck"),
             grammar::<IndexArguments>("index"),
             grammar::<SearchesArguments>("searches"),

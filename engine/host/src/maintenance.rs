@@ -7,3 +7,4 @@ pub mod check;
 pub mod config_edit;
 pub mod configuration;
 pub mod secrets;
+pub mod update_check;
