@@ -187,5 +187,5 @@ fn a_misspelled_word_is_corrected_and_learnt_by_the_menu() {
     assert_eq!(text(&window).as_deref(), Some("house\n\nTracebok\n"));
     open_menu(&mut window, "Tracebok");
     choose(&mut window, "Add to dictionary");
-    until(&mut window, "it is kept", |window| session(window).settings().words.contains(&"Tracebok".to_owned()));
+    until(&mut window, "it is kept", |window| session(window).settings().spelling_dictionary.contains(&"Tracebok".to_owned()));
 }
