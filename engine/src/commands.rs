@@ -510,12 +510,8 @@ command_table!(
         "Export the open note and its files, or its volume, to a new folder.",
     ),
     ExportOpen = window_command("export.open", "Open last export", &[], "Open what you exported last."),
-    ViewLeft = window_command(
-        "view.left",
-        "Toggle left panel",
-        &["Ctrl+Backslash"],
-        "Show or hide the panel at the left."
-    ),
+    ViewLeft =
+        window_command("view.left", "Toggle left panel", &["Ctrl+Backslash"], "Show or hide the panel at the left."),
     ViewRight =
         window_command("view.right", "Toggle right panel", &["Ctrl+Shift+B"], "Show or hide the panel at the right.",),
     ViewVariables = window_command(
@@ -560,12 +556,7 @@ command_table!(
         &[],
         "Choose what to start with, how the window looks, and what to try first."
     ),
-    HelpOpen = window_command(
-        "help.open",
-        "Help",
-        &["F1"],
-        "Open the guide as a volume. Your changes in it are kept."
-    ),
+    HelpOpen = window_command("help.open", "Help", &["F1"], "Open the guide as a volume. Your changes in it are kept."),
     AppSettings =
         window_command("app.settings", "Settings", &["Ctrl+,"], "Change appearance, models, sync, shortcuts and more."),
     AppQuit = window_command("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),

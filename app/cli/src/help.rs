@@ -145,6 +145,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
                 "Restore a workspace from a backup",
                 ["restore ~/backup-1 --workspace ~/w", "restore ~/backup-1"],
             ),
+            entry("update", "Look for a newer version", ["update --check", "update --check --json"]),
             entry("bench", "Run benchmarks", ["bench typing", "bench start --json"]),
             entry(
                 "screenshots",

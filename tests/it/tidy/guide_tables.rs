@@ -1,5 +1,5 @@
-//! Compares the guide with the program's tables for tidy: the lists of keys, subcommands and configuration are made from
-//! them, and the other pages name only what there is.
+//! Compares the guide with the program's tables for tidy: the lists of keys, subcommands and configuration are made
+//! from them, and the other pages name only what there is.
 
 use super::guide::{DocumentParts, GUIDE, pages};
 use super::source::root;
@@ -62,12 +62,12 @@ fn keys_page() -> String {
     let left: Vec<&str> = all.map(|command| command.id.as_str()).collect();
     assert!(left.is_empty(), "give these commands a group in KEY_GROUPS (tests/it/tidy/guide_tables.rs): {left:?}");
     page.push_str(
-        "\n## Other sets of keys\n\nChoose a set in the settings, page *Keys and commands*. Only what differs is listed. \
-         The Vim set adds Vim's modes in the text, the Jupyter set adds command mode in cells.\n\n| Command | Tracebook \
-         | VS Code | Obsidian | Vim |\n|---|---|---|---|---|\n",
+        "\n## Other sets of keys\n\nChoose a set in the settings, page *Keyboard shortcuts*. Only what differs is \
+         listed. The Vim set adds Vim's modes in the text, the Jupyter set adds command mode in cells.\n\n\
+         | Command | Tracebook | VS Code | Obsidian | Vim |\n|---|---|---|---|---|\n",
     );
     let sets = [KeymapPreset::Tracebook, KeymapPreset::VsCode, KeymapPreset::Obsidian, KeymapPreset::Vim];
-    let maps = sets.map(|preset| effective_keymap(&Settings { preset, ..Settings::default() }));
+    let maps = sets.map(|preset| effective_keymap(&Settings { keymap_preset: preset, ..Settings::default() }));
     for command in COMMANDS.iter().filter(|command| maps.iter().any(|map| map[&command.id] != maps[0][&command.id])) {
         let keys = maps.each_ref().map(|map| cell(&code_spans(&map[&command.id])));
         let _ = writeln!(page, "| {} | {} |", cell(command.title), keys.join(" | "));
@@ -127,7 +127,8 @@ fn pages_made_from_tables_agree_with_the_program() {
 
 #[test]
 fn commands_and_keys_in_the_guide_exist() {
-    let presets = KeymapPreset::ALL.map(|preset| effective_keymap(&Settings { preset, ..Settings::default() }));
+    let presets =
+        KeymapPreset::ALL.map(|preset| effective_keymap(&Settings { keymap_preset: preset, ..Settings::default() }));
     let mut keys: BTreeSet<&str> = presets.iter().flat_map(BTreeMap::values).flatten().map(String::as_str).collect();
     keys.extend(EDITOR_KEYS);
     let titles: BTreeSet<&str> = COMMANDS.iter().map(|command| command.title).collect();

@@ -177,7 +177,7 @@ fn brackets_offer_notes_and_headings() {
 }
 
 /// Where the link of a row stands, as a hand finds it.
-fn link_in(window: &mut Driven, row: &str) -> egui::Pos2 {
+pub(super) fn link_in(window: &mut Driven, row: &str) -> egui::Pos2 {
     let left = window.get_by_label(row).rect().left_center();
     let at = (0..60).map(|step| egui::pos2(left.x + 8.0 * step as f32, left.y)).find(|at| {
         window.hover_at(*at);

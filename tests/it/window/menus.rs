@@ -10,11 +10,8 @@ fn open_menu(window: &mut Driven, label: &str) {
     window.run();
 }
 
-/// The same on the left end of what has this label, where a short text is.
-fn open_menu_at_start(window: &mut Driven, label: &str) {
-    let row = window.get_by_role_and_label(Role::Label, label).rect();
-    // The row reaches over the margins; its text begins with the column.
-    let pos = egui::pos2(row.center().x - 360.0 + 12.0, row.bottom() - 12.0);
+/// Clicks with the right button at a place.
+fn open_menu_at(window: &mut Driven, pos: egui::Pos2) {
     window.hover_at(pos);
     window.run();
     for pressed in [true, false] {
@@ -78,18 +75,21 @@ fn text_is_cut_copied_and_pasted_by_the_menu() {
 #[test]
 fn a_link_and_a_picture_have_menus_of_their_own() {
     let dot = "<svg xmlns='http://www.w3.org/2000/svg' width='200' height='200'><rect width='200' height='200'/></svg>";
-    let note = "[[Other]]\n\n![spot](dot.svg)\n";
+    let note = "[[Other|there]]\n\n![spot](dot.svg)\n";
     let bench = Bench::new(&[("A.md", note), ("Other.md", "other\n"), ("dot.svg", dot)]);
     let mut window = bench.opened();
     until(&mut window, "the picture is drawn", |window| {
         let spot = window.query_by_role_and_label(Role::Label, "spot");
         spot.is_some_and(|spot| spot.rect().height() > 150.0)
     });
-    open_menu_at_start(&mut window, "spot");
+    let link = links::link_in(&mut window, "there");
+    // The row reaches over the margins; its picture begins where the text does.
+    let spot = egui::pos2(link.x, window.get_by_role_and_label(Role::Label, "spot").rect().bottom() - 12.0);
+    open_menu_at(&mut window, spot);
     assert!(has_item(&window, "Save as…") && !has_item(&window, "Paste"));
     choose(&mut window, "Copy image");
     until(&mut window, "it is copied", |window| window.query_by_label("Copied the image.").is_some());
-    open_menu_at_start(&mut window, "spot");
+    open_menu_at(&mut window, spot);
     choose(&mut window, "Save as…");
     let proposed = window
         .root()
@@ -97,10 +97,10 @@ fn a_link_and_a_picture_have_menus_of_their_own() {
         .any(|node| node.accesskit_node().value().is_some_and(|value| value.ends_with("dot.svg")));
     assert!(proposed, "its name is proposed");
     press(&mut window, NONE, Key::Escape);
-    open_menu_at_start(&mut window, "Other");
+    open_menu_at(&mut window, link);
     assert!(has_item(&window, "Open link") && !has_item(&window, "Paste"));
     assert_eq!(choose(&mut window, "Copy link").as_deref(), Some("Other"));
-    open_menu_at_start(&mut window, "Other");
+    open_menu_at(&mut window, link);
     choose(&mut window, "Open in new tab");
     until(&mut window, "the note is shown", |window| path(window) == "Other.md");
     assert_eq!(window.query_all_by_role(Role::Tab).count(), 2);
@@ -187,5 +187,7 @@ fn a_misspelled_word_is_corrected_and_learnt_by_the_menu() {
     assert_eq!(text(&window).as_deref(), Some("house\n\nTracebok\n"));
     open_menu(&mut window, "Tracebok");
     choose(&mut window, "Add to dictionary");
-    until(&mut window, "it is kept", |window| session(window).settings().spelling_dictionary.contains(&"Tracebok".to_owned()));
+    until(&mut window, "it is kept", |window| {
+        session(window).settings().spelling_dictionary.contains(&"Tracebok".to_owned())
+    });
 }

@@ -144,10 +144,11 @@ fn swallowed(preset: KeymapPreset, places: &[Place]) -> Vec<String> {
     let note = window.state().note().expect("a note is shown");
     let mut wrong = Vec::new();
     let mut all = bindings(preset);
-    // The window closes at the end.
-    all.sort_by_key(|(id, _)| *id == CommandId::AppQuit);
+    // The guide moves the notes in the tree, and the window closes: at the end.
+    let ends = |id: &CommandId| [CommandId::HelpOpen, CommandId::AppQuit].iter().position(|end| end == id);
+    all.sort_by_key(|(id, _)| ends(id));
     for place in places {
-        for (id, word) in all.iter().filter(|(id, _)| *id != CommandId::AppQuit || Some(place) == places.last()) {
+        for (id, word) in all.iter().filter(|(id, _)| ends(id).is_none() || Some(place) == places.last()) {
             for (key, modifiers) in sent(word) {
                 if !applies(*id, preset, *place, key, modifiers) {
                     continue;
