@@ -480,6 +480,12 @@ command_table!(
                     ArgumentForm::Value,
                     "the print of a kernel that others can change, as it was shown: run it"
                 ),
+                command_argument(
+                    "setup",
+                    ArgumentForm::Flag,
+                    "make a full Python in .venv of the note's volume, and use it from now on"
+                ),
+                command_argument("package", ArgumentForm::Values, "with --setup: a package to install in it"),
             ],
         }),
     },

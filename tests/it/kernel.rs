@@ -7,6 +7,7 @@ mod asking;
 mod figures;
 pub(crate) mod jupyter;
 pub(crate) mod plots;
+pub(crate) mod python_setup;
 mod reactive;
 
 use std::io::{BufRead, BufReader, Write};

@@ -30,6 +30,7 @@ mod moving;
 mod notices;
 mod outputs;
 mod panes;
+mod python_setup;
 mod rail;
 mod random;
 mod reach;

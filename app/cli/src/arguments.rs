@@ -83,6 +83,10 @@ pub(super) struct KernelsArguments {
     pub(super) use_kernel: Option<String>,
     #[arg(long)]
     pub(super) allow: Option<String>,
+    #[arg(long)]
+    pub(super) setup: bool,
+    #[arg(long)]
+    pub(super) package: Vec<String>,
 }
 
 /// `grant`.

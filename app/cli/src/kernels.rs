@@ -1,12 +1,14 @@
 //! `cmd_kernels`, `cmd_grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
-use super::{CliError, CommandContext, EXIT_DONE, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::{GrantArguments, KernelsArguments};
 use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelSpec, Session};
+use host::python_setup::{PythonSetup, SetupError, follow_setup, shell_line};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
+use text::untrusted_text;
 
 /// Length of a fingerprint's displayed prefix, which is enough to approve it.
 const PRINT_PREFIX_CHARS: usize = 16;
@@ -62,9 +64,62 @@ pub(super) fn find_kernels(scene: &CommandContext<'_>, note: DocId) -> Result<Ve
     Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
 }
 
+/// Makes an environment in the folder of the note's volume, installs a kernel and packages, and chooses the kernel.
+/// What runs is printed as it begins.
+fn set_up_python(scene: &mut CommandContext<'_>, note: DocId, packages: &[String]) -> Result<(), CliError> {
+    let workspace = scene.handle.workspace_folder().to_owned();
+    let look = move |session: &Session| {
+        let (volume, _) = session.locate_file(note)?;
+        let folder = session.volume(volume)?.root.clone()?;
+        Some((folder, session.volumes().filter_map(|volume| volume.root.clone()).collect::<Vec<_>>()))
+    };
+    let Some((folder, mut shared)) = scene.handle.read(look)? else {
+        return Err(CliError::usage("the note's volume has no folder on this device"));
+    };
+    shared.push(workspace);
+    let setup = PythonSetup { folder, packages: packages.to_vec(), shared, variables: Vec::new() };
+    let failed = |error: SetupError| CliError { code: EXIT_FAILED, why: error.to_string() };
+    let plan = setup.plan().map_err(failed)?;
+    if plan.is_existing {
+        let lines: Vec<String> = plan.commands.iter().map(|words| shell_line(words)).collect();
+        return Err(CliError::usage(format!(
+            "{} is there already, and cells and agents could have changed it. If it's yours, install into it yourself: \
+             {}; then choose the kernel with --use",
+            plan.environment.display(),
+            lines.join(" && ")
+        )));
+    }
+    let environment = plan.environment.clone();
+    let (json, out) = (scene.json, &mut *scene.out);
+    let running = plan.start(|| ());
+    let told = |line: &str| if json { Ok(()) } else { writeln!(out, "{}", untrusted_text::escape_line(line)) };
+    follow_setup(&running, told).map_err(failed)?;
+    let found = find_kernels(scene, note)?;
+    let Some(spec) = found.into_iter().find(|spec| spec.path.starts_with(&environment)) else {
+        return Err(CliError { code: EXIT_FAILED, why: format!("there's no kernel in {}", environment.display()) });
+    };
+    export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
+    scene.handle.run_command(Command::UseKernel {
+        note,
+        kernel: Some(spec.name),
+        keep: true,
+        seen: Some(spec.print),
+    })?;
+    export::open_note::wait_until_saved(scene.handle)?;
+    Ok(())
+}
+
 pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArguments) -> Result<u8, CliError> {
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
+    if args.setup {
+        if args.use_kernel.is_some() {
+            return Err(CliError::usage("--setup chooses the new kernel: give no --use"));
+        }
+        set_up_python(scene, note, &args.package)?;
+    } else if !args.package.is_empty() {
+        return Err(CliError::usage("--package needs --setup"));
+    }
     let found = find_kernels(scene, note)?;
     if let Some(name) = args.use_kernel.as_ref() {
         if name != EMBEDDED_KERNEL && !found.iter().any(|spec| spec.name == *name) {

@@ -99,6 +99,8 @@ pub enum PageAction {
     ToLine { cell: usize, line: usize },
     /// Save what a cell printed as a file.
     SaveOutput(BlockId),
+    /// Offer to set up a full Python that has this module, which a cell misses.
+    SetUpPython { cell: BlockId, module: String },
     /// Ask over which hub a volume shall be shared.
     Share(DocId),
 }

@@ -297,7 +297,8 @@ impl CellViews {
         let views = self.views.entry(cell).or_default();
         for (index, (y, piece)) in outputs.others.iter().enumerate() {
             let at = origin + vec2(0.0, *y);
-            outputs::show(ui, piece, ui.scope_id().with(("piece", cell, index)), number, (at, width), views, actions);
+            let id = ui.scope_id().with(("piece", cell, index));
+            outputs::show(ui, piece, id, (cell, number), (at, width), views, actions);
         }
         let bottom = origin.y + outputs.height;
         if outputs.lines > 0 {

@@ -24,7 +24,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use store::{CellOutput, Execution, ExecutionId, ExecutionStatus, OutputBody};
+use store::{BlockId, CellOutput, Execution, ExecutionId, ExecutionStatus, OutputBody};
 use text::untrusted_text;
 use typeset::ansi::{TerminalColor, TerminalStyle, multiline_text, parse_styled};
 use ui::theme::{self, MAX_UNFOLDED_OUTPUT_LINES, size, space};
@@ -32,6 +32,8 @@ use ui::widgets::{format, set_accessible_name, word_button};
 
 /// Of HTML as Markdown no more is laid out, in bytes.
 const MAX_RICH_OUTPUT_BYTES: usize = 60_000;
+/// A longer name is none of a module.
+const MAX_MODULE_NAME_BYTES: usize = 100;
 /// No picture is drawn higher.
 const MAX_OUTPUT_PICTURE_HEIGHT: f32 = 1_200.0;
 
@@ -69,8 +71,8 @@ pub enum OutputItem {
     Table(usize),
     /// Link to the full output at this index, with its size in bytes.
     Whole(usize, u64),
-    /// The way to a kernel that has what this one has not.
-    Kernels,
+    /// The ways to a full Python that has this module.
+    Kernels(String),
 }
 
 /// View state of a cell's outputs.
@@ -374,10 +376,10 @@ impl OutputLayouter<'_> {
         let before = before.strip_suffix(head.trim_end()).unwrap_or(before).trim_end();
         self.coloured(before, &spans, self.pen.colours.muted, &mime_bundle::traceback_locations(before));
         self.text(&head, self.pen.colours.bad);
-        let lacks = evalue.contains("a full Python kernel has it") || ename == "ModuleNotFoundError";
         // Tracebacks of the embedded kernel name cells so.
-        if lacks && trace.contains("File \"cell ") {
-            self.other(OutputItem::Kernels, size::MIN_CLICK_HEIGHT);
+        if let Some(module) = missing_module(ename, evalue).filter(|_| trace.contains("File \"cell ")) {
+            self.note(&format!("{module} needs a full Python."));
+            self.other(OutputItem::Kernels(module.to_owned()), size::MIN_CLICK_HEIGHT);
         }
     }
 
@@ -472,12 +474,26 @@ impl OutputLayouter<'_> {
     }
 }
 
+/// The module that the built-in Python lacks, as far as an exception says so.
+fn missing_module<'a>(ename: &str, evalue: &'a str) -> Option<&'a str> {
+    if evalue.contains("a full Python kernel has it") {
+        return Some(if evalue.contains("matplotlib") { "matplotlib" } else { "numpy" });
+    }
+    let name =
+        (ename == "ModuleNotFoundError").then(|| evalue.strip_prefix("No module named '"))??.split('\'').next()?;
+    let module = name.split('.').next()?;
+    let is_name = module.len() <= MAX_MODULE_NAME_BYTES
+        && module.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && module.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_name.then_some(module)
+}
+
 /// Draws what is neither text nor a figure at a place, in a width.
 pub fn show(
     ui: &mut Ui,
     piece: &OutputItem,
     id: egui::Id,
-    cell: usize,
+    (block, cell): (BlockId, usize),
     (at, width): (Pos2, f32),
     views: &mut OutputViewState,
     actions: &mut Vec<PageAction>,
@@ -532,10 +548,14 @@ pub fn show(
                 }
             }
         }
-        OutputItem::Kernels => {
-            let rect = Rect::from_min_size(at, vec2(240.0, size::MIN_CLICK_HEIGHT));
-            let text = "Choose a full Python kernel";
-            if word_button(ui, rect, id, text, &format!("{text} for cell {cell}")).clicked() {
+        OutputItem::Kernels(module) => {
+            let button = |place: f32| Rect::from_min_size(at + vec2(place, 0.0), vec2(120.0, size::MIN_CLICK_HEIGHT));
+            let (text, other) = ("Set up Python…", "Choose kernel…");
+            if word_button(ui, button(0.0), id, text, &format!("{text} for cell {cell}")).clicked() {
+                actions.push(PageAction::SetUpPython { cell: block, module: module.clone() });
+            }
+            let id = id.with("choose");
+            if word_button(ui, button(136.0), id, other, &format!("{other} for cell {cell}")).clicked() {
                 actions.push(PageAction::Run(CommandId::KernelChoose));
             }
         }

@@ -21,6 +21,7 @@ use host::desktop::{FileOpener, FolderChooser};
 use host::logging::FrameLog;
 use notebook::collection;
 use notebook::page::NotePage;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
@@ -74,7 +75,13 @@ impl AppWindow {
             shutdown: ShutdownState::No,
             frame_log: FrameLog::default(),
             title: String::new(),
-            host: HostLink { driver, folder_chooser: None, file_opener: None, done_steps: Vec::new() },
+            host: HostLink {
+                driver,
+                folder_chooser: None,
+                file_opener: None,
+                setup_variables: Vec::new(),
+                done_steps: Vec::new(),
+            },
         }
     }
 
@@ -210,6 +217,11 @@ impl AppWindow {
     /// From now on **Open in default app** and **Show in folder** call this.
     pub fn use_file_opener(&mut self, opener: FileOpener) {
         self.host.file_opener = Some(opener);
+    }
+
+    /// From now on **Set up Python…** starts its programs with these variables; for tests.
+    pub fn use_setup_variables(&mut self, variables: Vec<(String, OsString)>) {
+        self.host.setup_variables = variables;
     }
 
     /// Opens a folder as a volume, or the folder of a file and the file in it, as the command line asks for.

@@ -25,6 +25,7 @@ pub(crate) mod note_actions;
 pub(crate) mod panes;
 pub(crate) mod paste;
 pub(crate) mod presence;
+pub(crate) mod python_setup;
 pub(crate) mod save_output;
 pub(crate) mod script;
 pub(crate) mod search;

@@ -40,6 +40,7 @@ impl eframe::App for AppWindow {
         self.panes.run_pending_note_actions(&mut self.host, &mut self.notices, &ctx);
         self.panes.history_step(&mut self.host, &mut self.notices, &ctx);
         self.panes.sync_step(&self.host);
+        self.overlay.follow_python_setup(&mut self.host);
         self.overlay.show_kernels(&self.host, &mut self.panes, &mut self.notices, &mut self.jobs);
         self.panes.active.editor.shape = self.panes.caret_shape(&self.host, &self.input);
         let actions = self.show_layout(ui);

@@ -27,7 +27,7 @@ _TRACEBACK_LIMIT = 200
 # What an import is told that this Python lacks.
 _OTHERS = (
     "the built-in Python doesn't have it; choose a Jupyter kernel of this machine that does with "
-    "`tracebook kernels NOTE --use KERNEL`"
+    "`tracebook kernels NOTE --use KERNEL`, or make one with `tracebook kernels NOTE --setup`"
 )
 
 # The sources of so many runs are kept for tracebacks.

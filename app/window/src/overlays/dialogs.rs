@@ -4,6 +4,7 @@
 use crate::overlays::export_form::ExportForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
 use crate::overlays::open_folder_form::OpenFolderForm;
+use crate::overlays::python_setup_form::PythonSetupForm;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
@@ -11,7 +12,7 @@ use export::ExportScope;
 use notebook::actions::ExportCommand;
 use notebook::outputs::OutputFile;
 use std::path::PathBuf;
-use store::DocId;
+use store::{BlockId, DocId};
 use text::untrusted_text;
 use typeset::pdf::PaperSize;
 use ui::theme::{self, ThemeColors, size, space};
@@ -36,6 +37,8 @@ pub(crate) enum Dialog {
     Grant { note: DocId, wish: KernelPermissionsForm, trouble: Option<String> },
     /// A kernel that others can change is allowed to run a note's cells: its name, its print, and what it would start.
     Kernel { name: String, print: String, place: String, command: String, doubt: String },
+    /// A full Python is set up for a note.
+    PythonSetup(Box<PythonSetupForm>),
     /// Share a volume over a hub: volume and name.
     Share { volume: DocId, name: String, hub: String, trouble: Option<String> },
     /// The address of a volume that another device shares, and the folder for it.
@@ -86,6 +89,14 @@ pub(crate) enum DialogDecision {
         name: String,
         print: String,
     },
+    /// Use a kernel that is there; it may have to be allowed first.
+    ChooseKernel {
+        name: String,
+    },
+    RunCell {
+        note: DocId,
+        cell: BlockId,
+    },
     Share {
         volume: DocId,
         hub: String,
@@ -119,6 +130,7 @@ impl Dialog {
             Dialog::SaveOutput { .. } => "save output",
             Dialog::Grant { .. } => "grant",
             Dialog::Kernel { .. } => "kernel",
+            Dialog::PythonSetup(_) => "python setup",
             Dialog::Share { .. } => "share",
             Dialog::Join { .. } => "join",
             Dialog::Closing { .. } => "closing",
@@ -151,15 +163,21 @@ impl Dialog {
                     Dialog::Kernel { name, print, place, command, doubt } => {
                         kernel(ui, name, print, [place.as_str(), command, doubt])
                     }
+                    Dialog::PythonSetup(form) => form.show(ui),
                     Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
                     Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
                 };
             });
-        if decision.is_none() && response.backdrop_response.clicked() {
+        if decision.is_none() && response.backdrop_response.clicked() && !self.is_busy() {
             return Some(DialogDecision::Never);
         }
         decision
+    }
+
+    /// Whether it has to stay until its work is done or stopped.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Dialog::PythonSetup(form) if form.is_busy())
     }
 
     /// Returns the decision that Enter stands for.
@@ -173,7 +191,11 @@ impl Dialog {
             Dialog::SaveOutput { save, dest, .. } => saved(save, dest),
             Dialog::Share { volume, hub, .. } => shared(*volume, hub),
             Dialog::Join { address, folder, .. } => joined(address, folder),
-            Dialog::Grant { .. } | Dialog::Kernel { .. } | Dialog::Discard { .. } | Dialog::Closing { .. } => None,
+            Dialog::Grant { .. }
+            | Dialog::Kernel { .. }
+            | Dialog::PythonSetup(_)
+            | Dialog::Discard { .. }
+            | Dialog::Closing { .. } => None,
         }
     }
 
@@ -189,7 +211,7 @@ impl Dialog {
             | Dialog::Join { trouble, .. }
             | Dialog::Grant { trouble, .. } => *trouble = Some(why),
             Dialog::OpenFolder(form) => form.show_error(why),
-            Dialog::Kernel { .. } | Dialog::Discard { .. } | Dialog::Closing { .. } => {}
+            Dialog::Kernel { .. } | Dialog::PythonSetup(_) | Dialog::Discard { .. } | Dialog::Closing { .. } => {}
         }
     }
 }

@@ -120,6 +120,9 @@ impl AppWindow {
                 PageAction::SaveOutput(cell) => {
                     self.panes.ask_save(&self.host, &mut self.overlay, &mut self.notices, cell)
                 }
+                PageAction::SetUpPython { cell, module } => {
+                    self.overlay.ask_python_setup(&mut self.host, &self.panes, &mut self.notices, cell, module)
+                }
                 PageAction::Share(volume) => self.overlay.ask_share(&self.host, volume),
                 PageAction::Collection(collection, deed) => self.panes.apply_collection_edit(
                     &mut self.host,
@@ -420,6 +423,16 @@ impl AppWindow {
             },
             DialogDecision::AllowKernel { name, print } => {
                 self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, Some(name), Some(print));
+                None
+            }
+            DialogDecision::ChooseKernel { name } => {
+                // The kernel may have to be allowed in a dialog of its own.
+                self.panes.close_overlay(&mut self.overlay);
+                self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, Some(name), None);
+                return;
+            }
+            DialogDecision::RunCell { note, cell } => {
+                self.host.send(Command::Run { note, cell }, &mut self.notices);
                 None
             }
             DialogDecision::Grant { note, grant } => self.host.grant(&mut self.notices, note, grant).err(),

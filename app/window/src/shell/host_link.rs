@@ -4,6 +4,7 @@ use crate::shell::notice_state::NoticeState;
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
 use host::desktop::{FileOpener, FolderChooser};
+use std::ffi::OsString;
 use store::DocId;
 
 /// The window's link to its host.
@@ -13,6 +14,8 @@ pub(crate) struct HostLink {
     pub(crate) folder_chooser: Option<FolderChooser>,
     /// What opens files with other programs, if there is a desktop.
     pub(crate) file_opener: Option<FileOpener>,
+    /// Environment variables for the programs of **Set up Python…**, in the place of the own ones.
+    pub(crate) setup_variables: Vec<(String, OsString)>,
     /// First steps that were done and are not in the settings yet.
     pub(crate) done_steps: Vec<FirstStep>,
 }

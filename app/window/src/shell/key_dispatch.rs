@@ -245,7 +245,9 @@ impl AppWindow {
             }
             WindowOverlay::Dialog(dialog) => {
                 if closes {
-                    self.apply_dialog_decision(ctx, DialogDecision::Never);
+                    if !dialog.is_busy() {
+                        self.apply_dialog_decision(ctx, DialogDecision::Never);
+                    }
                     return true;
                 }
                 // A button that has the focus answers Enter itself.
