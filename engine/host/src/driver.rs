@@ -264,6 +264,19 @@ impl Driver {
         self.kernels.send_inquiry(note, inquiry)
     }
 
+    /// Asks a built-in kernel that has run nothing, in the note's folder; starts one if there is none. The answer comes
+    /// later, or never.
+    pub fn ask_warm_kernel(
+        &mut self,
+        note: store::DocId,
+        inquiry: crate::KernelInquiry,
+    ) -> Option<Receiver<crate::InquiryAnswer>> {
+        let (volume, path) = self.session.locate_file(note)?;
+        let file = self.session.volume(volume)?.root.as_ref()?.join(path);
+        let folder = self.confined_path(file.parent()?);
+        self.kernels.ask_warm_kernel(folder, inquiry)
+    }
+
     /// Begins to look at the past of an open note.
     pub fn open_history(&self, note: store::DocId) -> crate::history::HistoryThread {
         crate::history::HistoryThread::start(self.handle(), note)

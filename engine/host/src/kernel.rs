@@ -41,6 +41,24 @@ struct RunningKernel {
     inquiries: PendingInquiries,
 }
 
+impl RunningKernel {
+    fn send_inquiry(&self, number: u64, inquiry: KernelInquiry) -> Option<Receiver<InquiryAnswer>> {
+        let id = format!("ask-{number}");
+        let (kind, content) = inquiry.to_message();
+        let request = json!({"header": {"msg_type": kind, "msg_id": id}, "parent_header": {}, "content": content});
+        let (answer, wait) = channel();
+        let mut inquiries = self.inquiries.lock().ok()?;
+        if inquiries.len() >= MAX_PENDING_INQUIRIES {
+            inquiries.clear(); // it does not answer; nobody waits for the old ones any more
+        }
+        inquiries.insert(id, (inquiry, answer));
+        drop(inquiries);
+        // If the kernel has died meanwhile, its reader reports that.
+        let _ = self.requests.send(request.to_string());
+        Some(wait)
+    }
+}
+
 /// The process of a kernel, once it was started, which takes a while.
 #[derive(Default)]
 struct KernelProcess {
@@ -164,18 +182,21 @@ impl RunningKernels {
     pub(crate) fn send_inquiry(&mut self, note: DocId, inquiry: KernelInquiry) -> Option<Receiver<InquiryAnswer>> {
         let kernel = self.running.get(&note).filter(|kernel| kernel.alive.load(Ordering::Acquire))?;
         self.inquiry_count += 1;
-        let id = format!("ask-{}", self.inquiry_count);
-        let (kind, content) = inquiry.to_message();
-        let request = json!({"header": {"msg_type": kind, "msg_id": id}, "parent_header": {}, "content": content});
-        let (answer, wait) = channel();
-        let mut inquiries = kernel.inquiries.lock().ok()?;
-        if inquiries.len() >= MAX_PENDING_INQUIRIES {
-            inquiries.clear(); // it does not answer; nobody waits for the old ones any more
+        kernel.send_inquiry(self.inquiry_count, inquiry)
+    }
+
+    /// Asks a kernel that has run nothing: the one in reserve, which is started in this folder if there is none.
+    pub(crate) fn ask_warm_kernel(
+        &mut self,
+        folder: ConfinedPath,
+        inquiry: KernelInquiry,
+    ) -> Option<Receiver<InquiryAnswer>> {
+        if !self.warm_kernel.as_ref().is_some_and(|(_, kernel)| kernel.alive.load(Ordering::Acquire)) {
+            self.keep_warm_kernel(Some(folder));
         }
-        inquiries.insert(id, (inquiry, answer));
-        drop(inquiries);
-        self.send_message(note, &request);
-        Some(wait)
+        let (_, kernel) = self.warm_kernel.as_ref()?;
+        self.inquiry_count += 1;
+        kernel.send_inquiry(self.inquiry_count, inquiry)
     }
 
     /// Answers the prompt of the note's running cell.

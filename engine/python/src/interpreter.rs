@@ -586,7 +586,9 @@ impl InterpreterSession {
 fn run_query(look: &KernelQuery, vm: &VirtualMachine) -> PyResult<String> {
     let module = vm.import("_tracebook_look", 0)?;
     let said = match look {
-        KernelQuery::Complete { code, at } => module.get_attr("complete", vm)?.call((code.as_str(), *at), vm),
+        KernelQuery::Complete { code, at, imports } => {
+            module.get_attr("complete", vm)?.call((code.as_str(), *at, imports.as_str()), vm)
+        }
         KernelQuery::Inspect { code, at } => module.get_attr("inspect_at", vm)?.call((code.as_str(), *at), vm),
         KernelQuery::Variables => module.get_attr("variables", vm)?.call((), vm),
         KernelQuery::Values { names } => module.get_attr("values", vm)?.call((names.as_str(),), vm),

@@ -1,10 +1,13 @@
 """What is known of code while it is written: completions at a place, the description of a name.
 
 Frozen into the kernel as `_tracebook_look` and imported when it is first asked. It looks at what the cells have made and
-runs none of it: where finding a value would run code (a property, a call), nothing is known.
+runs none of it: where finding a value would run code (a property, a call), nothing is known. Names that no cell has bound
+yet are those of the standard library's modules that the note imports.
 """
 
 import builtins
+import importlib
+import importlib.machinery
 import inspect
 import keyword
 import sys
@@ -19,6 +22,9 @@ _DOC_LIMIT = 5_000
 _names = sys.modules["__main__"].__dict__
 
 _MISSING = object()
+
+# Modules that do something when they are imported.
+_SURPRISING = ("__main__", "antigravity", "idlelib", "this", "tkinter", "turtle", "turtledemo")
 
 
 def _is_part(c):
@@ -57,10 +63,49 @@ def _in_text(line):
     return quote
 
 
-def _value(dotted):
+def _standard(name):
+    """A module of the program's own standard library, `_MISSING` if it is none. A file beside the note never is."""
+    if name in sys.modules:
+        return sys.modules[name]
+    top = name.partition(".")[0]
+    finders = (importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter)
+    if top in _SURPRISING or not any(finder.find_spec(top) for finder in finders):
+        return _MISSING
+    try:
+        return importlib.import_module(name)
+    except Exception:
+        return _MISSING
+
+
+def _imported(name, imports):
+    """What the import statements of a note bind to a name, as far as that is of the standard library."""
+    for line in reversed(imports.split("\n")):
+        words = line.replace(",", " , ").split()
+        if words[:1] == ["from"] and "import" in words[2:]:
+            source, bound = words[1], words[words.index("import") + 1 :]
+        elif words[:1] == ["import"]:
+            source, bound = "", words[1:]
+        else:
+            continue
+        for part in " ".join(bound).strip("()").split(" , "):
+            original, _, alias = part.strip().partition(" as ")
+            if source and (alias.strip() or original) == name:
+                module = _standard(source)
+                return vars(module).get(original, _MISSING) if inspect.ismodule(module) else _MISSING
+            if not source and alias.strip() == name:
+                return _standard(original.strip())
+            if not source and not alias and original.partition(".")[0] == name:
+                _standard(original)
+                return _standard(name)
+    return _MISSING
+
+
+def _value(dotted, imports=""):
     """The value of a dotted name, if it can be had without running code of the cells."""
     first, *rest = dotted.split(".")
     value = _names.get(first, getattr(builtins, first, _MISSING))
+    if value is _MISSING:
+        value = _imported(first, imports)
     for name in rest:
         if value is _MISSING:
             break
@@ -128,7 +173,7 @@ def _modules():
     return sorted({name for name in (*sys.stdlib_module_names, "numpy", "matplotlib") if not name.startswith("_")})
 
 
-def _matches(code, at, begin, word):
+def _matches(code, at, begin, word, imports):
     line = code[code.rfind("\n", 0, begin) + 1 : begin]
     quote = _in_text(line)
     if quote:
@@ -139,12 +184,13 @@ def _matches(code, at, begin, word):
         return [(key, "key") for key in keys if isinstance(key, str) and key.startswith(word)]
     words = line.split()
     if words[:1] == ["from"] and "import" in words:
-        module = sys.modules.get(words[1])
-        return list(_attributes(module, word)) if module else []
+        module = _standard(words[1])
+        return list(_attributes(module, word)) if inspect.ismodule(module) else []
     if words[:1] in (["import"], ["from"]) and not line.endswith("."):
         return [(name, "module") for name in _modules() if name.startswith(word)]
     if line.endswith("."):
-        value = _value(_dotted(code, begin - 1) or " ")
+        dotted = _dotted(code, begin - 1) or " "
+        value = _standard(dotted) if words[:1] in (["import"], ["from"]) else _value(dotted, imports)
         return [] if value is _MISSING else list(_attributes(value, word))
     hidden = not word.startswith("_")
     known = {}
@@ -154,10 +200,10 @@ def _matches(code, at, begin, word):
     return list(known.items())
 
 
-def complete(code, at):
+def complete(code, at, imports=""):
     at = min(at, len(code))
     begin = _begin(code, at)
-    matches = _matches(code, at, begin, code[begin:at])[:_MOST]
+    matches = _matches(code, at, begin, code[begin:at], imports)[:_MOST]
     kinds = [{"start": begin, "end": at, "text": name, "type": kind} for name, kind in matches]
     return _tracebook._json(
         {

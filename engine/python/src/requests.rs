@@ -40,9 +40,11 @@ pub(crate) enum RequestBody {
 /// A query about variables, or about code being edited. Positions are in characters.
 #[derive(Debug, PartialEq)]
 pub(crate) enum KernelQuery {
+    /// `imports`: the import statements of the whole note, a line each.
     Complete {
         code: String,
         at: usize,
+        imports: String,
     },
     Inspect {
         code: String,
@@ -117,9 +119,11 @@ fn parse_request(line: &[u8]) -> IncomingRequest {
         },
         Some(kind @ ("complete_request" | "inspect_request")) => {
             let inspect = kind == "inspect_request";
+            let imports = message.get("content").and_then(|content| content.get("imports")).and_then(Value::as_str);
+            let imports = imports.unwrap_or_default().to_owned();
             match code_and_cursor(message.get_mut("content")) {
                 Some((code, at)) if inspect => RequestBody::Query(KernelQuery::Inspect { code, at }),
-                Some((code, at)) => RequestBody::Query(KernelQuery::Complete { code, at }),
+                Some((code, at)) => RequestBody::Query(KernelQuery::Complete { code, at, imports }),
                 None => return IncomingRequest::Invalid { parent: header, why: "the request has no code".into() },
             }
         }

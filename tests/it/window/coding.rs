@@ -74,6 +74,54 @@ fn names_of_the_note_are_offered_before_anything_runs() {
 }
 
 #[test]
+fn modules_are_completed_before_anything_runs() {
+    let (_bench, mut window) = on();
+    type_text(&mut window, "import ma");
+    until(&mut window, "modules are offered", |window| offered(window).contains(&"math".to_owned()));
+    assert!(!offered(&window).contains(&"map".to_owned()), "a function is no module");
+    pictured(&mut window, "completion-modules");
+    type_text(&mut window, "th");
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "math.sq");
+    until(&mut window, "what it holds is offered", |window| offered(window) == ["sqrt"]);
+    assert!(window.query_by_label("Python off").is_some(), "the note's own kernel is not started");
+    press(&mut window, NONE, Key::Tab);
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "from json import du");
+    until(&mut window, "its names are offered", |window| offered(window).contains(&"dumps".to_owned()));
+    press(&mut window, NONE, Key::Escape);
+    // What no import names is not known.
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "boat.");
+    assert!(offered(&window).is_empty());
+}
+
+#[test]
+fn modules_of_the_chosen_kernel_are_completed_before_it_runs() {
+    let bench = Bench::new(&[("Code.md", "---\nkernel: own\n---\n\n```python\n\n```\n")]);
+    let environment = bench.notes().join(".venv");
+    let spec = environment.join("share/jupyter/kernels/own/kernel.json");
+    std::fs::create_dir_all(spec.parent().expect("a folder")).expect("made");
+    let text = r#"{"argv": ["/bin/false"], "display_name": "Own", "language": "python"}"#;
+    std::fs::write(spec, text).expect("written");
+    std::fs::create_dir_all(environment.join("lib/python3.12/site-packages/mapping_kit")).expect("made");
+    let mut window = bench.opened();
+    let end = super::text(&window).expect("a note").len();
+    until(&mut window, "kernels are found", |window| !session(window).kernels().is_empty());
+    window.state_mut().place_caret(end - 5);
+    window.run();
+    type_text(&mut window, "import ma");
+    until(&mut window, "modules are offered", |window| {
+        // The environment is listed in the background: what comes too late is there at the next letter.
+        if offered(window).contains(&"math".to_owned()) && !offered(window).contains(&"mapping_kit".to_owned()) {
+            press(window, NONE, Key::Backspace);
+            type_text(window, "a");
+        }
+        offered(window).contains(&"mapping_kit".to_owned())
+    });
+}
+
+#[test]
 fn the_kernel_completes_and_describes() {
     let (_bench, mut window) = ran();
     type_text(&mut window, "boat.");

@@ -1,7 +1,8 @@
 //! Completes names in code and shows what they mean; asks the kernel.
 
 use crate::overlays::code_completion::{
-    CodeContext, CodePosition, CompletionList, HoverCard, MIN_COMPLETION_CHARS, begins_number, known_names, show_card,
+    CodeContext, CodePosition, CompletionList, EnvironmentModules, HoverCard, MIN_COMPLETION_CHARS, begins_number,
+    import_statements, known_names, show_card,
 };
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
@@ -85,16 +86,40 @@ impl InputState {
     /// Requests completions.
     fn ask_names(&mut self, host: &mut HostLink, around: CodeContext, steered: bool) {
         let kernel = host.session().note(around.place.0).map(|note| note.kernel);
-        if kernel == Some(KernelPhase::Idle) {
-            let inquiry = KernelInquiry::Complete { code: around.code.clone(), at: around.at };
-            if let Some(answer) = host.driver.ask_kernel(around.place.0, inquiry) {
-                self.code_completion.waits = Some((around, answer, steered));
-                return;
-            }
+        let inquiry = |host: &HostLink| KernelInquiry::Complete {
+            code: around.code.clone(),
+            at: around.at,
+            imports: host.session().note(around.place.0).map(import_statements).unwrap_or_default(),
+        };
+        let answer = if kernel == Some(KernelPhase::Idle) {
+            host.driver.ask_kernel(around.place.0, inquiry(host))
+        } else if around.dotted() || around.names_import() {
+            // Modules and what they hold are the same in a kernel that has run nothing.
+            self.list_environment(host, &around);
+            host.driver.ask_warm_kernel(around.place.0, inquiry(host))
+        } else {
+            None
+        };
+        if let Some(answer) = answer {
+            self.code_completion.waits = Some((around, answer, steered));
+            return;
         }
         let note = host.session().note(around.place.0);
         let choices = note.map(|note| known_names(note, &around)).unwrap_or_default();
         self.offer(&around, around.start + around.word..around.start + around.at, choices, steered);
+    }
+
+    /// Lists the modules of the note's own kernel, which are there before it runs.
+    fn list_environment(&mut self, host: &HostLink, around: &CodeContext) {
+        let session = host.session();
+        let named = session.note(around.place.0).and_then(|note| note.kernel_name());
+        let spec = session.kernels().iter().find(|spec| Some(spec.name.as_str()) == named);
+        let known = self.code_completion.environment.as_ref().map(|listed| &listed.kernel_json);
+        match spec {
+            None => self.code_completion.environment = None,
+            Some(spec) if known == Some(&spec.path) => {}
+            Some(spec) => self.code_completion.environment = Some(EnvironmentModules::list(spec.path.clone())),
+        }
     }
 
     /// Takes in what the kernel has answered.
@@ -124,7 +149,9 @@ impl InputState {
         }
         if let Some(InquiryAnswer::Choices { from, to, mut choices }) = answer {
             let range = around.start + from..around.start + to;
-            if range.end == around.place.2 && !around.dotted() && from == around.word {
+            if around.names_module() && !around.dotted() {
+                self.add_environment_modules(around.typed(), &mut choices);
+            } else if range.end == around.place.2 && !around.dotted() && from == around.word {
                 // Names that no run has bound yet.
                 let more = host.session().note(around.place.0).map(|note| known_names(note, &around));
                 for choice in more.into_iter().flatten() {
@@ -135,6 +162,19 @@ impl InputState {
             }
             self.offer(&around, range, choices, steered);
         }
+    }
+
+    fn add_environment_modules(&mut self, typed: &str, choices: &mut Vec<CompletionChoice>) {
+        let Some(listed) = &mut self.code_completion.environment else { return };
+        if let Ok(modules) = listed.answer.try_recv() {
+            listed.modules = modules;
+        }
+        for module in listed.modules.iter().filter(|module| module.starts_with(typed)) {
+            if !choices.iter().any(|known| known.text == *module) {
+                choices.push(CompletionChoice { text: module.clone(), kind: "module".to_owned() });
+            }
+        }
+        choices.sort_by(|one, other| one.text.cmp(&other.text));
     }
 
     fn offer(&mut self, around: &CodeContext, range: Range<usize>, choices: Vec<CompletionChoice>, steered: bool) {

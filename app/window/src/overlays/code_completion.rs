@@ -9,7 +9,8 @@ use engine::Note;
 use host::{CompletionChoice, InquiryAnswer};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::mpsc::Receiver;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
 use store::DocId;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name};
@@ -21,6 +22,8 @@ pub(crate) const MIN_COMPLETION_CHARS: usize = 2;
 /// Lines of a description.
 const MAX_HOVER_CARD_LINES: usize = 16;
 const HOVER_CARD_WIDTH: f32 = 520.0;
+/// Import statements of a note that are looked at.
+const MAX_IMPORT_LINES: usize = 200;
 /// Python's own words, for when no kernel answers.
 const PYTHON_BUILTIN_WORDS: &str = "False None True abs all and any as assert async await bool break bytes class \
     continue def del \
@@ -58,10 +61,39 @@ impl CodeContext {
         self.code[..self.word].ends_with('.')
     }
 
+    /// Whether a module is being named, in an import statement.
+    pub(crate) fn names_module(&self) -> bool {
+        let mut words = self.code[..self.word].rsplit('\n').next().unwrap_or_default().split_whitespace();
+        matches!(words.next(), Some("import" | "from")) && !words.any(|word| word == "import")
+    }
+
+    /// Whether something of a module is being named, in an import statement.
+    pub(crate) fn names_import(&self) -> bool {
+        let line = self.code[..self.word].rsplit('\n').next().unwrap_or_default().trim_start();
+        line.starts_with("import ") || line.starts_with("from ")
+    }
+
     /// Returns the line's text before the caret.
     pub(crate) fn line(&self) -> &str {
         let begins = self.code[..self.at].rfind('\n').map_or(0, |newline| newline + 1);
         &self.code[begins..self.at]
+    }
+}
+
+/// The modules of the environment in which a kernel is installed.
+pub(crate) struct EnvironmentModules {
+    pub(crate) kernel_json: PathBuf,
+    pub(crate) answer: Receiver<Vec<String>>,
+    pub(crate) modules: Vec<String>,
+}
+
+impl EnvironmentModules {
+    /// Lists them on a thread.
+    pub(crate) fn list(kernel_json: PathBuf) -> EnvironmentModules {
+        let (tell, answer) = channel();
+        let path = kernel_json.clone();
+        std::thread::spawn(move || tell.send(host::python_setup::environment_modules(&path)));
+        EnvironmentModules { kernel_json, answer, modules: Vec::new() }
     }
 }
 
@@ -83,6 +115,13 @@ pub(crate) struct HoverCard {
     pub(crate) text: Option<String>,
 }
 
+/// The import statements of a note's cells, a line each.
+pub(crate) fn import_statements(note: &Note) -> String {
+    let lines = note.cells().filter_map(|cell| note.cell_code(cell)).flat_map(str::lines).map(str::trim);
+    let imports = lines.filter(|line| line.starts_with("import ") || line.starts_with("from "));
+    imports.take(MAX_IMPORT_LINES).collect::<Vec<_>>().join("\n")
+}
+
 /// What is offered and described at the moment.
 #[derive(Default)]
 pub(crate) struct CodeCompletion {
@@ -90,6 +129,8 @@ pub(crate) struct CodeCompletion {
     pub(crate) list: Option<CompletionList>,
     /// Offers on their way: for which code.
     pub(crate) waits: Option<(CodeContext, Receiver<InquiryAnswer>, bool)>,
+    /// Modules of the environment of this kernel, once they are listed.
+    pub(crate) environment: Option<EnvironmentModules>,
     /// The word that was left with Escape.
     pub(crate) left: Option<usize>,
     pub(crate) card: Option<HoverCard>,

@@ -113,17 +113,17 @@ impl KernelReplyReader {
     }
 
     fn handle_message(&mut self, message: &Value) {
-        // A kernel in reserve says only that it is ready.
-        let Some(note) = self.whose.get() else { return };
-        self.note = *note;
         let kind = message["header"]["msg_type"].as_str().unwrap_or("");
         let content = &message["content"];
-        if kind == "kernel_info_reply" {
-            self.inbox.send_event(Event::KernelReady { note: self.note });
-            return;
-        }
         if matches!(kind, "complete_reply" | "inspect_reply" | "variables_reply" | "values_reply") {
             self.answer_inquiry(message);
+            return;
+        }
+        // A kernel in reserve only answers inquiries, and says that it is ready.
+        let Some(note) = self.whose.get() else { return };
+        self.note = *note;
+        if kind == "kernel_info_reply" {
+            self.inbox.send_event(Event::KernelReady { note: self.note });
             return;
         }
         if matches!(kind, "pure_find" | "pure_keep") {

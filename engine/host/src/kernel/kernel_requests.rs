@@ -24,6 +24,9 @@ pub enum KernelInquiry {
         code: String,
         /// Offset of the caret in the code, in bytes.
         at: usize,
+        /// The import statements of the whole note, a line each. The built-in Python knows the modules of the standard
+        /// library before a cell has imported them.
+        imports: String,
     },
     /// Describes the name at a position.
     Describe {
@@ -94,7 +97,11 @@ impl KernelInquiry {
             json!({"code": code, "cursor_pos": letters, "detail_level": 0})
         };
         match self {
-            KernelInquiry::Complete { code, at } => ("complete_request", place(code, *at)),
+            KernelInquiry::Complete { code, at, imports } => {
+                let mut content = place(code, *at);
+                content["imports"] = imports.as_str().into();
+                ("complete_request", content)
+            }
             KernelInquiry::Describe { code, at } => ("inspect_request", place(code, *at)),
             KernelInquiry::Variables => ("variables_request", json!({})),
             KernelInquiry::Values { names } => ("values_request", json!({"names": names})),
@@ -104,7 +111,7 @@ impl KernelInquiry {
     /// Reads the reply's content.
     pub(crate) fn parse_reply(&self, content: &Value) -> InquiryAnswer {
         match self {
-            KernelInquiry::Complete { code, at } => parse_choices(content, code, *at),
+            KernelInquiry::Complete { code, at, .. } => parse_choices(content, code, *at),
             KernelInquiry::Describe { .. } => {
                 let text = content["data"]["text/plain"].as_str();
                 InquiryAnswer::Description(
@@ -158,7 +165,7 @@ mod tests {
 
     #[test]
     fn places_are_bytes_here_and_letters_there() {
-        let asked = KernelInquiry::Complete { code: "ö = al".to_owned(), at: 7 };
+        let asked = KernelInquiry::Complete { code: "ö = al".to_owned(), at: 7, imports: String::new() };
         assert_eq!(asked.to_message().1["cursor_pos"], 6);
         let reply = json!({"matches": ["all"], "cursor_start": 4, "cursor_end": 6});
         let InquiryAnswer::Choices { from, to, choices } = asked.parse_reply(&reply) else { panic!("offers") };

@@ -21,6 +21,8 @@ const OLDEST_PYTHON: (u32, u32) = (3, 9);
 const MAX_SETUP_LINE_BYTES: u64 = 2_000;
 /// The last lines of output, in which the reason of a failure is looked for.
 const MAX_EXAMINED_LINES: usize = 60;
+/// Entries of an environment that are looked at for modules.
+const MAX_LISTED_MODULES: usize = 5_000;
 /// Packages that are installed at once.
 const MAX_SETUP_PACKAGES: usize = 50;
 /// Says an interpreter's version, and whether it can make environments.
@@ -267,6 +269,32 @@ fn has_pip(environment: &Path) -> bool {
     packages.any(|folder| folder.join("pip").is_dir()) || environment.join("Lib").join("site-packages/pip").is_dir()
 }
 
+/// The modules at the top of the environment in which a kernel is installed, by name.
+pub fn environment_modules(kernel_json: &Path) -> Vec<String> {
+    // PREFIX/share/jupyter/kernels/NAME/kernel.json
+    let Some(prefix) = kernel_json.ancestors().nth(5) else { return Vec::new() };
+    let libraries = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
+    let versions = libraries.filter(|folder| folder.file_name().to_string_lossy().starts_with("python3"));
+    let places = versions.map(|folder| folder.path().join("site-packages"));
+    let entries = places.chain([prefix.join("Lib").join("site-packages")]).filter_map(|place| place.read_dir().ok());
+    let mut found: Vec<String> = entries
+        .flatten()
+        .flatten()
+        .take(MAX_LISTED_MODULES)
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (stem, ending) = name.split_once('.').unwrap_or((&name, ""));
+            let is_module = ending.is_empty() || ending == "py" || ending.ends_with("so") || ending.ends_with("pyd");
+            let is_name = stem.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                && stem.starts_with(|c: char| c.is_ascii_alphabetic());
+            (is_module && is_name).then(|| stem.to_owned())
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// A command as a shell shows it.
 pub fn shell_line(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@".contains(c);
@@ -482,7 +510,7 @@ pub fn follow_setup(
 
 #[cfg(test)]
 mod tests {
-    use super::{PythonSetup, explain_failure, package_of_module, shell_line};
+    use super::{PythonSetup, environment_modules, explain_failure, package_of_module, shell_line};
     use std::process::ExitStatus;
 
     #[test]
@@ -523,6 +551,20 @@ mod tests {
         let offline = "NewConnectionError(…)\nERROR: No matching distribution found for pandas";
         assert_eq!(why(offline), "The package index can't be reached.");
         assert_eq!(why("/usr/bin/python3: No module named pip"), "The environment has no pip.");
+    }
+
+    #[test]
+    fn modules_of_an_environment_are_listed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let packages = folder.path().join("lib/python3.12/site-packages");
+        for name in ["pandas", "pandas-2.0.dist-info", "_private", "__pycache__"] {
+            std::fs::create_dir_all(packages.join(name)).expect("made");
+        }
+        for name in ["six.py", "fast.cpython-312-x86_64-linux-gnu.so", "note.txt"] {
+            std::fs::write(packages.join(name), "").expect("written");
+        }
+        let kernel = folder.path().join("share/jupyter/kernels/python3/kernel.json");
+        assert_eq!(environment_modules(&kernel), ["fast", "pandas", "six"]);
     }
 
     #[test]
