@@ -6,7 +6,7 @@ pub mod dialect;
 mod limits;
 mod plain;
 
-pub use limits::{check, parse};
+pub use limits::{MarkdownLimitError, check, parse};
 pub use plain::plain_text;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
