@@ -6,6 +6,7 @@ use crate::arguments::{ProvidersArguments, SecretsArguments};
 use crate::parse::needed;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
+use anyhow::anyhow;
 use host::agents::llm::{self, ProviderClient, ProviderTestReport, ProviderTimeouts};
 use host::agents::model_setup::{self, KEYED_PROVIDERS, LOCAL_SERVERS, NewProvider};
 use host::maintenance::configuration;
@@ -94,7 +95,7 @@ fn add_provider(
     if args.key_stdin {
         provider.key = Some(read_secret(&provider.key_name())?);
     }
-    let failed = |why: String| CliError { code: EXIT_FAILED, why };
+    let failed = |why: anyhow::Error| CliError { code: EXIT_FAILED, why: why.to_string() };
     let report = provider.test(ProviderTimeouts::default()).map_err(failed)?;
     let models = report.models.unwrap_or_default();
     let has = |model: &str| models.iter().any(|one| one == model || *one == format!("{model}:latest"));
@@ -105,7 +106,7 @@ fn add_provider(
         (Some(model), _) if has(model) => model.clone(),
         (Some(model), _) => {
             let some = models.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(failed(format!("{} has no model “{model}”; it has {some}", report.host)));
+            return Err(failed(anyhow!("{} has no model “{model}”; it has {some}", report.host)));
         }
         (None, _) if has(usual) => usual.to_owned(),
         (None, [only]) => only.clone(),
@@ -156,7 +157,7 @@ fn list_providers(
         let dollars = |price: agent::config::ModelPrice| format!("${} in, ${} out", price.input, price.output);
         let state = match (&key, price) {
             _ if !provider.is_enabled() => "switched off".to_owned(),
-            (Err(why), _) => why.clone(),
+            (Err(why), _) => why.to_string(),
             (Ok(_), _) if endpoint.local => "on this machine, free".to_owned(),
             (Ok(_), Some(price)) => format!("{}, for a million tokens", dollars(price)),
             (Ok(_), None) => "price not known".to_owned(),

@@ -5,21 +5,23 @@ use host::{Handle, fs::copy};
 use std::path::Path;
 
 /// Writes the sample below the workspace and makes a volume of it. Gives what went wrong, if anything.
-pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> Result<(), String> {
+pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> anyhow::Result<()> {
     let folder = workspace.join("Sample");
     for (path, bytes) in system::SAMPLE_FILES {
         copy::write_new_inside(&folder, path, bytes)?;
     }
     let opened = |session: &engine::Session| session.is_open().then_some(());
-    handle.wait(None, opened).map_err(|gone| gone.to_string())?;
+    handle.wait(None, opened)?;
     let name = Some("Sample".to_owned());
-    handle.run_command(Command::OpenFolder { folder, name }).map(|_| ()).map_err(|reject| reject.0)
+    handle.run_command(Command::OpenFolder { folder, name })?;
+    Ok(())
 }
 
 /// Has the window show the welcome page and count the first steps.
-pub(crate) fn show_welcome(handle: &Handle) -> Result<(), String> {
-    let settings = handle.read(|session| session.settings().clone()).map_err(|gone| gone.to_string())?;
+pub(crate) fn show_welcome(handle: &Handle) -> anyhow::Result<()> {
+    let settings = handle.read(|session| session.settings().clone())?;
     let settings = Settings { show_welcome: true, show_first_steps: true, ..settings };
     let set = Command::Set { settings: Box::new(settings) };
-    handle.run_command(set).map(|_| ()).map_err(|reject| reject.0)
+    handle.run_command(set)?;
+    Ok(())
 }

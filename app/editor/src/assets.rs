@@ -2,6 +2,7 @@
 //! during layout and is laid out again when it arrives; reading, decoding, drawing and highlighting happen on a
 //! separate thread.
 
+use anyhow::{Context as _, anyhow};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
@@ -73,18 +74,18 @@ pub enum AssetBytes {
 
 impl AssetBytes {
     /// Reads them; waits for the disk, so not while drawing.
-    pub fn read(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
+    pub fn read(&self, handle: Option<&host::Handle>) -> anyhow::Result<Vec<u8>> {
         match self {
             AssetBytes::Here(text) => Ok(text.as_bytes().to_vec()),
             AssetBytes::File(root, path) => {
                 let read = ConfinedPath::new(root, path).read(MAX_ASSET_BYTES);
-                read.ok_or_else(|| format!("{path} can't be read; check that it's still there"))
+                read.with_context(|| format!("{path} can't be read; check that it's still there"))
             }
             AssetBytes::Blob(hash) => {
-                let read = handle.ok_or_else(|| "the workspace is closing".to_owned())?.read_blob(*hash);
+                let read = handle.context("the workspace is closing")?.read_blob(*hash);
                 read.map_err(|why| match why.is_missing() {
-                    true => "it is not here yet: it comes once a device is there that has it".to_owned(),
-                    false => why.to_string(),
+                    true => anyhow!("it is not here yet: it comes once a device is there that has it"),
+                    false => why.into(),
                 })
             }
         }
@@ -100,8 +101,8 @@ enum AssetResult {
     Text(AssetKey, Option<Arc<str>>),
     Code(u64, Option<CodeHues>),
     Formula(u64, TypesetFormula),
-    Letters(u64, Result<AssetPixels, String>),
-    Diagram(u64, Result<AssetPixels, String>),
+    Letters(u64, anyhow::Result<AssetPixels>),
+    Diagram(u64, anyhow::Result<AssetPixels>),
     Words(u64, Option<Arc<str>>),
 }
 
@@ -228,7 +229,7 @@ impl AssetCache {
                         Ok((image, size)) => {
                             DrawingState::Ready(ctx.load_texture("drawing", image, TextureOptions::LINEAR), size)
                         }
-                        Err(why) => DrawingState::Failed(Arc::from(why)),
+                        Err(why) => DrawingState::Failed(Arc::from(why.to_string())),
                     };
                     self.drawings.insert(name, (vector, self.frame));
                 }
@@ -408,7 +409,7 @@ pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<SetForm
         let formula = formula.clone();
         let made = move || {
             let drawn = render_jobs::rasterize_formula(&formula, [ink.r(), ink.g(), ink.b()], wide);
-            drawn.map(pixels).map_err(String::from)
+            drawn.map(pixels).map_err(anyhow::Error::from)
         };
         let _ = sights.way(ctx).send(Box::new(move || AssetResult::Letters(name, made())));
         DrawingState::Waiting
@@ -436,13 +437,13 @@ pub fn shown_picture(ctx: &Context, bytes: &AssetBytes, is_svg: bool) -> Drawing
     let (bytes, handle) = (bytes.clone(), host_handle(ctx));
     drawing(ctx, name(&(&bytes, is_svg, scale.to_bits())), move || {
         let bytes = bytes.read(handle.as_ref())?;
-        let unread = || "the picture cannot be read".to_owned();
+        let unread = || anyhow!("the picture cannot be read");
         if is_svg {
-            return vector(bytes, scale).map_err(String::from);
+            return vector(bytes, scale).map_err(anyhow::Error::from);
         }
         let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
         let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, plain).map_err(|_| unread())?;
-        bitmap(bytes).map_err(String::from)
+        bitmap(bytes).map_err(anyhow::Error::from)
     })
 }
 
@@ -474,14 +475,16 @@ pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static ThemeColors
     let tints = colours.tints();
     let name = name(&(source, tints, scale.to_bits()));
     let source = source.to_owned();
-    drawing(ctx, name, move || render_jobs::rasterize_diagram(&source, tints, scale).map(pixels).map_err(String::from))
+    drawing(ctx, name, move || {
+        render_jobs::rasterize_diagram(&source, tints, scale).map(pixels).map_err(anyhow::Error::from)
+    })
 }
 
 /// A drawing that was made, or is being made.
 fn drawing(
     ctx: &Context,
     name: u64,
-    make: impl FnOnce() -> Result<AssetPixels, String> + Send + 'static,
+    make: impl FnOnce() -> anyhow::Result<AssetPixels> + Send + 'static,
 ) -> DrawingState {
     let vector = with(ctx, |sights| {
         let frame = sights.frame;
@@ -581,11 +584,8 @@ pub fn picture_file(session: &Session, note: DocId, name: &str) -> Option<Confin
 ///
 /// # Errors
 /// Why it can't be read.
-pub fn read_picture(file: &ConfinedPath, scale: f32) -> Result<ColorImage, String> {
-    match picture(file, scale) {
-        Ok((image, _)) => Ok(image),
-        Err(DrawFailure::Limit(why) | DrawFailure::Wrong(why)) => Err(why),
-    }
+pub fn read_picture(file: &ConfinedPath, scale: f32) -> Result<ColorImage, DrawFailure> {
+    picture(file, scale).map(|(image, _)| image)
 }
 
 fn job(session: &Session, wish: AssetKey, scale: f32) -> AssetJob {

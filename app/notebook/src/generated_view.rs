@@ -35,7 +35,7 @@ const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;
 #[derive(Default)]
 pub struct GeneratedView {
     source: String,
-    pub read: Option<(BlobHash, Rc<Result<AgentView, String>>)>,
+    pub read: Option<(BlobHash, Rc<anyhow::Result<AgentView>>)>,
     values: ViewValues,
     /// Revision of the note, and number of kernel answers, that the values are from.
     of: Option<(u64, u64)>,
@@ -83,7 +83,7 @@ impl GeneratedView {
             source.clone_into(&mut self.source);
             self.read = Some((
                 generated_view::source_hash(source),
-                Rc::new(AgentView::parse(source).map_err(|why| why.to_string())),
+                Rc::new(AgentView::parse(source).map_err(anyhow::Error::from)),
             ));
             (self.of, self.asked) = (None, None);
             self.pressed.clear();

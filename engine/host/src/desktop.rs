@@ -2,6 +2,7 @@
 //! says where a typed path leads. All of it waits for disks, other programs or people: call it on a thread of its own.
 
 use crate::fs::confined_dir::ConfinedPath;
+use anyhow::{anyhow, bail};
 use ashpd::desktop::ResponseError;
 use ashpd::desktop::file_chooser::SelectedFiles;
 use std::io;
@@ -94,14 +95,14 @@ pub fn complete_folder(typed: &str) -> Vec<String> {
 }
 
 /// Opens a file or folder with the program that the user has set for its kind.
-pub type FileOpener = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
+pub type FileOpener = Arc<dyn Fn(&Path) -> anyhow::Result<()> + Send + Sync>;
 
 /// The path that another program may open for a file of a volume: of the file itself, or of its folder. A file that
 /// would be started instead of shown is refused.
 ///
 /// # Errors
 /// A sentence.
-pub fn openable_path(file: &ConfinedPath, shows_folder: bool) -> Result<PathBuf, String> {
+pub fn openable_path(file: &ConfinedPath, shows_folder: bool) -> anyhow::Result<PathBuf> {
     let (_, meta) = file.open()?;
     let path = file.root.join(&file.path);
     if shows_folder {
@@ -109,7 +110,7 @@ pub fn openable_path(file: &ConfinedPath, shows_folder: bool) -> Result<PathBuf,
     }
     let is_launcher = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("desktop"));
     if is_launcher || is_executable(&meta) {
-        return Err(format!("it's a program and would be started; show it in its folder instead: {}", file.display()));
+        bail!("it's a program and would be started; show it in its folder instead: {}", file.display());
     }
     Ok(path)
 }
@@ -128,20 +129,20 @@ fn is_executable(_: &std::fs::Metadata) -> bool {
 ///
 /// # Errors
 /// A sentence.
-pub fn open_in_default_app(path: &Path) -> Result<(), String> {
+pub fn open_in_default_app(path: &Path) -> anyhow::Result<()> {
     // An absolute path is no option and no address; no shell reads it.
     if !path.is_absolute() {
-        return Err(format!("it has no absolute path: {}", path.display()));
+        bail!("it has no absolute path: {}", path.display());
     }
     let opened =
         Command::new("xdg-open").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     match opened {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(format!("no program is set for files of this kind: {}", path.display())),
+        Ok(_) => Err(anyhow!("no program is set for files of this kind: {}", path.display())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err("xdg-open is missing; install the package xdg-utils".to_owned())
+            Err(anyhow!("xdg-open is missing; install the package xdg-utils"))
         }
-        Err(error) => Err(format!("xdg-open doesn't start ({error})")),
+        Err(error) => Err(anyhow!("xdg-open doesn't start ({error})")),
     }
 }
 

@@ -423,7 +423,7 @@ impl SyncThread {
             if self.client.is_none() {
                 let tasks = self.tasks.clone();
                 let tell = move |link, told| _ = tasks.send(SyncTask::HubEvent(link, told));
-                let caller = || crate::sync::devices::hub_caller_identity().map_err(CallerIdentityError);
+                let caller = || devices::hub_caller_identity().map_err(|why| CallerIdentityError(why.to_string()));
                 let started = HubClient::start(caller, tell);
                 match started {
                     Ok(client) => self.client = Some(client),

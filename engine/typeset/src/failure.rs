@@ -4,11 +4,13 @@ use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 
 /// Why something is not drawn, as a sentence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum DrawFailure {
     /// It is not understood: its source says enough.
+    #[error("{0}")]
     Wrong(String),
     /// It is beyond a limit: the page shows its source, and why.
+    #[error("{0}")]
     Limit(String),
 }
 

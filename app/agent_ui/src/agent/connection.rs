@@ -2,6 +2,7 @@
 //! and files written on threads; the key is kept by the user's secrets and forgotten here as soon as it was tried.
 
 use agent::config::{AgentConfig, merge};
+use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{RichText, Sense, Ui, vec2};
@@ -51,8 +52,8 @@ enum ConnectionStep {
 
 /// What a thread has found out.
 enum ConnectionResult {
-    Tested(Box<NewProvider>, Result<ProviderTestReport, String>),
-    Saved(Result<String, String>),
+    Tested(Box<NewProvider>, anyhow::Result<ProviderTestReport>),
+    Saved(anyhow::Result<String>),
 }
 
 /// The state of the card.
@@ -161,7 +162,7 @@ impl ModelConnection {
         let result = match self.work.as_ref()?.try_recv() {
             Ok(result) => result,
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => ConnectionResult::Saved(Err("It doesn't answer. Try again.".to_owned())),
+            Err(TryRecvError::Disconnected) => ConnectionResult::Saved(Err(anyhow!("It doesn't answer. Try again."))),
         };
         self.work = None;
         match result {
@@ -175,7 +176,7 @@ impl ModelConnection {
                 None
             }
             ConnectionResult::Tested(_, Err(why)) | ConnectionResult::Saved(Err(why)) => {
-                self.trouble = Some(ui::text::sentence(&why));
+                self.trouble = Some(ui::text::sentence(&why.to_string()));
                 None
             }
             ConnectionResult::Saved(Ok(model)) => {
@@ -271,11 +272,10 @@ impl ModelConnection {
         if self.show_test_buttons(ui, sent, !self.address.trim().is_empty()) {
             let key = std::mem::take(&mut self.key);
             let key = if key.trim().is_empty() { Ok(None) } else { SecretValue::new(key).map(Some) };
-            let provider =
-                key.map_err(|error| error.to_string()).and_then(|key| NewProvider::at_address(&self.address, key));
+            let provider = key.map_err(anyhow::Error::from).and_then(|key| NewProvider::at_address(&self.address, key));
             match provider {
                 Ok(provider) => self.test(ui.ctx(), provider),
-                Err(why) => self.trouble = Some(ui::text::sentence(&why)),
+                Err(why) => self.trouble = Some(ui::text::sentence(&why.to_string())),
             }
         }
     }

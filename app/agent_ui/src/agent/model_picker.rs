@@ -5,6 +5,7 @@ use super::connection::model_row;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, WireProtocol};
 use agent::router::{RequestFeatures, RoutingContext, choose_provider};
+use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, RichText, Sense, Ui, vec2};
@@ -37,14 +38,14 @@ pub(super) enum PickerEvent {
 
 /// The models of a provider, on their way or here.
 enum ProviderModels {
-    Waits(Receiver<Result<ProviderTestReport, String>>),
-    Listed(Result<Vec<String>, String>),
+    Waits(Receiver<anyhow::Result<ProviderTestReport>>),
+    Listed(anyhow::Result<Vec<String>>),
 }
 
 #[derive(Default)]
 pub(super) struct ModelPicker {
     lists: BTreeMap<String, ProviderModels>,
-    change: Option<Receiver<Result<(), String>>>,
+    change: Option<Receiver<anyhow::Result<()>>>,
     was_open: bool,
 }
 
@@ -122,7 +123,7 @@ impl ModelPicker {
                     models.iter().take(MAX_MENU_MODELS).for_each(|model| row(ui, model));
                 }
                 ProviderModels::Listed(Err(why)) => {
-                    let why = untrusted_text::escape_line(why).into_owned();
+                    let why = untrusted_text::escape_line(&why.to_string()).into_owned();
                     ui.label(RichText::new(why).font(caption).color(colours.warn));
                 }
                 ProviderModels::Listed(Ok(_)) | ProviderModels::Waits(_) => row(ui, &own.model),
@@ -167,12 +168,12 @@ impl ModelPicker {
         let made = match self.change.as_ref()?.try_recv() {
             Ok(made) => made,
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => Err("the model couldn't be changed".to_owned()),
+            Err(TryRecvError::Disconnected) => Err(anyhow!("the model couldn't be changed")),
         };
         self.change = None;
         Some(match made {
             Ok(()) => PickerEvent::Changed,
-            Err(why) => PickerEvent::Failed(why),
+            Err(why) => PickerEvent::Failed(why.to_string()),
         })
     }
 }
@@ -219,7 +220,7 @@ impl ModelPicker {
     }
 
     /// Changes the configuration on a thread of its own.
-    fn start_change(&mut self, ctx: &egui::Context, work: impl FnOnce() -> Result<(), String> + Send + 'static) {
+    fn start_change(&mut self, ctx: &egui::Context, work: impl FnOnce() -> anyhow::Result<()> + Send + 'static) {
         let (tell, told) = channel();
         let wake = ctx.clone();
         std::thread::spawn(move || {

@@ -49,7 +49,7 @@ impl PaneState {
                 std::thread::spawn(move || {
                     let opened = desktop::openable_path(&confined, shows_folder).and_then(|path| opener(&path));
                     if let Err(why) = opened {
-                        tell(ui::text::sentence(&why));
+                        tell(ui::text::sentence(&why.to_string()));
                     }
                 });
             }
@@ -66,7 +66,7 @@ impl PaneState {
                 std::thread::spawn(move || {
                     tell(match host::fs::convert::convert_to_utf8(&confined) {
                         Ok(copy) => format!("Converted to UTF-8. The original is kept as {copy}."),
-                        Err(why) => ui::text::sentence(&why),
+                        Err(why) => ui::text::sentence(&why.to_string()),
                     });
                 });
             }

@@ -10,6 +10,7 @@ use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
+use anyhow::anyhow;
 use engine::commands::CommandId;
 use engine::{Command, ScanState, Volume};
 use host::desktop::TypedPath;
@@ -30,7 +31,7 @@ impl PaneState {
         prefs: &WindowState,
         folder: &Path,
         file: Option<&Path>,
-    ) -> Result<(), String> {
+    ) -> anyhow::Result<()> {
         let around =
             host.session().volumes().find_map(|volume| volume.root.clone().filter(|at| folder.starts_with(at)));
         let root = around.unwrap_or_else(|| folder.to_owned());
@@ -47,7 +48,7 @@ impl PaneState {
     }
 
     /// Opens a volume's folder and shows something of it once its files are known.
-    fn begin_opening(&mut self, host: &mut HostLink, root: PathBuf, target: OpeningTarget) -> Result<(), String> {
+    fn begin_opening(&mut self, host: &mut HostLink, root: PathBuf, target: OpeningTarget) -> anyhow::Result<()> {
         let known = host.session().volumes().find(|volume| volume.root.as_ref() == Some(&root));
         let scan = known.map_or(1, |volume| volume.scans + 1 + u64::from(volume.scanning != ScanState::Idle));
         host.command(Command::OpenFolder { folder: root.clone(), name: None })?;
@@ -75,11 +76,11 @@ impl PaneState {
                     Some(folder) => self.open_folder(host, notices, prefs, folder, Some(file)),
                     None => Ok(()),
                 },
-                TypedPath::Missing(path) => Err(format!("There's no file or folder at {}.", path.display())),
-                TypedPath::Unreadable(path, why) => Err(format!("Can't open {}: {why}.", path.display())),
+                TypedPath::Missing(path) => Err(anyhow!("There's no file or folder at {}.", path.display())),
+                TypedPath::Unreadable(path, why) => Err(anyhow!("Can't open {}: {why}.", path.display())),
             };
             if let Err(why) = opened {
-                notices.toasts.show_message(why);
+                notices.toasts.show_message(why.to_string());
             }
         }
     }
@@ -126,7 +127,7 @@ impl PaneState {
             return;
         };
         if let Err(why) = self.begin_opening(host, root, OpeningTarget::Note(note)) {
-            notices.toasts.show_message(why);
+            notices.toasts.show_message(why.to_string());
         }
     }
 

@@ -16,7 +16,7 @@ impl BackgroundJobs {
             let written = refresh_shipped_files(&folder, &workspace.join("help.json"), system::GUIDE_FILES);
             let path = match written {
                 Ok(()) => inspect_path(&folder),
-                Err(why) => TypedPath::Unreadable(folder, why),
+                Err(why) => TypedPath::Unreadable(folder, why.to_string()),
             };
             let _ = tell.send(path); // the window may be closed
             wake.request_repaint();

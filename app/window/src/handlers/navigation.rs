@@ -126,7 +126,7 @@ impl WindowOverlay {
 
 impl HostLink {
     /// Gives a file another path. Gives why not.
-    pub(crate) fn rename(&mut self, notices: &mut NoticeState, file: DocId, path: &str) -> Result<(), String> {
+    pub(crate) fn rename(&mut self, notices: &mut NoticeState, file: DocId, path: &str) -> anyhow::Result<()> {
         self.move_files(notices, vec![(file, path.trim_matches('/').to_owned())], "Renamed.")
     }
 
@@ -136,7 +136,7 @@ impl HostLink {
         notices: &mut NoticeState,
         moves: Vec<(DocId, String)>,
         done: &str,
-    ) -> Result<(), String> {
+    ) -> anyhow::Result<()> {
         self.command(Command::MoveFiles { moves })?;
         let session = self.session();
         let Some(moving) = session.pending_move() else { return Ok(()) };

@@ -5,6 +5,7 @@ use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::title_field::TitleField;
+use anyhow::anyhow;
 use engine::Command;
 use engine::commands::CommandId;
 use store::{DocId, FileKind};
@@ -28,7 +29,7 @@ impl PaneState {
         let is_free = |name: &String| host.file_at(volume, &format!("{folder}{name}.md")).is_none();
         let Some(name) = names.into_iter().find(is_free) else { return };
         match self.make_note(host, notices, volume, &format!("{folder}{name}.md")) {
-            Err(why) => notices.toasts.show_message(why),
+            Err(why) => notices.toasts.show_message(why.to_string()),
             Ok(()) => {
                 self.active.editor.end_editing();
                 self.active.title_field = self.active.note.map(|note| TitleField::new(note, name));
@@ -60,8 +61,8 @@ impl PaneState {
             let moves = vec![(note, format!("{}{name}", folder_of(&path)))];
             if let Err(why) = host.command(Command::MoveFiles { moves }) {
                 match self.active.title_field.as_mut().filter(|field| field.note == note) {
-                    Some(field) => (field.trouble, field.asks_focus) = (Some(why), writes),
-                    None => notices.toasts.show_message(why),
+                    Some(field) => (field.trouble, field.asks_focus) = (Some(why.to_string()), writes),
+                    None => notices.toasts.show_message(why.to_string()),
                 }
                 return;
             }
@@ -113,7 +114,7 @@ impl PaneState {
         };
         let made = match path {
             Some(path) => self.make_note(host, notices, volume, &path),
-            None => Err("The link leads out of the volume.".to_owned()),
+            None => Err(anyhow!("The link leads out of the volume.")),
         };
         if made.is_err() {
             // Another name may do.

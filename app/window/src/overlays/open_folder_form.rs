@@ -40,7 +40,7 @@ enum FolderAnswer {
     Chosen(FolderChoice),
     Completed(String, Vec<String>),
     Inspected(TypedPath),
-    Created(Result<PathBuf, String>),
+    Created(anyhow::Result<PathBuf>),
 }
 
 impl OpenFolderForm {
@@ -113,7 +113,7 @@ impl OpenFolderForm {
                 FolderAnswer::Inspected(TypedPath::Unreadable(path, why)) => {
                     self.show_error(format!("Can't open {}: {why}.", path.display()));
                 }
-                FolderAnswer::Created(Err(why)) => self.show_error(ui::text::sentence(&why)),
+                FolderAnswer::Created(Err(why)) => self.show_error(ui::text::sentence(&why.to_string())),
             }
         }
         None

@@ -14,7 +14,7 @@ pub(crate) struct BroughtFiles {
     /// From the note's folder to theirs: empty, or with `/` at its end.
     pub(crate) way: String,
     /// The name of each, or why it could not be stored.
-    pub(crate) names: Vec<Result<String, String>>,
+    pub(crate) names: Vec<anyhow::Result<String>>,
 }
 
 /// What has been copied and is not linked yet.
@@ -22,8 +22,8 @@ pub(crate) struct FileDrops {
     pub(crate) brought: Receiver<BroughtFiles>,
     pub(crate) bring: Sender<BroughtFiles>,
     /// Notebooks that became notes.
-    pub(crate) made: Receiver<Result<DocId, String>>,
-    pub(crate) make: Sender<Result<DocId, String>>,
+    pub(crate) made: Receiver<anyhow::Result<DocId>>,
+    pub(crate) make: Sender<anyhow::Result<DocId>>,
 }
 
 impl Default for FileDrops {

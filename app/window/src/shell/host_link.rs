@@ -1,6 +1,7 @@
 //! The link to the host: reads the session and sends commands.
 
 use crate::shell::notice_state::NoticeState;
+use anyhow::anyhow;
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
 use host::desktop::{FileOpener, FolderChooser};
@@ -37,14 +38,14 @@ impl HostLink {
     }
 
     /// Sends a command. An error says in a sentence why it was refused.
-    pub(crate) fn command(&mut self, command: Command) -> Result<(), String> {
+    pub(crate) fn command(&mut self, command: Command) -> anyhow::Result<()> {
         let step = match &command {
             Command::Run { .. } | Command::RunAll { .. } | Command::RunCells { .. } => Some(FirstStep::RunCell),
             Command::Ask { .. } => Some(FirstStep::AskAgent),
             Command::Revert { .. } => Some(FirstStep::UndoAgent),
             _ => None, // tidy: open because any other command is no first step
         };
-        self.driver.run_command(command).map_err(|reject| ui::text::sentence(&reject.0))?;
+        self.driver.run_command(command).map_err(|reject| anyhow!(ui::text::sentence(&reject.0)))?;
         step.into_iter().for_each(|step| self.complete_step(step));
         Ok(())
     }
@@ -61,7 +62,7 @@ impl HostLink {
     pub(crate) fn send(&mut self, command: Command, notices: &mut NoticeState) -> bool {
         let sent = self.command(command);
         if let Err(why) = &sent {
-            notices.toasts.show_message(why);
+            notices.toasts.show_message(why.to_string());
         }
         sent.is_ok()
     }

@@ -8,6 +8,7 @@ use crate::maintenance::configuration;
 use crate::maintenance::secrets::{SecretValue, UserSecrets};
 use agent::config::{AgentConfig, is_local};
 use agent::model_call::{ModelEndpoint, WireProtocol};
+use anyhow::{Context as _, anyhow};
 use providers::{ProviderTestReport, wire_name};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -93,11 +94,11 @@ impl NewProvider {
     ///
     /// # Errors
     /// A sentence: it is no address.
-    pub fn at_address(address: &str, key: Option<SecretValue>) -> Result<NewProvider, String> {
+    pub fn at_address(address: &str, key: Option<SecretValue>) -> anyhow::Result<NewProvider> {
         let address = address.trim().trim_end_matches('/');
         let address = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let host = agent::web_address::WebAddress::read(&address)
-            .map_err(|why| format!("This isn't an address ({why}). It looks like http://127.0.0.1:8080/v1."))?
+            .map_err(|why| anyhow!("This isn't an address ({why}). It looks like http://127.0.0.1:8080/v1."))?
             .site
             .host;
         let known = LOCAL_SERVERS.into_iter().find(|kind| {
@@ -142,7 +143,7 @@ impl NewProvider {
     ///
     /// # Errors
     /// A sentence with what to do.
-    pub fn test(&self, timeouts: ProviderTimeouts) -> Result<ProviderTestReport, String> {
+    pub fn test(&self, timeouts: ProviderTimeouts) -> anyhow::Result<ProviderTestReport> {
         test_endpoint(self.endpoint(""), self.key.as_ref(), timeouts)
     }
 
@@ -156,7 +157,7 @@ impl NewProvider {
         secrets: &UserSecrets,
         model: &str,
         context: Option<u64>,
-    ) -> Result<AgentConfig, String> {
+    ) -> anyhow::Result<AgentConfig> {
         let mut changes = vec![
             change(&["llm", "providers", &self.name, "enabled"], json!(true)),
             change(&["llm", "providers", &self.name, "wire"], json!(wire_name(self.wire))),
@@ -166,14 +167,14 @@ impl NewProvider {
             changes.push(change(&["llm", "providers", &self.name, "base_url"], json!(base_url)));
         }
         if let Some(key) = &self.key {
-            secrets.set(&self.key_name(), key).map_err(|error| error.to_string())?;
+            secrets.set(&self.key_name(), key)?;
             let named = format!("${{{}}}", self.key_name());
             changes.push(change(&["llm", "providers", &self.name, "api_key"], json!(named)));
         }
         if let Some(context) = context {
             changes.push(change(&["llm", "providers", &self.name, "context"], json!(context)));
         }
-        let before = configuration::load_config(workspace).map_err(|error| error.to_string())?;
+        let before = configuration::load_config(workspace)?;
         changes.extend(default_changes(&before, &self.endpoint(model)));
         change_config(workspace, &changes)
     }
@@ -200,9 +201,9 @@ fn default_changes(before: &AgentConfig, endpoint: &ModelEndpoint) -> Vec<Config
 ///
 /// # Errors
 /// A sentence: there's no such provider, or the configuration can't be changed.
-pub fn choose_model(workspace: &Path, provider: &str, model: &str) -> Result<AgentConfig, String> {
-    let before = configuration::load_config(workspace).map_err(|error| error.to_string())?;
-    let endpoint = before.endpoint(provider).ok_or_else(|| format!("there is no longer a provider “{provider}”"))?;
+pub fn choose_model(workspace: &Path, provider: &str, model: &str) -> anyhow::Result<AgentConfig> {
+    let before = configuration::load_config(workspace)?;
+    let endpoint = before.endpoint(provider).with_context(|| format!("there is no longer a provider “{provider}”"))?;
     let mut changes = vec![
         change(&["llm", "providers", provider, "enabled"], json!(true)),
         change(&["llm", "providers", provider, "model"], json!(model)),
@@ -215,7 +216,7 @@ pub fn choose_model(workspace: &Path, provider: &str, model: &str) -> Result<Age
 ///
 /// # Errors
 /// A sentence: the configuration can't be changed.
-pub fn set_context(workspace: &Path, provider: &str, tokens: u64) -> Result<AgentConfig, String> {
+pub fn set_context(workspace: &Path, provider: &str, tokens: u64) -> anyhow::Result<AgentConfig> {
     change_config(workspace, &[change(&["llm", "providers", provider, "context"], json!(tokens))])
 }
 
@@ -223,18 +224,16 @@ pub fn set_context(workspace: &Path, provider: &str, tokens: u64) -> Result<Agen
 ///
 /// # Errors
 /// There is no home folder to keep them in.
-pub fn user_secrets() -> Result<UserSecrets, String> {
+pub fn user_secrets() -> anyhow::Result<UserSecrets> {
     let folder = configuration::user_config_folder();
-    folder
-        .map(|folder| UserSecrets::new(&folder))
-        .ok_or_else(|| "there is no home folder to keep secrets in".to_owned())
+    folder.map(|folder| UserSecrets::new(&folder)).context("there is no home folder to keep secrets in")
 }
 
 /// Asks a provider of the configuration for its models, with the key that is kept for it. Blocks for a few seconds.
 ///
 /// # Errors
 /// A sentence with what to do.
-pub fn list_models(endpoint: ModelEndpoint) -> Result<ProviderTestReport, String> {
+pub fn list_models(endpoint: ModelEndpoint) -> anyhow::Result<ProviderTestReport> {
     let key = llm::read_endpoint_key(&endpoint, &user_secrets()?)?;
     test_endpoint(endpoint, key.as_ref(), ProviderTimeouts::default())
 }
@@ -243,14 +242,14 @@ fn test_endpoint(
     endpoint: ModelEndpoint,
     key: Option<&SecretValue>,
     timeouts: ProviderTimeouts,
-) -> Result<ProviderTestReport, String> {
+) -> anyhow::Result<ProviderTestReport> {
     let (tell, told) = channel();
     let client = ProviderClient::new(timeouts);
     client.test_provider(endpoint, key.map(|key| key.expose().to_owned()), move |found| {
         let _ = tell.send(found); // it has its own end
     });
-    let found = told.recv().map_err(|_| "It doesn't answer. Try again.".to_owned())?;
-    found.map_err(|failure| failure.why)
+    let found = told.recv().map_err(|_| anyhow!("It doesn't answer. Try again."))?;
+    found.map_err(|failure| anyhow!(failure.why))
 }
 
 /// Asks the default provider how many tokens fit into a request, where neither the configuration nor the price list
@@ -336,7 +335,7 @@ mod tests {
         let secrets = UserSecrets::new(&folder.path().join("secrets")).without_keyring();
         let key = SecretValue::new("sk-planted".to_owned()).expect("a key");
         let wrong = NewProvider::at_address(server("401 Unauthorized", "{}"), Some(key.clone())).expect("an address");
-        let why = wrong.test(ProviderTimeouts::default()).expect_err("refused");
+        let why = wrong.test(ProviderTimeouts::default()).expect_err("refused").to_string();
         assert!(why.contains("does not accept the key") && !why.contains("planted"), "{why}");
         let provider = NewProvider { name: "work".to_owned(), ..wrong };
         let saved = provider.save(folder.path(), &secrets, "big", Some(65_536)).expect("saved");
@@ -356,14 +355,14 @@ mod tests {
     #[test]
     fn addresses_become_providers() {
         let at = |text: &str| {
-            NewProvider::at_address(text, None).map(|one| (one.name, one.wire, one.base_url.unwrap_or_default()))
+            NewProvider::at_address(text, None).ok().map(|one| (one.name, one.wire, one.base_url.unwrap_or_default()))
         };
-        let ollama = Ok(("ollama".to_owned(), WireProtocol::Ollama, "http://localhost:11434".to_owned()));
+        let ollama = Some(("ollama".to_owned(), WireProtocol::Ollama, "http://localhost:11434".to_owned()));
         assert_eq!(at("localhost:11434"), ollama);
-        let studio = Ok(("lmstudio".to_owned(), WireProtocol::OpenAi, "http://127.0.0.1:1234/v1".to_owned()));
+        let studio = Some(("lmstudio".to_owned(), WireProtocol::OpenAi, "http://127.0.0.1:1234/v1".to_owned()));
         assert_eq!(at("http://127.0.0.1:1234/"), studio);
-        let host = Ok(("api-acme-com".to_owned(), WireProtocol::OpenAi, "https://api.acme.com/openai".to_owned()));
+        let host = Some(("api-acme-com".to_owned(), WireProtocol::OpenAi, "https://api.acme.com/openai".to_owned()));
         assert_eq!(at("https://api.acme.com/openai"), host);
-        assert!(at("").is_err() && at("not an address").is_err());
+        assert!(at("").is_none() && at("not an address").is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::ConfinedPath;
+use anyhow::{Context as _, anyhow, bail};
 use encoding_rs::{Encoding, WINDOWS_1252};
 use store::BlobHash;
 
@@ -15,15 +16,15 @@ const MAX_KEPT_COPIES: usize = 1_000;
 ///
 /// # Errors
 /// A sentence; the file is as it was.
-pub fn convert_to_utf8(file: &ConfinedPath) -> Result<String, String> {
+pub fn convert_to_utf8(file: &ConfinedPath) -> anyhow::Result<String> {
     let shown = file.display();
     let bytes = file
         .read(MAX_CONVERTED_BYTES)
-        .ok_or_else(|| format!("it can't be read, or has more than {} MiB: {shown}", MAX_CONVERTED_BYTES >> 20))?;
+        .with_context(|| format!("it can't be read, or has more than {} MiB: {shown}", MAX_CONVERTED_BYTES >> 20))?;
     let (encoding, _) = Encoding::for_bom(&bytes).unwrap_or((WINDOWS_1252, 0));
     let (text, _, is_broken) = encoding.decode(&bytes);
     if is_broken || text.contains('\0') {
-        return Err(format!("it isn't text in an encoding that Tracebook knows: {shown}"));
+        bail!("it isn't text in an encoding that Tracebook knows: {shown}");
     }
     let (folder, name) = file.open_parent(false)?;
     let original = name.to_string_lossy();
@@ -32,13 +33,13 @@ pub fn convert_to_utf8(file: &ConfinedPath) -> Result<String, String> {
         _ => format!("{original}.original {number}"),
     });
     let copy = copies.find(|copy| !folder.has_entry(copy.as_ref()));
-    let copy = copy.ok_or_else(|| format!("there are too many copies of it: {shown}"))?;
+    let copy = copy.with_context(|| format!("there are too many copies of it: {shown}"))?;
     let written = |outcome: Result<ReplaceOutcome, store::disk::DiskError>| match outcome {
         Ok(ReplaceOutcome::Done { .. }) => Ok(()),
         Ok(ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone) => {
-            Err(format!("another program changed it just now; try again: {shown}"))
+            Err(anyhow!("another program changed it just now; try again: {shown}"))
         }
-        Err(error) => Err(file.with_display_path(error).to_string()),
+        Err(error) => Err(file.with_display_path(error).into()),
     };
     written(replace_file(&folder.join(copy.as_ref()), None, &bytes))?;
     written(replace_file(&folder.join(&name), Some(BlobHash::of(&bytes)), text.as_bytes()))?;

@@ -4,6 +4,7 @@
 use crate::fs::atomic_write::{self, ReplaceOutcome};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::fs::copy;
+use anyhow::anyhow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::BlobHash;
@@ -16,7 +17,7 @@ const MAX_SHIPPED_FILE_BYTES: u64 = 16 << 20;
 ///
 /// # Errors
 /// A sentence: a file can't be written.
-pub fn refresh_shipped_files(folder: &Path, record: &Path, files: &[(&str, &[u8])]) -> Result<(), String> {
+pub fn refresh_shipped_files(folder: &Path, record: &Path, files: &[(&str, &[u8])]) -> anyhow::Result<()> {
     copy::create_folder(folder)?;
     let confined = ConfinedFolder::open_chosen(folder)?;
     let kept = copy::read(record, MAX_SHIPPED_FILE_BYTES);
@@ -35,8 +36,7 @@ pub fn refresh_shipped_files(folder: &Path, record: &Path, files: &[(&str, &[u8]
         };
         if is_ours {
             // Another program that writes at this moment keeps what it wrote.
-            let written: Result<ReplaceOutcome, _> = atomic_write::replace_file(&place, there, bytes);
-            written.map_err(|error| error.to_string())?;
+            let _: ReplaceOutcome = atomic_write::replace_file(&place, there, bytes)?;
         }
     }
     for (path, hash) in before.iter().filter(|(path, _)| !now.contains_key(*path)) {
@@ -45,13 +45,13 @@ pub fn refresh_shipped_files(folder: &Path, record: &Path, files: &[(&str, &[u8]
         let place = above.join(&name);
         let there = copy::read(&place, MAX_SHIPPED_FILE_BYTES).map(|bytes| BlobHash::of(&bytes).to_string());
         if there.as_ref() == Some(hash) {
-            std::fs::remove_file(&place).map_err(|error| format!("{path} can't be removed: {error}"))?;
+            std::fs::remove_file(&place).map_err(|error| anyhow!("{path} can't be removed: {error}"))?;
         }
     }
     if before != now {
-        let bytes = serde_json::to_vec_pretty(&now).map_err(|error| error.to_string())?;
+        let bytes = serde_json::to_vec_pretty(&now)?;
         let expected = kept.as_deref().map(BlobHash::of);
-        atomic_write::replace_file(record, expected, &bytes).map_err(|error| error.to_string())?;
+        atomic_write::replace_file(record, expected, &bytes)?;
     }
     Ok(())
 }

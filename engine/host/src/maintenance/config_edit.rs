@@ -4,6 +4,7 @@
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::maintenance::configuration::{self, CONFIG_FILE};
 use agent::config::{AgentConfig, ConfigLayer};
+use anyhow::{anyhow, bail};
 use serde_json::Value;
 use std::path::Path;
 use store::BlobHash;
@@ -16,27 +17,27 @@ pub type ConfigChange = (Vec<String>, Option<Value>);
 ///
 /// # Errors
 /// A sentence: the file can't be read or written, or its text can't be changed without rewriting it. It's as before.
-pub fn change_config(workspace: &Path, changes: &[ConfigChange]) -> Result<AgentConfig, String> {
+pub fn change_config(workspace: &Path, changes: &[ConfigChange]) -> anyhow::Result<AgentConfig> {
     let path = workspace.join(CONFIG_FILE);
-    let fail = |why: String| format!("can't change {}: {why}; edit it by hand", path.display());
+    let fail = |why: &dyn std::fmt::Display| anyhow!("can't change {}: {why}; edit it by hand", path.display());
     let old = match std::fs::read_to_string(&path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(fail(error.to_string())),
+        Err(error) => return Err(fail(&error)),
     };
     let mut text = old.clone().unwrap_or_default();
     for (names, value) in changes {
         let steps: Vec<YamlStep> = names.iter().map(|name| YamlStep::from(name.as_str())).collect();
-        text = set_value(&text, &steps, value.as_ref()).map_err(&fail)?;
+        text = set_value(&text, &steps, value.as_ref()).map_err(|why| fail(&why))?;
     }
-    let layer = ConfigLayer::parse(&path.display().to_string(), &text).map_err(|error| error.to_string())?;
-    let config = configuration::load_config_with(workspace, layer).map_err(|error| error.to_string())?;
+    let layer = ConfigLayer::parse(&path.display().to_string(), &text)?;
+    let config = configuration::load_config_with(workspace, layer)?;
     if old.as_deref() != Some(text.as_str()) {
         let expected = old.map(|old| BlobHash::of(old.as_bytes()));
-        match replace_file(&path, expected, text.as_bytes()).map_err(|error| error.to_string())? {
+        match replace_file(&path, expected, text.as_bytes())? {
             ReplaceOutcome::Done { .. } => {}
             ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {
-                return Err(format!("another program has just changed {}; try again", path.display()));
+                bail!("another program has just changed {}; try again", path.display());
             }
         }
     }

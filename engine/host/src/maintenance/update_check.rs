@@ -53,7 +53,8 @@ pub fn check_for_update(config: &UpdateConfig) -> Result<UpdateReport, UpdateChe
     if config.url.is_empty() {
         return Err(UpdateCheckError::NotConfigured);
     }
-    let text = fetch_text_file(&config.url, MAX_VERSION_FILE_BYTES).map_err(UpdateCheckError::Unreachable)?;
+    let text = fetch_text_file(&config.url, MAX_VERSION_FILE_BYTES)
+        .map_err(|why| UpdateCheckError::Unreachable(why.to_string()))?;
     compare_versions(CURRENT_VERSION, &text)
 }
 

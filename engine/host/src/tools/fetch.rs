@@ -6,6 +6,7 @@ use super::ToolWorkspace;
 use super::truncate::{store_blob, truncate_output};
 use agent::tool_job::{AccessRequest, ToolOutcome, WebAccess};
 use agent::web_address::{WebAddress, describe_ip, is_listed, special_range_name, unmap_ipv4};
+use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use htmd::HtmlToMarkdown;
 use serde::Deserialize;
@@ -41,13 +42,13 @@ const SKIPPED_ELEMENTS: [&str; 16] = [
 /// Why a page couldn't be fetched.
 enum FetchError {
     /// The reason, as a sentence.
-    Failed(String),
+    Failed(anyhow::Error),
     /// The user has to be asked first.
     Asks(AccessRequest),
 }
 
-impl From<String> for FetchError {
-    fn from(why: String) -> FetchError {
+impl From<anyhow::Error> for FetchError {
+    fn from(why: anyhow::Error) -> FetchError {
         FetchError::Failed(why)
     }
 }
@@ -59,8 +60,8 @@ pub(super) fn run(
     url: &str,
     hosts: &[String],
     inside: &[String],
-) -> Result<ToolOutcome, String> {
-    let first = WebAddress::read(url).map_err(|why| format!("{why}: {url}"))?;
+) -> anyhow::Result<ToolOutcome> {
+    let first = WebAddress::read(url).map_err(|why| anyhow!("{why}: {url}"))?;
     let inside: Vec<IpAddr> = inside.iter().filter_map(|ip| ip.parse().ok()).collect();
     let gate = |address: &WebAddress| {
         if address.site == first.site {
@@ -103,28 +104,29 @@ pub(super) fn run(
 
 /// Fetches a small text file from an address that the user's own configuration names. It leads outside of the public
 /// internet only if the address itself is written there, and unencrypted only on this machine.
-pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> Result<String, String> {
-    let first = WebAddress::read(url).map_err(|why| format!("{why}: {url}"))?;
+pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> anyhow::Result<String> {
+    let first = WebAddress::read(url).map_err(|why| anyhow!("{why}: {url}"))?;
     let gate = |address: &WebAddress| {
         let is_here = address.ip.is_some_and(|ip| unmap_ipv4(ip).is_loopback());
         if address.site.scheme != "https" && !is_here {
-            return Err(FetchError::Failed(format!("use https instead of {}: {}", address.site.scheme, address.text)));
+            let why = anyhow!("use https instead of {}: {}", address.site.scheme, address.text);
+            return Err(FetchError::Failed(why));
         }
         Ok(address.ip.filter(|_| address.site == first.site).into_iter().collect())
     };
     let page = fetch_page(&first, &WebRequestBody::default(), &gate).map_err(|halt| match halt {
         FetchError::Failed(why) => why,
         FetchError::Asks(AccessRequest::PrivateAddress { url, .. } | AccessRequest::Redirect { url }) => {
-            format!("{url} leads into a private network")
+            anyhow!("{url} leads into a private network")
         }
     })?;
     if !(200..300).contains(&page.status) {
-        return Err(format!("{} answered with status {}", page.url, page.status));
+        bail!("{} answered with status {}", page.url, page.status);
     }
     if page.cut || page.bytes.len() > max_bytes {
-        return Err(format!("the file is longer than {max_bytes} bytes: {}", page.url));
+        bail!("the file is longer than {max_bytes} bytes: {}", page.url);
     }
-    String::from_utf8(page.bytes).map_err(|_| format!("the file isn't valid UTF-8: {}", page.url))
+    String::from_utf8(page.bytes).map_err(|_| anyhow!("the file isn't valid UTF-8: {}", page.url))
 }
 
 /// The address itself, where the list names it as one.
@@ -156,24 +158,24 @@ pub(super) fn answer_web_request(request: &str, web: &WebAccess) -> Value {
     let gate = |address: &WebAddress| {
         let host = &address.site.host;
         if web.restricted && !is_listed(host, &web.hosts) {
-            return Err(FetchError::Failed(format!("{host} is not on the list of hosts (allowed_hosts)")));
+            return Err(anyhow!("{host} is not on the list of hosts (allowed_hosts)").into());
         }
         Ok(listed_ip(address, &web.hosts))
     };
-    let read = serde_json::from_str::<WebRequest>(request).map_err(|error| format!("no request: {error}"));
+    let read = serde_json::from_str::<WebRequest>(request).map_err(|error| anyhow!("no request: {error}"));
     let page = read.and_then(|request| {
-        let address = WebAddress::read(&request.url).map_err(|why| why.to_string())?;
+        let address = WebAddress::read(&request.url)?;
         fetch_page(&address, &request.sent, &gate).map_err(|halt| match halt {
             FetchError::Failed(why) => why,
             // A program that was allowed as a whole reaches no address that wasn't approved.
             FetchError::Asks(AccessRequest::PrivateAddress { url, ips }) => {
                 let found: Vec<String> = ips.iter().filter_map(|ip| Some(describe_ip(ip.parse().ok()?))).collect();
-                format!(
+                anyhow!(
                     "{url} leads to the {}: tools reach it only where allowed_hosts names that address",
                     found.join(", the ")
                 )
             }
-            FetchError::Asks(AccessRequest::Redirect { url }) => format!("it redirects to {url}"),
+            FetchError::Asks(AccessRequest::Redirect { url }) => anyhow!("it redirects to {url}"),
         })
     });
     match page {
@@ -183,7 +185,7 @@ pub(super) fn answer_web_request(request: &str, web: &WebAccess) -> Value {
             "headers": page.headers,
             "body": base64::engine::general_purpose::STANDARD.encode(&page.bytes),
         }),
-        Err(error) => json!({"error": error}),
+        Err(error) => json!({"error": error.to_string()}),
     }
 }
 
@@ -219,7 +221,7 @@ fn fetch_page(
     for _ in 0..=MAX_REDIRECTS {
         let allowed = gate(&at)?;
         let host = at.site.host.clone();
-        let left = FETCH_TIMEOUT.checked_sub(begun.elapsed()).ok_or_else(|| timeout_message(&host))?;
+        let left = FETCH_TIMEOUT.checked_sub(begun.elapsed()).with_context(|| timeout_message(&host))?;
         let config = Config::builder()
             .timeout_global(Some(left))
             .http_status_as_error(false)
@@ -241,8 +243,8 @@ fn fetch_page(
             request = request.header(name, value);
         }
         let body = sent.body.as_ref().map(|body| base64::engine::general_purpose::STANDARD.decode(body)).transpose();
-        let body = body.map_err(|error| format!("the body is no base64 ({error})"))?;
-        let wrong = |error: ureq::http::Error| format!("that cannot be sent ({error}): {}", at.text);
+        let body = body.map_err(|error| anyhow!("the body is no base64 ({error})"))?;
+        let wrong = |error: ureq::http::Error| anyhow!("that cannot be sent ({error}): {}", at.text);
         let answered = match body {
             Some(body) => agent.run(request.body(body).map_err(wrong)?),
             None => agent.run(request.body(()).map_err(wrong)?),
@@ -255,7 +257,7 @@ fn fetch_page(
                     let ips = found.iter().map(ToString::to_string).collect();
                     return Err(FetchError::Asks(AccessRequest::PrivateAddress { url: at.text, ips }));
                 }
-                return Err(FetchError::Failed(error_message(&host, &error)));
+                return Err(anyhow!(error_message(&host, &error)).into());
             }
         };
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -263,7 +265,7 @@ fn fetch_page(
         if matches!(status, 301 | 302 | 303 | 307 | 308)
             && let Some(next) = header("location").filter(|_| looks)
         {
-            at = at.join(&next).map_err(|why| why.to_string())?;
+            at = at.join(&next).map_err(anyhow::Error::from)?;
             continue;
         }
         let mime = header("content-type").unwrap_or_default();
@@ -273,12 +275,12 @@ fn fetch_page(
         let headers = response.headers().iter().filter_map(named).collect();
         let mut bytes = Vec::new();
         let body = response.body_mut().as_reader();
-        body.take(MAX_PAGE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("{host} broke off ({error})"))?;
+        body.take(MAX_PAGE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| anyhow!("{host} broke off ({error})"))?;
         let cut = bytes.len() as u64 > MAX_PAGE_BYTES;
         bytes.truncate(usize::try_from(MAX_PAGE_BYTES).unwrap_or(usize::MAX));
         return Ok(FetchedPage { url: at.text, status, mime, headers, bytes, cut });
     }
-    Err(FetchError::Failed(format!("more than {MAX_REDIRECTS} redirects: {}", first.text)))
+    Err(anyhow!("more than {MAX_REDIRECTS} redirects: {}", first.text).into())
 }
 
 fn timeout_message(host: &str) -> String {
