@@ -57,6 +57,7 @@ struct ChangedRunView {
 /// For which runs, in which states, and which width the page was made.
 type ChangesKey = (Vec<(DocId, u64)>, u32, usize);
 
+/// The changes that the runs of a session made, as a page.
 pub struct ChangesPage {
     run: DocId,
     made: Option<ChangesKey>,
@@ -134,6 +135,7 @@ impl ChangedRunView {
 }
 
 impl ChangesPage {
+    /// The page of this run's session.
     pub fn new(run: DocId) -> ChangesPage {
         ChangesPage { run, made: None, runs: Vec::new(), kept: BTreeSet::new(), read: BTreeSet::new() }
     }
@@ -156,6 +158,7 @@ impl ChangesPage {
         ids.into_iter().filter_map(|(_, id)| agents.run(id)).filter(|run| !run.changes.is_empty()).collect()
     }
 
+    /// Draws the page; the run may still be loading.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let agents = session.agents();
         let runs = self.session_runs(agents, actions);
