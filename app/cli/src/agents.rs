@@ -10,8 +10,7 @@ pub(super) use sessions::{cmd_sessions, read_session};
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments, ToolsArguments};
-use agent::{approval_text, policy};
-use engine::session::runs::session_files;
+use agent::{approval_text, policy, session_files};
 use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -208,7 +207,8 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) ->
     let (about, todos, changes) = state;
     if args.export {
         let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
-        let exported = read_run(scene, run, move |run| session_files::run_to_json(run, &uri, now))?;
+        let exported =
+            read_run(scene, run, move |run| session_files::run_to_json(&run.about, &run.todos, &run.steps, &uri, now))?;
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&exported).unwrap_or_default())?;
         return Ok(EXIT_DONE);
     }

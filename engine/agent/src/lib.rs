@@ -19,6 +19,7 @@ pub mod run_records;
 pub mod schedule;
 pub mod schema_limits;
 pub mod secrets;
+pub mod session_files;
 pub mod shell_words;
 pub mod task_block;
 pub mod tool_call_parser;

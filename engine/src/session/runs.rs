@@ -21,7 +21,6 @@ mod recall;
 mod recovery;
 mod remote_runs;
 mod run_report;
-pub mod session_files;
 mod sessions;
 mod tool_calls;
 mod tool_note_jobs;

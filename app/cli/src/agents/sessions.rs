@@ -3,7 +3,7 @@
 use super::super::{CliError, CommandContext, EXIT_DONE};
 use super::{DOCUMENT_READ_TIMEOUT, format_time, new_doc_id, resolve_id_prefix};
 use crate::arguments::SessionsArguments;
-use engine::session::runs::session_files;
+use agent::session_files;
 use engine::{AgentSession, Command, Session, SessionSummary};
 use serde_json::json;
 use std::io::Read;
@@ -181,13 +181,17 @@ fn export_session(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Resu
     let now = jiff::Timestamp::now().as_millisecond();
     let text = match form {
         "json" => {
-            let context = read_session(scene, id, move |_, one| session_files::session_to_json(one, &uri, now))?;
+            let context = read_session(scene, id, move |_, one| {
+                session_files::session_to_json(one.about.imported.as_deref(), &one.branch(), &uri, now)
+            })?;
             serde_json::to_string_pretty(&context).unwrap_or_default()
         }
         "md" | "html" => {
             let text = read_session(scene, id, move |session, one| {
-                let runs: Vec<_> = session.agents().open_runs().filter(|run| run.about.session == id).collect();
-                (one.about.title.clone(), session_files::session_to_markdown(one, &runs))
+                let runs = session.agents().open_runs().filter(|run| run.about.session == id);
+                let (title, steps) = (one.about.title.clone(), runs.flat_map(|run| &run.steps));
+                let text = session_files::session_to_markdown(&title, &one.branch(), steps);
+                (title, text)
             })?;
             if form == "md" { text.1 } else { export::text_page(&text.0, &text.1) }
         }

@@ -2,12 +2,10 @@
 //! both directions; and a session as Markdown for people. Content of other programs survives field by field: unknown
 //! fields are stored and exported again unchanged.
 
-use crate::session::state::agent_run::AgentRun;
-use crate::session::state::agent_session::AgentSession;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AgentState, ExecutionStep, MessageId, MessageRole, SessionMessage, StepId, StepKind, TodoItem};
+use store::{AgentState, ExecutionStep, MessageId, MessageRole, RunAbout, SessionMessage, StepId, StepKind, TodoItem};
 
 /// The version that is written, and the only one that is read.
 pub const SESSION_FILE_VERSION: u64 = 1;
@@ -78,12 +76,8 @@ fn into_object(value: Value) -> Map<String, Value> {
     if let Value::Object(map) = value { map } else { Map::new() }
 }
 
-/// A session's branch as `agent.json`.
-pub fn session_to_json(session: &AgentSession, file_uri: &str, saved_at: i64) -> Value {
-    build_session_json(session.about.imported.as_deref(), &session.branch(), file_uri, saved_at)
-}
-
-fn build_session_json(imported: Option<&str>, branch: &[&SessionMessage], file_uri: &str, saved_at: i64) -> Value {
+/// A session's branch as `agent.json`. `imported`: what was kept of the file that it was read from.
+pub fn session_to_json(imported: Option<&str>, branch: &[&SessionMessage], file_uri: &str, saved_at: i64) -> Value {
     let kept = imported.and_then(|text| serde_json::from_str::<PreservedContext>(text).ok());
     let own = json!({"version": SESSION_FILE_VERSION, "savedAt": saved_at, "fileUri": file_uri});
     let Some(kept) = kept else {
@@ -116,10 +110,15 @@ fn run_header_json(prompt: &str, start_time: i64, iteration: u64, state: AgentSt
 }
 
 /// A run as `execution-state.json`.
-pub fn run_to_json(run: &AgentRun, file_uri: &str, saved_at: i64) -> Value {
-    let about = &run.about;
+pub fn run_to_json(
+    about: &RunAbout,
+    todos: &[TodoItem],
+    steps: &[ExecutionStep],
+    file_uri: &str,
+    saved_at: i64,
+) -> Value {
     let now = run_header_json(&about.prompt, about.start_time, about.iteration, about.agent_state);
-    build_run_json(about.imported.as_deref(), now, (&run.todos, &run.steps), file_uri, saved_at)
+    build_run_json(about.imported.as_deref(), now, (todos, steps), file_uri, saved_at)
 }
 
 fn build_run_json(
@@ -382,10 +381,14 @@ pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Importe
     })
 }
 
-/// A session's branch as Markdown, with what the runs did between the messages.
-pub fn session_to_markdown(session: &AgentSession, runs: &[&AgentRun]) -> String {
-    let mut text = format!("# {}\n", session.about.title);
-    for message in session.branch() {
+/// A session's branch as Markdown, with what went wrong in the steps of its runs.
+pub fn session_to_markdown<'a>(
+    title: &str,
+    branch: &[&SessionMessage],
+    steps: impl Iterator<Item = &'a ExecutionStep>,
+) -> String {
+    let mut text = format!("# {title}\n");
+    for message in branch {
         let who = match message.role {
             MessageRole::User => "You",
             MessageRole::Assistant => "Assistant",
@@ -411,7 +414,7 @@ pub fn session_to_markdown(session: &AgentSession, runs: &[&AgentRun]) -> String
             text.push_str(&format!("\n*Not whole: {why}*\n"));
         }
     }
-    let errors = runs.iter().flat_map(|run| &run.steps).filter_map(|step| match &step.kind {
+    let errors = steps.filter_map(|step| match &step.kind {
         StepKind::Error { message, .. } => Some(message.as_str()),
         StepKind::Thinking { .. }
         | StepKind::ToolCall { .. }
@@ -452,7 +455,7 @@ mod tests {
     fn through_context(theirs: &Value) -> Result<Value, String> {
         let read = parse_session_json(&theirs.to_string(), ids()).map_err(|why| why.to_string())?;
         let branch: Vec<&SessionMessage> = read.messages.iter().collect();
-        Ok(build_session_json(Some(&read.imported), &branch, "elsewhere", 99))
+        Ok(session_to_json(Some(&read.imported), &branch, "elsewhere", 99))
     }
 
     fn written(read: &ImportedRun, state: AgentState) -> Value {
@@ -487,7 +490,7 @@ mod tests {
         // A later message is added, and nothing else changes.
         let more = SessionMessage::new(MessageId(9), MessageRole::User, "and?", 7);
         let branch: Vec<&SessionMessage> = read.messages.iter().chain([&more]).collect();
-        let later = build_session_json(Some(&read.imported), &branch, "elsewhere", 99);
+        let later = session_to_json(Some(&read.imported), &branch, "elsewhere", 99);
         assert_eq!(later["messages"][0], theirs["messages"][0]);
         assert_eq!(
             (&later["savedAt"], &later["fileUri"], &later["more"]),
