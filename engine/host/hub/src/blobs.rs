@@ -4,7 +4,7 @@
 //!
 //! A blob is stored once per volume that it was sent for: naming a hash in another volume gives no access to it.
 
-use crate::HubFilesError;
+use crate::error::HubFilesError;
 use crate::hub_core::{CoreInput, HubCore};
 use crate::storage::HubFiles;
 use peers::DeviceId;

@@ -1,7 +1,7 @@
 //! The hub's certificate: made once and kept, or read from files. And the token for `/metrics`, made once and kept.
 
+use crate::error::{HubCertificateError, HubFileError};
 use crate::settings::{HubSettings, TlsMode};
-use crate::{HubCertificateError, HubFileError};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -3,10 +3,11 @@
 
 use crate::blobs::{self, BlobKeeping};
 use crate::connections::HubPeer;
+use crate::error::HubStartError;
 use crate::metrics::HubMetrics;
 use crate::policy::{HubPolicy, SharedVolumes};
 use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SharedBytes, StoreFailure};
-use crate::{HubLog, HubSettings, HubStartError};
+use crate::{HubLog, HubSettings};
 use peers::DeviceId;
 use peers::devices::PairedDevice;
 use peers::handshake::{ControlMessage, PeerFrame};

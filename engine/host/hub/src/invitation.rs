@@ -1,7 +1,7 @@
 //! A pairing code requested on the hub's machine while the hub runs: it's in the hub's folder until the hub takes it,
 //! readable only by the user, and worthless once used.
 
-use crate::HubFileError;
+use crate::error::HubFileError;
 use peers::DeviceId;
 use peers::pairing::{DeviceRights, Invitation, OneTimeCode};
 use serde::{Deserialize, Serialize};

@@ -9,8 +9,9 @@ mod files;
 mod tests;
 
 use self::files::NatsFiles;
+use crate::HubLog;
+use crate::error::HubStartError;
 use crate::storage::{HubBus, HubFiles, HubStore, LoadedChunks, ReplicaNews, SharedBytes, StoreCallback, StoreFailure};
-use crate::{HubLog, HubStartError};
 use async_nats::connection::State;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::PublishMessage;

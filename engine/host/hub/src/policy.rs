@@ -1,7 +1,7 @@
 //! Who may do what with which document: per volume, by device. A document of no volume that is named here has the hub's
 //! default. A device never gets more than its own entry in the list of devices grants.
 
-use crate::HubFileError;
+use crate::error::HubFileError;
 use peers::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};

@@ -4,6 +4,7 @@
 use crate::blobs::BlobFolder;
 use crate::certificate::{load_certificate, load_or_create_metrics_token};
 use crate::connections::{ConnectionLimits, HubPeer, OpenConnections, TcpAcceptor, address_network};
+use crate::error::{HubFileError, HubStartError};
 use crate::hub_core::{CoreInput, FrameOutbox, HubCore, OutgoingFrame, PeerIdentity};
 use crate::invitation::{InvitationGrant, write_hub_address};
 use crate::metrics::{HubMetrics, render_page};
@@ -11,7 +12,7 @@ use crate::policy::{HubPolicy, POLICY_FILE as SHARE};
 use crate::settings::{HubSettings, OpenAccess, TlsMode};
 use crate::sqlite_storage::SqliteStorage;
 use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SingleReplica};
-use crate::{HubFileError, HubLog, HubStartError, nats};
+use crate::{HubLog, nats};
 use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, Query, State};

@@ -1,8 +1,9 @@
 //! The default store: SQLite like the app's, in a folder of the hub. One thread writes; pending appends become one
 //! commit. When idle, long rows of chunks become one snapshot.
 
+use crate::HubLog;
+use crate::error::{HubFileError, HubStartError};
 use crate::storage::{HubStore, LoadedChunks, SharedBytes, StoreCallback, StoreFailure};
-use crate::{HubFileError, HubLog, HubStartError};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;

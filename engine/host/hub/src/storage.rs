@@ -1,7 +1,7 @@
 //! Storage of the hub: a durable store, and a bus to other replicas over the same store. Both answer by callbacks, from
 //! any thread. A third component stores files, and is called on its own thread.
 
-use crate::HubFilesError;
+use crate::error::HubFilesError;
 use std::sync::Arc;
 use std::time::Duration;
 use store::DocId;

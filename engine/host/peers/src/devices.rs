@@ -73,7 +73,10 @@ pub enum DeviceListError {
         path: PathBuf,
     },
     /// Part of the file can't be read.
-    #[error("the list of devices: it is damaged; restore it from a backup, or remove it and pair again: {}", path.display())]
+    #[error(
+        "the list of devices: it is damaged; restore it from a backup, or remove it and pair again: {}",
+        path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -6,6 +6,7 @@ use crate::mailbox::{Mailbox, MailboxMessage};
 use crate::maintenance::configuration;
 use agent::config::{AgentConfig, ModelPrice, is_local};
 use agent::model_call::{ModelEndpoint, WireProtocol};
+use anyhow::{anyhow, bail};
 use engine::{EmbeddingCost, Event};
 use models::{EmbedderChoice, EmbeddingSpendGuard, SpendRefusal};
 use std::path::PathBuf;
@@ -56,13 +57,13 @@ impl SpendGuard {
         self.calls_in_flight().0 > 0
     }
 
-    fn check_budget(&self, url: &str, model: &str, tokens: u64) -> Result<(), String> {
+    fn check_budget(&self, url: &str, model: &str, tokens: u64) -> anyhow::Result<()> {
         if self.closing.load(Ordering::Relaxed) {
-            return Err(super::closing_error().to_string());
+            return Err(super::closing_error());
         }
         // Read each time, since the user may have edited it.
         let config =
-            configuration::load_config(&self.folder).map_err(|why| format!("what may be spent is not known: {why}"))?;
+            configuration::load_config(&self.folder).map_err(|why| anyhow!("what may be spent is not known: {why}"))?;
         let price = endpoint_price(&config, url, model);
         let free = price.is_some_and(|price| price.input == 0.0);
         if free || config.budget.month.is_none() {
@@ -74,7 +75,10 @@ impl SpendGuard {
             // The receiver may be gone, and then nobody needs this.
             let _ = answer.send(session.over_search_budget_reason(&config.budget, unix_now(), more));
         })));
-        wait.recv_timeout(SPEND_ANSWER_TIMEOUT).map_err(|_| super::closing_error().to_string())?.map_or(Ok(()), Err)
+        match wait.recv_timeout(SPEND_ANSWER_TIMEOUT).map_err(|_| super::closing_error())? {
+            Some(why) => bail!(why),
+            None => Ok(()),
+        }
     }
 }
 
@@ -90,7 +94,7 @@ impl EmbeddingSpendGuard for SpendGuard {
         if checked.is_err() {
             self.finish_call(endpoint, tokens, None);
         }
-        checked.map_err(SpendRefusal)
+        checked.map_err(|why| SpendRefusal(why.to_string()))
     }
 
     fn finish_call(&self, endpoint: &EmbedderChoice, tokens: u64, read: Option<u64>) {

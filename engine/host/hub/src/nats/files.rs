@@ -8,8 +8,8 @@ use super::{
     FROM_HEADER, NATS_RETRY_INTERVAL, NATS_TRY_TIMEOUT, NatsState, ReplicaListener, StreamEvent, follow_stream, from,
     make_stream,
 };
+use crate::error::{HubFilesError, HubStartError};
 use crate::storage::{HubFiles, ReplicaNews};
-use crate::{HubFilesError, HubStartError};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::{HeaderMap, Message};
