@@ -132,7 +132,12 @@ pub enum PageAction {
     /// Save what a cell printed as a file.
     SaveOutput(BlockId),
     /// Offer to set up a full Python that has this module, which a cell misses.
-    SetUpPython { cell: BlockId, module: String },
+    SetUpPython {
+        /// The cell.
+        cell: BlockId,
+        /// The module that it imports.
+        module: String,
+    },
     /// Ask over which hub a volume shall be shared.
     Share(DocId),
 }

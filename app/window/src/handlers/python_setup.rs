@@ -6,6 +6,7 @@ use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
+use anyhow::Context as _;
 use engine::Command;
 use host::python_setup::{PythonSetup, SetupError};
 use std::path::Path;
@@ -50,13 +51,13 @@ impl WindowOverlay {
             SetupStage::Installed(environment) => {
                 form.stage = match host.command(Command::FindKernels { note }) {
                     Ok(()) => SetupStage::Choosing(environment.clone(), searches),
-                    Err(why) => not_chosen(why),
+                    Err(why) => not_chosen(&why),
                 };
             }
             SetupStage::Choosing(environment, before) if searches > *before => {
                 form.stage = match use_environment(host, note, environment) {
                     Ok(title) => SetupStage::Ready(title),
-                    Err(why) => not_chosen(why),
+                    Err(why) => not_chosen(&why),
                 };
             }
             SetupStage::Asking
@@ -69,14 +70,15 @@ impl WindowOverlay {
 }
 
 /// The user has seen what runs, and said yes to it: so the new kernel needs no further question.
-fn use_environment(host: &mut HostLink, note: store::DocId, environment: &Path) -> Result<String, String> {
+fn use_environment(host: &mut HostLink, note: store::DocId, environment: &Path) -> anyhow::Result<String> {
     let spec = host.session().kernels().iter().find(|spec| spec.path.starts_with(environment)).cloned();
-    let spec = spec.ok_or("The environment has no kernel. Its output says more.")?;
+    let spec = spec.context("The environment has no kernel. Its output says more.")?;
     let (kernel, seen) = (Some(spec.name), Some(spec.print));
     host.command(Command::UseKernel { note, kernel, keep: true, seen })?;
     Ok(spec.title)
 }
 
-fn not_chosen(why: String) -> SetupStage {
-    SetupStage::Failed(SetupError { why, advice: "Python is installed. Choose its kernel for the note.".to_owned() })
+fn not_chosen(why: &anyhow::Error) -> SetupStage {
+    let advice = "Python is installed. Choose its kernel for the note.".to_owned();
+    SetupStage::Failed(SetupError { why: why.to_string(), advice })
 }
