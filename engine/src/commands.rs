@@ -110,6 +110,12 @@ command_table!(
         window: true,
         line: Some(CommandLineForm { name: "search", args: notes::SEARCH }),
     },
+    SearchPanel = window_command(
+        "search.panel",
+        "Search panel",
+        &[],
+        "Search in the panel at the left. Results stay while you read and edit notes."
+    ),
     NoteNew = CommandInfo {
         id: "note.new",
         title: "New note",
@@ -518,6 +524,8 @@ command_table!(
     ExportOpen = window_command("export.open", "Open last export", &[], "Open what you exported last."),
     ViewLeft =
         window_command("view.left", "Toggle left panel", &["Ctrl+Backslash"], "Show or hide the panel at the left."),
+    ViewFiles =
+        window_command("view.files", "Files panel", &[], "Show the files in the panel at the left, or hide them."),
     ViewRight =
         window_command("view.right", "Toggle right panel", &["Ctrl+Shift+B"], "Show or hide the panel at the right.",),
     ViewVariables = window_command(

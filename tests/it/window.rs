@@ -36,6 +36,7 @@ mod random;
 mod reach;
 mod scaling;
 mod scripts;
+mod search_panel;
 mod searching;
 mod selecting;
 mod setting;

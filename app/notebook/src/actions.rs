@@ -217,19 +217,22 @@ pub struct PendingJump {
     pub terms: HashSet<String>,
     /// For sessions and runs: the message or step.
     pub part: String,
+    /// Whether it was found by what it means, and not by its words.
+    pub by_meaning: bool,
 }
 
 impl PendingJump {
     /// A block, or what a cell printed, by its place: `block`, `cell/output/2`.
     pub fn from_place(note: DocId, place: &str) -> Option<PendingJump> {
         let block = place.split('/').next()?.parse().ok()?;
-        Some(PendingJump { note, block: Some(block), terms: HashSet::new(), part: String::new() })
+        Some(PendingJump { note, block: Some(block), terms: HashSet::new(), part: String::new(), by_meaning: false })
     }
 
     /// The passage of a hit.
     pub fn from_hit(hit: &NoteHit, terms: &HashSet<String>) -> PendingJump {
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
-        PendingJump { note: hit.note, block, terms: terms.clone(), part: hit.place.clone() }
+        let (part, by_meaning) = (hit.place.clone(), hit.why.is_by_meaning());
+        PendingJump { note: hit.note, block, terms: terms.clone(), part, by_meaning }
     }
 }
 

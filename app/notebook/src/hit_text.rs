@@ -2,8 +2,9 @@
 
 use egui::Color32;
 use egui::text::LayoutJob;
-use host::search::NoteHit;
+use host::search::{NoteHit, PassageKind};
 use std::ops::Range;
+use text::markdown::plain_text;
 use text::untrusted_text;
 use ui::theme::{self, InterCut, ThemeColors};
 use ui::widgets::format;
@@ -13,11 +14,11 @@ pub fn hit_location(hit: &NoteHit) -> String {
     let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
     let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };
     let kind = match hit.kind {
-        host::search::PassageKind::Prose => "",
-        host::search::PassageKind::Code => "code",
-        host::search::PassageKind::Output => "output",
-        host::search::PassageKind::Run => "run",
-        host::search::PassageKind::Memory => "memory",
+        PassageKind::Prose => "",
+        PassageKind::Code => "code",
+        PassageKind::Output => "output",
+        PassageKind::Run => "run",
+        PassageKind::Memory => "memory",
     };
     [folder.as_str(), heading, kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ·  ")
 }
@@ -42,4 +43,23 @@ pub fn highlighted_text(
     }
     job.append(&untrusted_text::escape_block(&text[at..]), 0.0, plain());
     job
+}
+
+/// The hit with its passage as it reads, without the marks of Markdown.
+pub fn readable_hit(hit: &NoteHit) -> NoteHit {
+    let mut shown = hit.clone();
+    if !matches!(hit.kind, PassageKind::Prose | PassageKind::Memory) {
+        return shown;
+    }
+    shown.why.nearest = None;
+    match &hit.why.nearest {
+        Some(near) if hit.text.is_char_boundary(near.start) && hit.text.is_char_boundary(near.end) => {
+            let parts = [&hit.text[..near.start], &hit.text[near.clone()], &hit.text[near.end..]].map(plain_text);
+            let from = parts[0].len() + usize::from(!parts[0].is_empty());
+            shown.why.nearest = Some(from..from + parts[1].len());
+            shown.text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+        }
+        _ => shown.text = plain_text(&hit.text),
+    }
+    shown
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod backlinks_panel;
 pub(crate) mod outline;
+pub(crate) mod panel_list;
 pub(crate) mod related;
+pub(crate) mod search_panel;
 pub(crate) mod tree;
 pub(crate) mod variables;

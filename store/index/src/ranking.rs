@@ -127,6 +127,9 @@ pub struct ScorePart {
     pub value: f32,
 }
 
+/// Below this cosine, nearness in meaning is no reason that is named.
+const MIN_TOLD_COSINE: f32 = 0.2;
+
 /// Why a hit is one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HitReason {
@@ -145,6 +148,11 @@ pub struct HitReason {
 }
 
 impl HitReason {
+    /// Whether it was found by what it means alone: none of the words is in it.
+    pub fn is_by_meaning(&self) -> bool {
+        self.words.is_empty() && self.typos.is_empty() && self.meaning.is_some_and(|near| near >= MIN_TOLD_COSINE)
+    }
+
     /// Describes the reasons for the user.
     pub fn describe(&self) -> String {
         let mut said = Vec::new();
@@ -154,7 +162,7 @@ impl HitReason {
         for (asked, there) in &self.typos {
             said.push(format!("“{asked}” taken for {there}"));
         }
-        if let Some(near) = self.meaning.filter(|near| *near >= 0.2) {
+        if let Some(near) = self.meaning.filter(|near| *near >= MIN_TOLD_COSINE) {
             said.push(format!("{} in meaning ({near:.2})", if near >= 0.5 { "close" } else { "related" }));
         }
         if said.is_empty() {

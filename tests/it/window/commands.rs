@@ -68,6 +68,10 @@ fn the_view() -> Drive {
     assert!(!settings(&drive).left_open);
     drive.choose(CommandId::ViewLeft);
     assert!(settings(&drive).left_open);
+    drive.choose(CommandId::SearchPanel);
+    assert!(drive.has("Search notes"));
+    drive.choose(CommandId::ViewFiles);
+    assert!(settings(&drive).left_open && !drive.has("Search notes"));
     drive.choose(CommandId::ViewRight);
     assert!(settings(&drive).right_open);
     drive.choose(CommandId::ViewTheme);

@@ -29,9 +29,13 @@ fn the_rail_leads_everywhere() {
     assert!(window.query_by_role_and_label(Role::TreeItem, "One").is_none(), "the tree is hidden");
     click(&mut window, "Toggle files");
     window.get_by_role_and_label(Role::TreeItem, "One");
-    click(&mut window, "Open search");
-    window.get_by_label("Search everything");
-    press(&mut window, NONE, Key::Escape);
+    click(&mut window, "Toggle search");
+    window.get_by_label("Search notes");
+    assert!(window.query_by_role_and_label(Role::TreeItem, "One").is_none(), "the search is in the tree's place");
+    click(&mut window, "Toggle search");
+    assert!(window.query_by_label("Search notes").is_none(), "the left side is closed");
+    click(&mut window, "Toggle files");
+    window.get_by_role_and_label(Role::TreeItem, "One");
     click(&mut window, "Settings");
     window.get_by_role_and_label(Role::Tab, "Appearance");
     press(&mut window, NONE, Key::Escape);

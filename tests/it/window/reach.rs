@@ -57,6 +57,7 @@ const SCREENS: &[CommandId] = &[
     CommandId::PaletteOpen,
     CommandId::SwitcherOpen,
     CommandId::SearchOpen,
+    CommandId::SearchPanel,
     CommandId::NoteNew,
     CommandId::FolderOpen,
     CommandId::NoteRename,

@@ -3,12 +3,14 @@
 use crate::app_window::AppWindow;
 use crate::overlays::search::SearchOverlay;
 use crate::overlays::window_overlay::WindowOverlay;
-use crate::shell::dock_state::DockState;
+use crate::shell::dock_state::{DockState, LeftPanel};
 use crate::shell::host_link::HostLink;
+use crate::shell::layout::MIN_TWO_PANEL_WINDOW_WIDTH;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
 use eframe::egui;
+use egui::{Key, Modifiers};
 use engine::{FirstStep, NotePhase};
 use host::search::highlight_ranges;
 use notebook::actions::PendingJump;
@@ -33,7 +35,45 @@ impl HostLink {
     }
 }
 
+impl DockState {
+    /// Shows the search panel and gives it the keyboard. `query`: what is asked.
+    pub(crate) fn open_search_panel(
+        &mut self,
+        panes: &mut PaneState,
+        prefs: &mut WindowState,
+        ctx: &egui::Context,
+        query: Option<String>,
+    ) {
+        (self.left, prefs.left_open) = (LeftPanel::Search, true);
+        // A narrow window shows one of the two sides.
+        prefs.right_open &= ctx.content_rect().width() >= MIN_TWO_PANEL_WINDOW_WIDTH;
+        self.search.open(query);
+        // Chosen in the palette, whose end gives the keyboard back to the note.
+        panes.active.editor.focus = false;
+    }
+}
+
 impl AppWindow {
+    /// Keys while the search panel's field has the keyboard.
+    pub(crate) fn search_panel_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
+        if !self.dock.search.has_keyboard || !modifiers.is_none() {
+            return false;
+        }
+        if key == Key::Escape {
+            ctx.memory_mut(|memory| memory.stop_text_input());
+            if self.panes.active.editor.caret.is_none() {
+                self.panes.active.page.restore_caret(&mut self.panes.active.editor);
+            }
+            self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
+            ctx.request_repaint();
+            return true;
+        }
+        let mut actions = Vec::new();
+        let is_handled = self.dock.search.key(key, &mut actions);
+        self.perform_actions(ctx, actions);
+        is_handled
+    }
+
     /// Keeps a search in the settings, or forgets it.
     pub(crate) fn save_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
         let mut settings = self.host.session().settings().clone();
@@ -59,7 +99,9 @@ impl PaneState {
         aim: PendingJump,
     ) {
         self.close_overlay(overlay);
-        host.complete_step(FirstStep::FindByMeaning);
+        if aim.by_meaning {
+            host.complete_step(FirstStep::FindByMeaning);
+        }
         if dock.show_found(host, self, notices, prefs, aim.note, &aim.part) {
             return; // a run, or what was said in a session
         }

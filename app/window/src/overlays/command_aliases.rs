@@ -7,6 +7,8 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
     match id {
         CommandId::SwitcherOpen => &["open note", "quick switcher", "jump to note", "find file", "open file"],
         CommandId::SearchOpen => &["find in files", "find in notes", "full text", "semantic search", "grep"],
+        CommandId::SearchPanel => &["search sidebar", "search view", "find in files"],
+        CommandId::ViewFiles => &["file explorer", "file tree", "navigator"],
         CommandId::NoteNew => &["create note", "new file", "new page", "add note"],
         CommandId::FolderOpen => {
             &["open vault", "add vault", "open directory", "open project", "import folder", "add volume"]

@@ -7,11 +7,11 @@ use egui::text::{LayoutJob, LayoutSection, TextWrapping};
 use egui::{Align2, Color32, Id, Key, Rect, Sense, Stroke, Ui, pos2, vec2};
 use host::search::{IndexFreshness, NoteHit, SearchAnswer, SearchRequest, SearchService, highlight_ranges};
 use notebook::actions::PendingJump;
-use notebook::hit_text::{highlighted_text, hit_location};
+use notebook::hit_text::{highlighted_text, hit_location, readable_hit};
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
-use text::markdown::plain_text;
 use text::untrusted_text;
 use ui::icons;
 use ui::picker::{self, ListPicker};
@@ -51,6 +51,8 @@ pub(crate) struct SearchOverlay {
     pub(crate) asked: Option<(String, usize, u64)>,
     pub(crate) wait: Option<Receiver<anyhow::Result<SearchAnswer>>>,
     pub(crate) answer: SearchAnswer,
+    /// Its hits as they read, each once it was in sight.
+    pub(crate) readable: Vec<OnceCell<NoteHit>>,
     /// Whether the current query was answered.
     pub(crate) answered: bool,
     pub(crate) trouble: Option<String>,
@@ -74,6 +76,7 @@ impl SearchOverlay {
             asked: None,
             wait: None,
             answer: SearchAnswer::default(),
+            readable: Vec::new(),
             answered: false,
             trouble: None,
             pick: ListPicker::default(),
@@ -145,6 +148,7 @@ impl SearchOverlay {
                     let kept = self.answer.hits.get(self.pick.line).filter(|_| self.pick.line > 0).map(|hit| hit.note);
                     let place = answer.hits.iter().position(|hit| Some(hit.note) == kept);
                     self.pick.line = place.unwrap_or(0);
+                    self.readable = vec![OnceCell::new(); answer.hits.len()];
                     (self.answer, self.answered, self.trouble) = (answer, true, None);
                 }
                 Ok(Err(why)) => (self.trouble, self.answered) = (Some(why.to_string()), true),
@@ -338,11 +342,18 @@ impl SearchOverlay {
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let top = rect.top() + space::S;
         ui.painter().galley(pos2(rect.left() + space::M, top), galley, colours.ink);
-        let (text, found) = readable(hit).excerpt(&self.answer.terms, MAX_ROW_PASSAGE_BYTES);
+        let Some(readable) = self.readable_hit(line) else { return };
+        let (text, found) = readable.excerpt(&self.answer.terms, MAX_ROW_PASSAGE_BYTES);
         let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.ink, colours);
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         ui.painter().galley(pos2(rect.left() + space::M, top + 20.0), galley, colours.ink);
+    }
+
+    /// A hit as it reads; Markdown is parsed once for each.
+    fn readable_hit(&self, line: usize) -> Option<&NoteHit> {
+        let (hit, readable) = (self.answer.hits.get(line)?, self.readable.get(line)?);
+        Some(readable.get_or_init(|| readable_hit(hit)))
     }
 
     /// The chosen passage in full, and why it is a hit.
@@ -351,7 +362,7 @@ impl SearchOverlay {
         let Some(hit) = self.answer.hits.get(self.pick.line) else { return };
         hairline(ui);
         let width = ui.available_width() - 2.0 * space::L;
-        let readable = readable(hit);
+        let Some(readable) = self.readable_hit(self.pick.line) else { return };
         let found = highlight_ranges(&readable.text, &self.answer.terms);
         let (text, found, nearest) = part(&readable.text, &found, readable.why.nearest.as_ref());
         let mut job = highlighted_text(&text, &found, 13.0, 20.0, colours.muted, colours);
@@ -398,7 +409,7 @@ impl SearchOverlay {
         let fresh = self.search.freshness();
         let (text, bad) = match host::search::ParsedQuery::misread_filter(&self.query) {
             Some(misread) => (format!("{misread}; searching for it as a word"), true),
-            None => said(&fresh),
+            None => describe_freshness(&fresh),
         };
         // What is edited meanwhile, here or elsewhere, is found without typing again.
         ui.ctx().request_repaint_after(std::time::Duration::from_millis(500));
@@ -412,7 +423,7 @@ impl SearchOverlay {
 }
 
 /// Describes the state of the index, and whether it's a problem.
-fn said(fresh: &IndexFreshness) -> (String, bool) {
+pub(crate) fn describe_freshness(fresh: &IndexFreshness) -> (String, bool) {
     if let Some(why) = fresh.words_only_reason.as_ref().or(fresh.error.as_ref()) {
         return (why.clone(), true);
     }
@@ -467,25 +478,6 @@ fn part(
     let near = nearest.map(|near| near.start.clamp(start, end) - start..near.end.clamp(start, end) - start);
     let inside = inside.map(|mark| mark.start - start..mark.end - start).collect();
     (text[start..end].to_owned(), inside, near.filter(|near| !near.is_empty()))
-}
-
-/// The hit with its passage as it reads, without the marks of Markdown.
-fn readable(hit: &NoteHit) -> NoteHit {
-    let mut shown = hit.clone();
-    if !matches!(hit.kind, host::search::PassageKind::Prose | host::search::PassageKind::Memory) {
-        return shown;
-    }
-    shown.why.nearest = None;
-    match &hit.why.nearest {
-        Some(near) if hit.text.is_char_boundary(near.start) && hit.text.is_char_boundary(near.end) => {
-            let parts = [&hit.text[..near.start], &hit.text[near.clone()], &hit.text[near.end..]].map(plain_text);
-            let from = parts[0].len() + usize::from(!parts[0].is_empty());
-            shown.why.nearest = Some(from..from + parts[1].len());
-            shown.text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
-        }
-        _ => shown.text = plain_text(&hit.text),
-    }
-    shown
 }
 
 /// Gives a range of a text another ground.

@@ -2,7 +2,7 @@
 
 use super::commands::ShortcutTable;
 use super::page_view::PageView;
-use crate::shell::dock_state::RightPanel;
+use crate::shell::dock_state::{LeftPanel, RightPanel};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, Rect, Response, Sense, Ui, pos2, vec2};
@@ -24,11 +24,10 @@ pub(crate) struct RailContext<'a> {
     pub(crate) shortcuts: &'a ShortcutTable,
     /// The page that covers the notes.
     pub(crate) view: Option<&'a PageView>,
-    pub(crate) left_open: bool,
+    /// The panel at the left, while it is open.
+    pub(crate) left: Option<LeftPanel>,
     /// The panel at the right, while it is open.
     pub(crate) right: Option<RightPanel>,
-    /// Whether the search is open.
-    pub(crate) searching: bool,
 }
 
 /// A button of the rail.
@@ -51,10 +50,15 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
     ui.painter().rect_filled(area, 0.0, colours.sunken);
     let agent_on = context.right == Some(RightPanel::Agent);
     let item = |icon, title, name, command, is_on| RailItem { icon, title, name, command, is_on, badge: None };
+    // A click on the panel that is open closes it.
+    let left_item = |icon, title, name, command, panel| match context.left == Some(panel) {
+        true => item(icon, title, name, CommandId::ViewLeft, true),
+        false => item(icon, title, name, command, false),
+    };
     let view = context.view;
     let first = [
-        item(icons::FOLDER, "Files", "Toggle files", CommandId::ViewLeft, context.left_open),
-        item(icons::SEARCH, "Search", "Open search", CommandId::SearchOpen, context.searching),
+        item(icons::FOLDER, "Files", "Toggle files", CommandId::ViewFiles, context.left == Some(LeftPanel::Files)),
+        left_item(icons::SEARCH, "Search", "Toggle search", CommandId::SearchPanel, LeftPanel::Search),
         item(
             icons::CALENDAR,
             "Agenda",
@@ -121,7 +125,7 @@ fn show_command(ui: &Ui, rect: Rect, item: &RailItem, shortcuts: &ShortcutTable,
 
 fn show_button(ui: &Ui, rect: Rect, item: &RailItem) -> Response {
     let colours = ThemeColors::of(ui);
-    let response = ui.interact(rect, ui.scope_id().with(("rail", item.command)), Sense::click());
+    let response = ui.interact(rect, ui.scope_id().with(("rail", item.name)), Sense::click());
     if item.is_on {
         ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
     } else if response.hovered() {

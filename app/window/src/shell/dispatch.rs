@@ -8,7 +8,7 @@ use crate::overlays::dialogs::{Dialog, DialogDecision};
 use crate::overlays::settings::{self, SettingsSection};
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::pages::welcome::WelcomePage;
-use crate::shell::dock_state::RightPanel;
+use crate::shell::dock_state::{LeftPanel, RightPanel};
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;
@@ -160,6 +160,9 @@ impl AppWindow {
                     WindowOverlay::Palette(CommandPalette::notes(self.host.session(), note, &self.input.shortcuts));
             }
             WindowCommand::Search => self.overlay.open_search(&self.host),
+            WindowCommand::SearchPanel => {
+                self.dock.open_search_panel(&mut self.panes, &mut self.prefs, ctx, None);
+            }
             WindowCommand::NewCollection => {
                 self.panes.new_collection(&mut self.host, &mut self.overlay, &mut self.notices)
             }
@@ -226,6 +229,7 @@ impl AppWindow {
                 self.host.note_command(&mut self.notices, on_note(|note| Command::RestartKernel { note }))
             }
             WindowCommand::Left => self.prefs.left_open = !self.prefs.left_open,
+            WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs.left_open),
             WindowCommand::Right => self.prefs.right_open = !self.prefs.right_open,
             WindowCommand::Theme => self.prefs.next_theme(),
             WindowCommand::Spelling => self.host.toggle_spelling(&mut self.notices),

@@ -1,7 +1,8 @@
-//! The panels beside the note: the file tree on the left, and one of four panels on the right.
+//! The panels beside the note: files or the search on the left, and one of four panels on the right.
 
 use crate::panels::backlinks_panel::BacklinksPanel;
 use crate::panels::outline::OutlinePanel;
+use crate::panels::search_panel::SearchPanel;
 use crate::panels::tree::FileTree;
 use crate::panels::variables::VariablesPanel;
 use agent_ui::agent::AgentPanel;
@@ -11,6 +12,14 @@ use egui::accesskit::Role;
 use egui::{Align2, Response, Sense, Ui, vec2};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets;
+
+/// The panel on the left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LeftPanel {
+    #[default]
+    Files,
+    Search,
+}
 
 /// The panel on the right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +44,9 @@ impl RightPanel {
 #[derive(Default)]
 pub(crate) struct DockState {
     pub(crate) tree: FileTree,
+    pub(crate) search: SearchPanel,
+    /// The panel that is shown while the left side is open.
+    pub(crate) left: LeftPanel,
     /// The panel that is shown while the right side is open.
     pub(crate) right: RightPanel,
     pub(crate) outline: OutlinePanel,
@@ -46,6 +58,12 @@ pub(crate) struct DockState {
 }
 
 impl DockState {
+    /// Shows a panel on the left, or closes the left side if this panel is shown already.
+    pub(crate) fn toggle_left(&mut self, panel: LeftPanel, open: &mut bool) {
+        *open = !(*open && self.left == panel);
+        self.left = panel;
+    }
+
     /// Shows a panel on the right, or closes the right side if this panel is shown already.
     pub(crate) fn toggle(&mut self, panel: RightPanel, open: &mut bool) {
         let is_shown = *open && self.right == panel;

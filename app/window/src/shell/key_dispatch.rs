@@ -132,6 +132,9 @@ impl AppWindow {
             self.run_command(ctx, what);
             return true;
         }
+        if self.search_panel_key(ctx, key, modifiers) {
+            return true;
+        }
         if self.panes.view.is_some() {
             let closes = key == Key::Escape && modifiers.is_none();
             self.panes.view = self.panes.view.take().filter(|_| !closes);

@@ -7,8 +7,7 @@ use crate::app_window::AppWindow;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree;
 use crate::shell::commands::ShortcutTable;
-use crate::shell::dock_state::DockState;
-use crate::shell::dock_state::{RightPanel, panel_tabs};
+use crate::shell::dock_state::{DockState, LeftPanel, RightPanel, panel_tabs};
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
@@ -27,7 +26,7 @@ use ui::widgets::{paint_focus_ring, set_accessible_name};
 /// How wide the edge of a panel is to grab.
 const PANEL_RESIZE_HANDLE_WIDTH: f32 = 8.0;
 /// A narrower window shows one of the two panels.
-const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 900.0;
+pub(crate) const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 900.0;
 /// A narrower window has no rail at the left: the palette and the keys lead everywhere.
 const MIN_RAIL_WINDOW_WIDTH: f32 = 420.0;
 /// The row below the tree that counts the first steps.
@@ -66,13 +65,14 @@ impl AppWindow {
                 session: self.host.session(),
                 shortcuts: &self.input.shortcuts,
                 view: self.panes.view.as_ref(),
-                left_open: self.prefs.left_open && both,
+                left: (self.prefs.left_open && both).then_some(self.dock.left),
                 right: self.prefs.right_open.then_some(self.dock.right),
-                searching: matches!(self.overlay, WindowOverlay::Search(_)),
             };
             show_activity_rail(&mut ui, &context, &mut actions);
             ui.painter().vline(area.right() - 0.5, area.y_range(), line);
         }
+        // Drawn below, while it is in sight.
+        self.dock.search.has_keyboard = false;
         if left > 0.0 {
             let mut ui =
                 ui::layout::part(ui, "left", tree.intersect(body).with_min_x(tree.left()), tree.intersect(body));
@@ -165,10 +165,18 @@ impl PaneState {
             show_first_steps(&mut ui::layout::part(ui, "first steps", row, row), done, actions);
         }
         let rest = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - below));
-        let ui = &mut ui::layout::part(ui, "files", rest, rest);
-        dock.tree.show(ui, session, shortcuts, self.active.note, actions);
-        if session.is_open() && session.volumes().next().is_none() {
-            tree::show_empty_tree(ui, actions);
+        match dock.left {
+            LeftPanel::Files => {
+                let ui = &mut ui::layout::part(ui, "files", rest, rest);
+                dock.tree.show(ui, session, shortcuts, self.active.note, actions);
+                if session.is_open() && session.volumes().next().is_none() {
+                    tree::show_empty_tree(ui, actions);
+                }
+            }
+            LeftPanel::Search => {
+                let ui = &mut ui::layout::part(ui, "search", rest, rest);
+                dock.search.show(ui, host.driver.search(), actions);
+            }
         }
     }
 

@@ -1,0 +1,487 @@
+//! The search beside the notes: what was found, by note, stays while notes are read and edited. It asks the host and
+//! never waits for it.
+
+use super::panel_list::PanelList;
+use crate::overlays::search::describe_freshness;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text::TextWrapping;
+use egui::{Align2, Id, Key, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
+use host::search::{NoteHit, ParsedQuery, SearchAnswer, SearchRequest, SearchService, highlight_ranges};
+use notebook::actions::{PageAction, PendingJump};
+use notebook::hit_text::{highlighted_text, readable_hit};
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
+use store::DocId;
+use text::untrusted_text;
+use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
+use ui::widgets::{self, chip_button, paint_clipped_text};
+
+/// Passages that are shown; the rest is found by typing on.
+const MAX_PANEL_PASSAGES: usize = 120;
+/// Bytes of a passage.
+const MAX_PANEL_PASSAGE_BYTES: usize = 120;
+pub(crate) const GROUP_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
+/// A passage takes up to this many lines.
+const PASSAGE_LINES: usize = 2;
+const PASSAGE_INDENT: f32 = 2.0 * space::L;
+/// What is edited meanwhile is found within this time.
+const INDEX_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What a search of the panel goes through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum SearchScope {
+    #[default]
+    Notes,
+    Runs,
+}
+
+impl SearchScope {
+    const ALL: [(SearchScope, &'static str); 2] = [(SearchScope::Notes, "Notes"), (SearchScope::Runs, "Runs")];
+
+    /// The query of what was typed, narrowed to the scope unless it names one itself.
+    fn narrowed(self, typed: &str) -> String {
+        let typed = typed.trim();
+        match self {
+            _ if typed.is_empty() || typed.contains("in:run") => typed.to_owned(),
+            // What it excludes comes first: the last word may not be whole yet.
+            SearchScope::Notes => format!("-in:run {typed}"),
+            SearchScope::Runs => format!("in:run {typed}"),
+        }
+    }
+}
+
+/// A passage of a note that was found.
+struct FoundPassage {
+    hit: NoteHit,
+    /// What is shown of it, and the words in it that were found; made when it is drawn first.
+    excerpt: OnceCell<(String, Vec<Range<usize>>)>,
+}
+
+impl FoundPassage {
+    /// Its text from the line with the first word that was found, as it reads.
+    fn excerpt(&self, terms: &HashSet<String>) -> &(String, Vec<Range<usize>>) {
+        self.excerpt.get_or_init(|| {
+            let mut readable = readable_hit(&self.hit);
+            if let Some(first) = highlight_ranges(&readable.text, terms).first() {
+                let line = readable.text[..first.start].rfind('\n').map_or(0, |newline| newline + 1);
+                readable.text.drain(..line);
+                readable.why.nearest = None;
+            }
+            readable.excerpt(terms, MAX_PANEL_PASSAGE_BYTES)
+        })
+    }
+}
+
+/// The passages of a note that were found.
+struct FoundNote {
+    note: DocId,
+    title: String,
+    folder: String,
+    passages: Vec<FoundPassage>,
+}
+
+/// A row of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SearchRow {
+    /// The heading of a note.
+    Note(usize),
+    /// A passage of a note.
+    Passage(usize, usize),
+}
+
+/// The panel's state.
+#[derive(Default)]
+pub(crate) struct SearchPanel {
+    query: String,
+    scope: SearchScope,
+    /// What was asked last: text, scope, and the index's revision.
+    asked: Option<(String, SearchScope, u64)>,
+    wait: Option<Receiver<anyhow::Result<SearchAnswer>>>,
+    answer: SearchAnswer,
+    answered: bool,
+    /// Whether the hits fit, and are not only what is nearest.
+    fits: bool,
+    trouble: Option<String>,
+    notes: Vec<FoundNote>,
+    folded: HashSet<DocId>,
+    rows: Vec<SearchRow>,
+    list: PanelList,
+    /// The field shall get the keyboard.
+    focus: bool,
+    /// The field had the keyboard when it was drawn last.
+    pub(crate) has_keyboard: bool,
+}
+
+/// The field of the panel.
+pub(crate) fn query_field() -> Id {
+    Id::unique("search panel query")
+}
+
+impl SearchPanel {
+    /// Gives the keyboard to the field. `query`: what is asked.
+    pub(crate) fn open(&mut self, query: Option<String>) {
+        self.focus = true;
+        if let Some(query) = query.filter(|query| !query.is_empty()) {
+            (self.query, self.scope) = (query, SearchScope::Notes);
+        }
+    }
+
+    /// Asks for what is typed now, and takes in what was answered.
+    fn ask(&mut self, ctx: &egui::Context, search: &SearchService) {
+        let now = (self.query.clone(), self.scope, search.freshness().revision);
+        if self.asked.as_ref() != Some(&now) {
+            let is_same = self.asked.take().is_some_and(|(query, scope, _)| query == now.0 && scope == now.1);
+            self.asked = Some(now);
+            if !is_same {
+                (self.answered, self.folded) = (false, HashSet::new());
+                self.notes.clear();
+                self.list.choose(0);
+                self.lay_rows();
+            }
+            let text = self.scope.narrowed(&self.query);
+            if text.is_empty() {
+                (self.answer, self.trouble, self.wait) = (SearchAnswer::default(), None, None);
+            } else {
+                let wake = ctx.clone();
+                let ask = SearchRequest {
+                    text,
+                    limit: MAX_PANEL_PASSAGES,
+                    typing: true,
+                    per_passage: true,
+                    ..SearchRequest::default()
+                };
+                self.wait = Some(search.ask(ask, move || wake.request_repaint()));
+            }
+        }
+        if !self.query.trim().is_empty() {
+            ctx.request_repaint_after(INDEX_POLL_INTERVAL);
+        }
+        let Some(wait) = self.wait.take() else { return };
+        loop {
+            match wait.try_recv() {
+                Ok(Ok(answer)) => {
+                    (self.fits, self.answered, self.trouble) = (answer.has_match(), true, None);
+                    self.answer = answer;
+                    self.group_passages();
+                }
+                Ok(Err(why)) => (self.trouble, self.answered) = (Some(why.to_string()), true),
+                Err(TryRecvError::Empty) => {
+                    self.wait = Some(wait);
+                    return;
+                }
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Makes groups of the answer: notes that are listed keep their places while the same is asked.
+    fn group_passages(&mut self) {
+        let chosen = self.rows.get(self.list.row).map(|row| self.key_of(*row));
+        let places: HashMap<DocId, usize> = self.notes.iter().zip(0..).map(|(found, at)| (found.note, at)).collect();
+        let mut notes: Vec<FoundNote> = Vec::new();
+        for hit in std::mem::take(&mut self.answer.hits) {
+            let passage = |hit| FoundPassage { hit, excerpt: OnceCell::new() };
+            match notes.iter_mut().find(|found| found.note == hit.note) {
+                Some(found) => found.passages.push(passage(hit)),
+                None => {
+                    let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+                    let (note, title) = (hit.note, hit.title.clone());
+                    notes.push(FoundNote { note, title, folder, passages: vec![passage(hit)] });
+                }
+            }
+        }
+        notes.sort_by_key(|found| places.get(&found.note).copied().unwrap_or(usize::MAX));
+        self.notes = notes;
+        self.lay_rows();
+        let row = chosen.and_then(|chosen| self.rows.iter().position(|row| self.key_of(*row) == chosen));
+        self.list.row = row.filter(|_| !places.is_empty()).unwrap_or(1);
+    }
+
+    fn key_of(&self, row: SearchRow) -> (Option<DocId>, String) {
+        match row {
+            SearchRow::Note(note) => (self.notes.get(note).map(|found| found.note), String::new()),
+            SearchRow::Passage(note, passage) => {
+                let found = self.notes.get(note);
+                let place = found.and_then(|found| found.passages.get(passage)).map(|found| found.hit.place.clone());
+                (found.map(|found| found.note), place.unwrap_or_default())
+            }
+        }
+    }
+
+    fn lay_rows(&mut self) {
+        self.rows.clear();
+        for (note, found) in self.notes.iter().enumerate() {
+            self.rows.push(SearchRow::Note(note));
+            if !self.folded.contains(&found.note) {
+                self.rows.extend((0..found.passages.len()).map(|passage| SearchRow::Passage(note, passage)));
+            }
+        }
+    }
+
+    /// A key while the field has the keyboard: what was chosen is opened, or whether the key moved the choice.
+    pub(crate) fn key(&mut self, key: Key, actions: &mut Vec<PageAction>) -> bool {
+        if key == Key::Enter {
+            if let Some(row) = self.rows.get(self.list.row).copied() {
+                self.choose(row, actions);
+            }
+            return true;
+        }
+        self.list.key(key, self.rows.len())
+    }
+
+    fn choose(&mut self, row: SearchRow, actions: &mut Vec<PageAction>) {
+        match row {
+            SearchRow::Note(note) => {
+                let Some(found) = self.notes.get(note) else { return };
+                if !self.folded.remove(&found.note) {
+                    self.folded.insert(found.note);
+                }
+                self.lay_rows();
+            }
+            SearchRow::Passage(note, passage) => {
+                if let Some(found) = self.notes.get(note).and_then(|found| found.passages.get(passage)) {
+                    actions.push(PageAction::Hit(PendingJump::from_hit(&found.hit, &self.answer.terms)));
+                }
+            }
+        }
+    }
+
+    /// Draws the panel.
+    pub(crate) fn show(&mut self, ui: &mut Ui, search: &SearchService, actions: &mut Vec<PageAction>) {
+        self.ask(ui.ctx(), search);
+        show_panel_title(ui, "Search");
+        let hint = "Search notes";
+        self.has_keyboard = show_panel_field(ui, query_field(), &mut self.query, hint, &mut self.focus).has_focus();
+        self.show_scopes(ui);
+        self.show_summary(ui, search);
+        let (mut list, mut clicked) = (std::mem::take(&mut self.list), None);
+        let width = ui.available_width() - 2.0 * space::S;
+        let height = |row: &SearchRow| match row {
+            SearchRow::Note(_) => GROUP_ROW_HEIGHT,
+            SearchRow::Passage(note, passage) => {
+                let one = &self.notes[*note].passages[*passage];
+                (self.passage_galley(ui, one, width).size().y + space::S).max(size::MIN_CLICK_HEIGHT)
+            }
+        };
+        let heights: Vec<f32> = self.rows.iter().map(height).collect();
+        list.show(
+            ui,
+            "search results",
+            self.rows.len(),
+            |row| heights[row],
+            |ui, row, rect| {
+                let is_clicked = match self.rows[row] {
+                    SearchRow::Note(note) => self.show_note(ui, note, rect).clicked(),
+                    SearchRow::Passage(note, passage) => self.show_passage(ui, note, passage, rect).clicked(),
+                };
+                if is_clicked {
+                    clicked = Some(row);
+                }
+            },
+        );
+        self.list = list;
+        if let Some(row) = clicked {
+            self.list.row = row;
+            self.choose(self.rows[row], actions);
+            ui.ctx().request_repaint();
+        }
+    }
+
+    fn show_scopes(&mut self, ui: &mut Ui) {
+        ui.add_space(space::XS);
+        ui.horizontal(|ui| {
+            ui.add_space(space::M);
+            ui.spacing_mut().item_spacing.x = space::XS;
+            for (scope, name) in SearchScope::ALL {
+                if chip_button(ui, name, &format!("Results: {name}"), self.scope == scope, &theme::small()) {
+                    (self.scope, self.focus) = (scope, true);
+                    ui.ctx().request_repaint();
+                }
+            }
+        });
+    }
+
+    /// How much was found, or why nothing.
+    fn show_summary(&self, ui: &mut Ui, search: &SearchService) {
+        let typed = self.query.trim();
+        let fresh = search.freshness();
+        let passages: usize = self.notes.iter().map(|found| found.passages.len()).sum();
+        let (text, is_bad) = match (&self.trouble, ParsedQuery::misread_filter(typed)) {
+            (Some(why), _) => (why.clone(), true),
+            (None, Some(misread)) => (format!("{misread}; searching for it as a word"), true),
+            (None, None) if typed.is_empty() && self.scope == SearchScope::Notes => {
+                ("Finds text, code and outputs by words and by meaning.".to_owned(), false)
+            }
+            (None, None) if typed.is_empty() => ("Finds what agents did.".to_owned(), false),
+            (None, None) if !self.answered => ("Searching…".to_owned(), false),
+            (None, None) if !fresh.complete => describe_freshness(&fresh),
+            (None, None) if passages == 0 => (format!("Nothing fits “{typed}”."), false),
+            (None, None) if !self.fits => (format!("Nothing fits “{typed}”. What is nearest:"), false),
+            (None, None) => {
+                let more = if passages >= MAX_PANEL_PASSAGES { "The best " } else { "" };
+                let of = if self.scope == SearchScope::Runs { "run" } else { "note" };
+                (format!("{more}{} in {}", counted(passages, "result"), counted(self.notes.len(), of)), false)
+            }
+        };
+        show_panel_status(ui, &text, is_bad);
+    }
+
+    fn show_note(&self, ui: &Ui, note: usize, rect: Rect) -> Response {
+        let found = &self.notes[note];
+        let response = ui.interact(rect, ui.scope_id().with(("found note", found.note)), Sense::click());
+        let heading = GroupHeading {
+            title: &found.title,
+            folder: &found.folder,
+            count: found.passages.len(),
+            is_open: !self.folded.contains(&found.note),
+        };
+        heading.paint(ui, rect, rect.left(), &response);
+        response
+    }
+
+    fn passage_galley(&self, ui: &Ui, one: &FoundPassage, width: f32) -> std::sync::Arc<egui::Galley> {
+        let colours = ThemeColors::of(ui);
+        let (text, marks) = one.excerpt(&self.answer.terms);
+        let mut job = highlighted_text(text, marks, 13.0, 18.0, colours.muted, colours);
+        let max_width = width - PASSAGE_INDENT - space::S;
+        job.wrap = TextWrapping { max_width, max_rows: PASSAGE_LINES, ..TextWrapping::default() };
+        ui.fonts_mut(|fonts| fonts.layout_job(job))
+    }
+
+    fn show_passage(&self, ui: &Ui, note: usize, passage: usize, rect: Rect) -> Response {
+        let colours = ThemeColors::of(ui);
+        let found = &self.notes[note];
+        let one = &found.passages[passage];
+        let id = ui.scope_id().with(("found passage", found.note, &one.hit.place, passage));
+        let response = ui.interact(rect, id, Sense::click());
+        paint_row_hover(ui, rect, &response);
+        let (text, _) = one.excerpt(&self.answer.terms);
+        widgets::set_accessible_name(&response, Role::Button, &format!("{}: {text}", found.title));
+        let galley = self.passage_galley(ui, one, rect.width());
+        let at = pos2(rect.left() + PASSAGE_INDENT, rect.center().y - galley.size().y / 2.0);
+        ui.painter().galley(at, galley, colours.muted);
+        response.on_hover_text(untrusted_text::escape_block(&one.hit.why.describe()).into_owned())
+    }
+}
+
+/// The heading of what was found in a note.
+pub(crate) struct GroupHeading<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) folder: &'a str,
+    pub(crate) count: usize,
+    pub(crate) is_open: bool,
+}
+
+impl GroupHeading<'_> {
+    /// Paints it from `left` on; the whole row is its response.
+    pub(crate) fn paint(&self, ui: &Ui, rect: Rect, left: f32, response: &Response) {
+        let colours = ThemeColors::of(ui);
+        paint_row_hover(ui, rect, response);
+        let name = format!("{}, {}", self.title, counted(self.count, "result"));
+        response.widget_info(|| WidgetInfo::labeled(Role::TreeItem, true, untrusted_text::escape_line(&name)));
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(self.is_open));
+        let middle = rect.center().y;
+        let icon = if self.is_open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
+        let at = pos2(left + 11.0, middle);
+        ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(12.0), colours.muted);
+        let at = pos2(rect.right() - space::S, middle);
+        let number = ui.painter().text(
+            at,
+            Align2::RIGHT_CENTER,
+            self.count.to_string(),
+            theme::tabular_font(12.0),
+            colours.muted,
+        );
+        let (x, right) = (left + space::XL, number.left() - space::S);
+        let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 13.0), line: 20.0 };
+        let wide = paint_clipped_text(ui, pos2(x, middle - 10.0), right - x, self.title, &style, colours.ink);
+        let x = x + wide + space::S;
+        if right - x > space::XXL {
+            let folder = self.folder.replace('/', " / ");
+            paint_clipped_text(ui, pos2(x, middle - 8.0), right - x, &folder, &theme::caption(), colours.muted);
+        }
+    }
+}
+
+/// A number of things.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{s}", ui::text::format_thousands(number))
+}
+
+/// The ground of a row under the pointer, and the ring of the one with the keyboard.
+pub(crate) fn paint_row_hover(ui: &Ui, rect: Rect, response: &Response) {
+    let colours = ThemeColors::of(ui);
+    if response.hovered() {
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
+    }
+    widgets::paint_focus_ring(ui, response, CONTROL_CORNER);
+}
+
+/// The title at the head of a panel at the left.
+pub(crate) fn show_panel_title(ui: &mut Ui, title: &str) -> Rect {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
+    let at = rect.left_center() + vec2(space::L, 0.0);
+    let font = theme::inter_font(InterCut::SemiBold, 13.0);
+    ui.painter().text(at, Align2::LEFT_CENTER, title, font, ThemeColors::of(ui).ink);
+    widgets::set_accessible_name(&response, Role::Heading, title);
+    rect
+}
+
+/// A field of a panel at the left.
+pub(crate) fn show_panel_field(ui: &mut Ui, id: Id, text: &mut String, name: &str, focus: &mut bool) -> Response {
+    let colours = ThemeColors::of(ui);
+    let style = theme::small();
+    let (rect, _) =
+        ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT + space::XS), Sense::hover());
+    let rect = Rect::from_x_y_ranges(rect.left() + space::M..=rect.right() - space::M, rect.y_range());
+    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(rect).id_salt(("panel field", name)));
+    child.visuals_mut().selection.stroke.color = colours.accent;
+    let edit = egui::TextEdit::singleline(text)
+        .id(id)
+        .font(style.font.clone())
+        .hint_text(egui::RichText::new(name).font(style.font).color(colours.muted))
+        .margin(egui::Margin::symmetric(8, 4))
+        .align(Align2::LEFT_CENTER)
+        .min_size(vec2(0.0, size::MIN_CLICK_HEIGHT))
+        .desired_width(f32::INFINITY);
+    let response = child.add(edit).accessible_name(name);
+    if std::mem::take(focus) {
+        response.request_focus();
+    }
+    response
+}
+
+/// A line that says how a search went.
+pub(crate) fn show_panel_status(ui: &mut Ui, text: &str, is_bad: bool) {
+    let colours = ThemeColors::of(ui);
+    let colour = if is_bad { colours.warn } else { colours.muted };
+    let style = theme::caption();
+    let mut job = egui::text::LayoutJob::default();
+    job.append(&untrusted_text::escape_line(text), 0.0, widgets::format(style.font, style.line, colour));
+    let width = ui.available_width() - 2.0 * space::L;
+    job.wrap = TextWrapping { max_width: width, max_rows: 4, ..TextWrapping::default() };
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let wanted = vec2(ui.available_width(), galley.size().y + space::M);
+    let (rect, response) = ui.allocate_exact_size(wanted, Sense::hover());
+    ui.painter().galley(pos2(rect.left() + space::L, rect.top() + space::XS), galley, colour);
+    widgets::set_accessible_name(&response, Role::Status, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_narrows_the_query_unless_it_names_one() {
+        assert_eq!(SearchScope::Notes.narrowed(" heron "), "-in:run heron");
+        assert_eq!(SearchScope::Runs.narrowed("heron"), "in:run heron");
+        assert_eq!(SearchScope::Notes.narrowed("heron in:run"), "heron in:run");
+        assert_eq!(SearchScope::Runs.narrowed(" "), "");
+    }
+}

@@ -1,0 +1,136 @@
+//! The search beside the notes: what was found stays while notes are read and edited.
+
+use super::*;
+use crate::recall::{Kept, document};
+use egui_kittest::kittest::NodeT;
+use engine::commands::CommandId;
+use engine::{FirstStep, Settings};
+
+const RIVERS: &str = "# Rivers\n\nWater runs downhill.\n\n## Birds\n\nThe **heron** waits at the weir.\n";
+
+fn files() -> Bench {
+    Bench::new(&[
+        ("A first.md", "# First\n\nNothing much.\n"),
+        ("Water/Rivers.md", RIVERS),
+        ("Code.md", "# Code\n\nA heron in prose.\n\n```rust\nfn heron() {}\n```\n"),
+    ])
+}
+
+/// Opens the panel by its button and types a query.
+fn search(window: &mut Driven, query: &str) {
+    if window.query_by_label("Search notes").is_none() {
+        window.get_by_role_and_label(Role::Button, "Toggle search").click();
+        window.run();
+    }
+    type_text(window, query);
+}
+
+/// The headings of the groups, in order.
+fn groups(window: &Driven) -> Vec<String> {
+    let items = window.query_all_by_role(Role::TreeItem);
+    items.filter_map(|node| node.accesskit_node().label()).filter(|label| label.contains(" result")).collect()
+}
+
+#[test]
+fn results_by_note_stay_while_the_note_is_edited() {
+    let bench = files();
+    let mut window = bench.opened();
+    search(&mut window, "heron");
+    until(&mut window, "both notes are found", |window| groups(window).len() == 2);
+    assert!(groups(&window).contains(&"Code, 2 results".to_owned()), "{:?}", groups(&window));
+    window.get_by_label("3 results in 2 notes");
+    // Markdown is not shown as it is written.
+    window.get_by_label("Rivers: The heron waits at the weir.").click();
+    until(&mut window, "the caret is at the match", |window| {
+        text(window).as_deref() == Some(RIVERS) && with_caret(window).contains("**|heron** waits")
+    });
+    let before = groups(&window);
+    type_text(&mut window, "tall ");
+    assert_eq!(groups(&window), before);
+    until(&mut window, "the edit is in the results", |window| {
+        window.query_by_label("Rivers: The tall heron waits at the weir.").is_some()
+    });
+    assert_eq!(groups(&window), before, "the notes keep their places");
+    window.get_by_role_and_label(Role::TreeItem, "Rivers, 1 result").click();
+    window.run();
+    assert!(window.query_by_label_contains("Rivers: The tall heron").is_none(), "the note is folded");
+}
+
+#[test]
+fn the_panel_is_used_with_keys_alone() {
+    let bench = files();
+    let mut window = bench.opened();
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::SearchPanel);
+    window.run();
+    type_text(&mut window, "heron path:water");
+    until(&mut window, "it is found", |window| groups(window) == ["Rivers, 1 result"]);
+    // The first passage is chosen; above it is the note's heading, which folds.
+    press(&mut window, NONE, Key::ArrowUp);
+    press(&mut window, NONE, Key::Enter);
+    assert!(window.query_by_label_contains("Rivers: The heron").is_none());
+    press(&mut window, NONE, Key::Enter);
+    press(&mut window, NONE, Key::ArrowDown);
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the note is shown", |window| {
+        text(window).as_deref() == Some(RIVERS) && with_caret(window).contains("**|heron** waits")
+    });
+    window.state_mut().perform_command(&ctx, CommandId::SearchPanel);
+    window.run();
+    press(&mut window, NONE, Key::Escape);
+    type_text(&mut window, "x");
+    let shown = with_caret(&window);
+    assert!(shown.contains("**x|heron waits"), "Escape gives the keyboard to the note: {shown}");
+}
+
+#[test]
+fn runs_are_not_mixed_between_notes() {
+    let bench = files();
+    let kept = Kept::default();
+    let steps = [(host::search::PassageKind::Run, "s1", "Count the herons at the weir.")];
+    kept.0.lock().unwrap().push(document(1, "run-7", "Morning count", &steps));
+    let mut window = bench.window_with(|driver| driver.search().add_source(Box::new(kept)));
+    window.state_mut().send_command(Command::OpenFolder { folder: bench.notes(), name: None });
+    until(&mut window, "the first note is shown", |window| text(window).is_some());
+    search(&mut window, "heron");
+    until(&mut window, "the notes are found", |window| groups(window).len() == 2);
+    assert!(groups(&window).iter().all(|group| !group.starts_with("Morning")), "{:?}", groups(&window));
+    window.get_by_role_and_label(Role::RadioButton, "Results: Runs").click();
+    until(&mut window, "the run is found", |window| groups(window) == ["Morning count, 1 result"]);
+}
+
+#[test]
+fn a_step_by_meaning_is_ticked_for_a_hit_by_meaning_only() {
+    let bench = Bench::new(&[
+        ("Car.md", "# Car\n\nThe automobile needs new tires and an oil change.\n"),
+        ("Soup.md", "# Soup\n\nBoil the carrots for ten minutes.\n"),
+    ]);
+    let mut window = bench.opened();
+    let settings = Settings { show_first_steps: true, ..session(&window).settings().clone() };
+    window.state_mut().send_command(Command::Set { settings: Box::new(settings) });
+    let is_ticked = |window: &Driven| session(window).settings().first_steps.contains(&FirstStep::FindByMeaning);
+    search(&mut window, "carrots");
+    until(&mut window, "the word is found", |window| groups(window).iter().any(|group| group.starts_with("Soup")));
+    window.get_by_label("Soup: Boil the carrots for ten minutes.").click();
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.contains("Boil")));
+    assert!(!is_ticked(&window), "it was found by its words");
+    window.get_by_label("Search notes").click();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "vehicle maintenance");
+    until(&mut window, "it is found by meaning", |window| window.query_by_label_contains("Car: The auto").is_some());
+    window.get_by_label_contains("Car: The auto").click();
+    until(&mut window, "the step is ticked", |window| is_ticked(window));
+}
+
+#[test]
+fn search_panel_pictures() {
+    if pictures_folder().is_none() {
+        return;
+    }
+    let bench = files();
+    let mut window = bench.opened();
+    search(&mut window, "heron water");
+    until(&mut window, "both notes are found", |window| groups(window).len() == 2);
+    pictured(&mut window, "search-panel");
+}
