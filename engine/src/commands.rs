@@ -116,6 +116,18 @@ command_table!(
         &[],
         "Search in the panel at the left. Results stay while you read and edit notes."
     ),
+    SearchReplace = window_command(
+        "search.replace",
+        "Replace in notes",
+        &["Ctrl+Alt+H"],
+        "Find exact text in all notes, choose matches and replace them."
+    ),
+    SearchUndoReplace = window_command(
+        "search.undo_replace",
+        "Undo replace in notes",
+        &[],
+        "Undo the last replacement in all notes that it changed."
+    ),
     NoteNew = CommandInfo {
         id: "note.new",
         title: "New note",

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::ops::Range;
 use store::{BlockId, DocId, StepId};
+use text::find_query::FindQuery;
 use text::text_edit::{self, TextEdit};
 
 /// What notes shall become.
@@ -122,6 +123,15 @@ pub enum PageAction {
     Collection(DocId, CollectionEdit),
     /// Show what a search has found.
     Hit(PendingJump),
+    /// Replace matches of `query` in several notes.
+    Replace {
+        /// What was looked for, which makes the new texts.
+        query: FindQuery,
+        /// The text in place of a match.
+        with: String,
+        /// The matches that are replaced.
+        notes: Vec<NoteReplacement>,
+    },
     /// The caret goes to a line of a cell.
     ToLine {
         /// Number of the cell in the note, from 1.
@@ -219,20 +229,51 @@ pub struct PendingJump {
     pub part: String,
     /// Whether it was found by what it means, and not by its words.
     pub by_meaning: bool,
+    /// What is selected of the note's text, in bytes; instead of block and words.
+    pub range: Option<Range<usize>>,
+}
+
+/// A text that is replaced, as long as it is where it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextReplacement {
+    /// Where it was found, in bytes of the note.
+    pub at: usize,
+    /// What stands there.
+    pub old: String,
+    /// The text in its place; `None` where the search's query makes it.
+    pub new: Option<String>,
+}
+
+/// Texts of a note that are replaced, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteReplacement {
+    /// The note.
+    pub note: DocId,
+    /// The texts, from the first to the last.
+    pub edits: Vec<TextReplacement>,
 }
 
 impl PendingJump {
     /// A block, or what a cell printed, by its place: `block`, `cell/output/2`.
     pub fn from_place(note: DocId, place: &str) -> Option<PendingJump> {
         let block = place.split('/').next()?.parse().ok()?;
-        Some(PendingJump { note, block: Some(block), terms: HashSet::new(), part: String::new(), by_meaning: false })
+        Some(PendingJump { block: Some(block), ..PendingJump::to_note(note) })
     }
 
     /// The passage of a hit.
     pub fn from_hit(hit: &NoteHit, terms: &HashSet<String>) -> PendingJump {
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
         let (part, by_meaning) = (hit.place.clone(), hit.why.is_by_meaning());
-        PendingJump { note: hit.note, block, terms: terms.clone(), part, by_meaning }
+        PendingJump { block, terms: terms.clone(), part, by_meaning, ..PendingJump::to_note(hit.note) }
+    }
+
+    /// A range of a note's text, in bytes.
+    pub fn from_range(note: DocId, range: Range<usize>) -> PendingJump {
+        PendingJump { range: Some(range), ..PendingJump::to_note(note) }
+    }
+
+    fn to_note(note: DocId) -> PendingJump {
+        PendingJump { note, block: None, terms: HashSet::new(), part: String::new(), by_meaning: false, range: None }
     }
 }
 

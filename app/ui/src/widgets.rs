@@ -90,6 +90,23 @@ pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &theme:
     response.clicked()
 }
 
+/// A small switch with a mark of a few letters. Whether it was clicked.
+pub fn toggle_button(ui: &mut Ui, name: &str, mark: &str, on: bool) -> bool {
+    let (rect, response) = ui.allocate_exact_size(vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT), Sense::click());
+    let colours = ThemeColors::of(ui);
+    if on {
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+    } else if response.hovered() {
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
+    }
+    let colour = if on { colours.accent } else { colours.muted };
+    let font = theme::inter_font(theme::InterCut::SemiBold, 12.0);
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, mark, font, colour);
+    paint_focus_ring(ui, &response, CONTROL_CORNER);
+    response.widget_info(|| WidgetInfo::selected(Role::CheckBox, true, on, name));
+    response.on_hover_text(name).clicked()
+}
+
 /// Sets a control's accessible name. Names are often text by others: hidden characters are announced as they're shown.
 pub fn set_accessible_name(response: &Response, role: Role, name: &str) {
     response.widget_info(|| WidgetInfo::labeled(role, true, text::untrusted_text::escape_block(name)));

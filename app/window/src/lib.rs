@@ -33,6 +33,7 @@ impl eframe::App for AppWindow {
         self.panes.update_spelling(&self.host, &mut self.overlay, &ctx);
         self.dispatch_keys(&ctx);
         self.panes.finish_openings(&mut self.host, &mut self.dock, &mut self.notices);
+        self.jobs.replacement.step(&mut self.host, &mut self.notices);
         self.panes.open_converted_note(&mut self.host, &mut self.notices);
         self.panes.follow_aim(&self.host, &mut self.notices);
         self.panes.save_panes(&mut self.host, &mut self.notices);

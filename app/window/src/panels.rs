@@ -1,6 +1,7 @@
 //! The side panels: file tree, outline, backlinks, variables.
 
 pub(crate) mod backlinks_panel;
+pub(crate) mod exact_panel;
 pub(crate) mod outline;
 pub(crate) mod panel_list;
 pub(crate) mod related;

@@ -13,6 +13,7 @@ pub(crate) mod host_link;
 pub(crate) mod input_state;
 pub(crate) mod key_dispatch;
 pub(crate) mod layout;
+pub(crate) mod notes_replacement;
 pub(crate) mod notice_state;
 pub(crate) mod page_view;
 pub(crate) mod pane;

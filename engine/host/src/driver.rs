@@ -256,6 +256,11 @@ impl Driver {
         crate::search::unlinked_mentions::start_mention_search(&self.session, note, self.inbox.clone())
     }
 
+    /// Looks for words or a pattern in all notes, letter by letter. Results arrive as they're found.
+    pub fn find_exact(&self, query: text::find_query::FindQuery) -> crate::search::ExactSearch {
+        crate::search::exact_search::start_exact_search(&self.session, query, self.inbox.clone())
+    }
+
     /// Asks a note's kernel something that changes nothing. `None`: it has none. The answer comes later, or never.
     pub fn ask_kernel(
         &mut self,

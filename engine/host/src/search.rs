@@ -6,6 +6,7 @@
 
 mod agent_search;
 mod embedding_models;
+pub(crate) mod exact_search;
 mod index_copy;
 pub(crate) mod index_documents;
 mod indexer;
@@ -14,6 +15,7 @@ mod run_indexing;
 mod spend_guard;
 pub(crate) mod unlinked_mentions;
 
+pub use exact_search::{ExactMatch, ExactSearch, MAX_EXACT_MATCHES, NoteMatches};
 pub use index::{
     HitReason, IndexCounts, IndexedPassage, NoteHit, NoteText, ParsedQuery, PassageKind, RankingWeights, SearchAnswer,
     SearchMode, SearchRequest, excerpt, highlight_ranges, vocabulary_words,

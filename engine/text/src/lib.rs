@@ -5,6 +5,7 @@ pub mod ansi;
 pub mod dataflow;
 pub mod date_format;
 pub mod diff;
+pub mod find_query;
 pub mod history;
 pub mod links;
 pub mod markdown;

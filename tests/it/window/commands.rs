@@ -70,6 +70,10 @@ fn the_view() -> Drive {
     assert!(settings(&drive).left_open);
     drive.choose(CommandId::SearchPanel);
     assert!(drive.has("Search notes"));
+    drive.choose(CommandId::SearchReplace);
+    assert!(drive.has("Replace with"));
+    drive.choose(CommandId::SearchUndoReplace);
+    assert!(drive.has("There is no replacement to undo."));
     drive.choose(CommandId::ViewFiles);
     assert!(settings(&drive).left_open && !drive.has("Search notes"));
     drive.choose(CommandId::ViewRight);

@@ -123,6 +123,98 @@ fn a_step_by_meaning_is_ticked_for_a_hit_by_meaning_only() {
     until(&mut window, "the step is ticked", |window| is_ticked(window));
 }
 
+/// Opens the panel to replace, and types both texts.
+fn replace(window: &mut Driven, old: &str, new: &str) {
+    press(window, CTRL_ALT, Key::H);
+    type_text(window, old);
+    window.get_by_label("Replace with").click();
+    window.run();
+    type_text(window, new);
+}
+
+fn says(window: &Driven, text: &str) -> bool {
+    window.query_all_by_label_contains(text).next().is_some()
+}
+
+#[test]
+fn text_is_replaced_in_all_checked_notes_and_taken_back_at_once() {
+    let files = [
+        ("One.md", "# One\n\nThe colour of rain, and colours.\n"),
+        ("Two.md", "Colour here\n"),
+        ("Three.md", "No such word.\n"),
+        ("sub/Four.md", "colour\n\ncolour\n"),
+    ];
+    let bench = Bench::new(&files);
+    let mut window = bench.opened();
+    replace(&mut window, "colour", "color");
+    until(&mut window, "all are found", |window| says(window, "5 matches in 3 notes"));
+    window.get_by_role_and_label(Role::Button, "Two, line 1: Colour here becomes color");
+    window.get_by_role_and_label(Role::CheckBox, "Replace in Four, line 1").click();
+    window.run();
+    window.get_by_role_and_label(Role::CheckBox, "Replace in Two").click();
+    window.run();
+    window.get_by_role_and_label(Role::Button, "Replace 3 in 2 notes").click();
+    until(&mut window, "it is said", |window| says(window, "Replaced 3 matches in 2 notes."));
+    let after = ["# One\n\nThe color of rain, and colors.\n", "Colour here\n", "No such word.\n", "colour\n\ncolor\n"];
+    until(&mut window, "it is in the files", |_| {
+        files.iter().zip(after).all(|((path, _), text)| bench.file(path) == text)
+    });
+    until(&mut window, "the rest is listed", |window| says(window, "2 matches in 2 notes"));
+    window.get_by_role_and_label(Role::Button, "Undo").click();
+    until(&mut window, "it is said", |window| says(window, "Restored 2 notes."));
+    until(&mut window, "all files are as before", |_| files.iter().all(|(path, text)| bench.file(path) == *text));
+}
+
+#[test]
+fn a_note_that_has_changed_since_is_skipped() {
+    let bench = Bench::new(&[("One.md", "# One\n"), ("Two.md", "a cat\n"), ("Three.md", "a cat\n\na cat\n")]);
+    let mut window = bench.opened();
+    replace(&mut window, "cat", "dog");
+    until(&mut window, "both are found", |window| says(window, "3 matches in 2 notes"));
+    // Something unchecked keeps the list as it is, while another program writes.
+    window.get_by_role_and_label(Role::CheckBox, "Replace in Three, line 3").click();
+    window.run();
+    std::fs::write(bench.notes().join("Two.md"), "the cat\n").expect("written");
+    window.state_mut().send_command(Command::Rescan);
+    until(&mut window, "the change is indexed", |window| {
+        let volume = session(window).volumes().next().expect("a volume");
+        volume.files["Two.md"].size == 8
+    });
+    window.get_by_role_and_label(Role::Button, "Replace 2 in 2 notes").click();
+    until(&mut window, "it is said", |window| {
+        says(window, "Replaced 1 match in 1 note. Skipped 1 note that has changed since the search.")
+    });
+    until(&mut window, "the other is in its file", |_| bench.file("Three.md") == "a dog\n\na cat\n");
+    assert_eq!(bench.file("Two.md"), "the cat\n");
+}
+
+#[test]
+fn patterns_and_whole_words_are_replaced_as_the_find_bar_does() {
+    let bench = Bench::new(&[("One.md", "rain 12, rainy 7\n")]);
+    let mut window = bench.opened();
+    replace(&mut window, "rain", "snow");
+    window.get_by_role_and_label(Role::CheckBox, "Whole words").click();
+    until(&mut window, "the whole word is found", |window| says(window, "1 match in 1 note"));
+    window.get_by_role_and_label(Role::CheckBox, "Whole words").click();
+    window.get_by_role_and_label(Role::CheckBox, "Regular expression").click();
+    window.get_by_label("Search notes").click();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "(\\w+) (\\d+)");
+    window.get_by_label("Replace with").click();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "$2 $1");
+    until(&mut window, "the pattern is found", |window| says(window, "becomes 12 rain"));
+    // Enter in the field replaces.
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "both are replaced", |window| text(window).as_deref() == Some("12 rain, 7 rainy\n"));
+    window.get_by_label("12 rain, 7 rainy").click();
+    window.run();
+    press(&mut window, CTRL, Key::Z);
+    assert_eq!(text(&window).as_deref(), Some("rain 12, rainy 7\n"), "in the note it is one step, too");
+}
+
 #[test]
 fn search_panel_pictures() {
     if pictures_folder().is_none() {
@@ -133,4 +225,8 @@ fn search_panel_pictures() {
     search(&mut window, "heron water");
     until(&mut window, "both notes are found", |window| groups(window).len() == 2);
     pictured(&mut window, "search-panel");
+    replace(&mut window, "heron", "stork");
+    until(&mut window, "all are found", |window| says(window, "3 matches in 2 notes"));
+    window.get_by_role_and_label(Role::CheckBox, "Replace in Code, line 6").click();
+    pictured(&mut window, "search-replace");
 }

@@ -1,7 +1,7 @@
 //! Looks for text in the open note and goes from match to match.
 
 use crate::app_window::AppWindow;
-use crate::overlays::find_bar::{FindBar, FindQuery, field, with_field};
+use crate::overlays::find_bar::{FindBar, field, with_field};
 use crate::shell::commands;
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
@@ -10,6 +10,7 @@ use crate::shell::pane_state::PaneState;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use std::rc::Rc;
+use text::find_query::FindQuery;
 
 impl PaneState {
     /// Opens the bar, with what is selected.

@@ -36,18 +36,24 @@ impl HostLink {
 }
 
 impl DockState {
-    /// Shows the search panel and gives it the keyboard. `query`: what is asked.
+    /// Shows the search panel and gives it the keyboard, with what is selected. `replaces`: to replace it, too.
     pub(crate) fn open_search_panel(
         &mut self,
+        host: &HostLink,
         panes: &mut PaneState,
         prefs: &mut WindowState,
         ctx: &egui::Context,
-        query: Option<String>,
+        replaces: bool,
     ) {
         (self.left, prefs.left_open) = (LeftPanel::Search, true);
         // A narrow window shows one of the two sides.
         prefs.right_open &= ctx.content_rect().width() >= MIN_TWO_PANEL_WINDOW_WIDTH;
-        self.search.open(query);
+        let selected = Some(panes.selected_text(host)).filter(|text| !text.contains('\n')).unwrap_or_default();
+        if replaces {
+            self.search.open_replace(selected);
+        } else {
+            self.search.open(selected);
+        }
         // Chosen in the palette, whose end gives the keyboard back to the note.
         panes.active.editor.focus = false;
     }
@@ -56,7 +62,7 @@ impl DockState {
 impl AppWindow {
     /// Keys while the search panel's field has the keyboard.
     pub(crate) fn search_panel_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
-        if !self.dock.search.has_keyboard || !modifiers.is_none() {
+        if !self.dock.search.has_keyboard() || !modifiers.is_none() {
             return false;
         }
         if key == Key::Escape {
@@ -118,6 +124,15 @@ impl PaneState {
         }
         let Some(note) = host.session().note(aim.note) else { return };
         if note.phase == NotePhase::Reading {
+            return;
+        }
+        if let Some(range) = &aim.range {
+            match note.slice(range.start, range.len()) {
+                Some(_) => self.active.editor.select(range.start, range.end),
+                None => notices.toasts.show_message("That passage is no longer in the note."),
+            }
+            self.active.page.point_out(range.start);
+            self.pending_jump = None;
             return;
         }
         let lost = aim.block.is_some_and(|id| note.block(id).is_none());

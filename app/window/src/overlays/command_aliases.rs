@@ -8,6 +8,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::SwitcherOpen => &["open note", "quick switcher", "jump to note", "find file", "open file"],
         CommandId::SearchOpen => &["find in files", "find in notes", "full text", "semantic search", "grep"],
         CommandId::SearchPanel => &["search sidebar", "search view", "find in files"],
+        CommandId::SearchReplace => &["replace in files", "find and replace in all notes", "substitute everywhere"],
         CommandId::ViewFiles => &["file explorer", "file tree", "navigator"],
         CommandId::NoteNew => &["create note", "new file", "new page", "add note"],
         CommandId::FolderOpen => {

@@ -1,32 +1,19 @@
 //! Find and replace in the open note: a bar above it, what was found on a ground of its own.
 
 use crate::shell::pane::EditorPane;
-use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, WidgetInfo, pos2, vec2};
+use egui::{Align, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Note, Session};
 use notebook::actions::PageAction;
-use regex_lite::{Regex, RegexBuilder};
 use std::ops::Range;
 use std::rc::Rc;
 use store::DocId;
+use text::find_query::{FindQuery, MAX_FIND_MATCHES};
 use text::text_edit::TextEdit;
 use ui::icons;
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{icon_button, paint_focus_ring, set_accessible_name, text_button};
-
-/// More is not found: who looks for a letter in a book does not read on.
-const MAX_FIND_MATCHES: usize = 100_000;
-
-/// A search pattern and its options.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FindQuery {
-    pub(crate) text: String,
-    pub(crate) case: bool,
-    pub(crate) whole: bool,
-    pub(crate) regex: bool,
-}
+use ui::theme::{self, ThemeColors, size, space};
+use ui::widgets::{icon_button, set_accessible_name, text_button, toggle_button};
 
 #[derive(Default)]
 pub(crate) struct FindBar {
@@ -53,74 +40,6 @@ pub(crate) fn field() -> Id {
 
 pub(crate) fn with_field() -> Id {
     Id::unique("replace field")
-}
-
-impl FindQuery {
-    fn pattern(&self) -> anyhow::Result<Regex> {
-        RegexBuilder::new(&self.text)
-            .case_insensitive(!self.case)
-            .multi_line(true)
-            .crlf(true)
-            .build()
-            .map_err(|error| anyhow!("Invalid pattern: {}", error.to_string().lines().last().unwrap_or("")))
-    }
-
-    /// All places in a text, in order.
-    pub(crate) fn find(&self, text: &str) -> anyhow::Result<Vec<Range<usize>>> {
-        if self.text.is_empty() {
-            return Ok(Vec::new());
-        }
-        let is_word = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
-        let fits = |range: &Range<usize>| {
-            let (before, behind) = (text[..range.start].chars().next_back(), text[range.end..].chars().next());
-            !range.is_empty() && !(self.whole && (is_word(before) || is_word(behind)))
-        };
-        if self.regex {
-            let pattern = self.pattern()?;
-            return Ok(pattern
-                .find_iter(text)
-                .map(|found| found.range())
-                .filter(fits)
-                .take(MAX_FIND_MATCHES)
-                .collect());
-        }
-        Ok(plain(text, &self.text, self.case).filter(fits).take(MAX_FIND_MATCHES).collect())
-    }
-
-    /// Returns the replacement of a match.
-    fn replaced(&self, text: &str, range: &Range<usize>, with: &str) -> String {
-        let pattern = if self.regex { self.pattern().ok() } else { None };
-        let Some(found) = pattern.and_then(|pattern| pattern.captures_at(text, range.start)) else {
-            return with.to_owned();
-        };
-        let mut out = String::new();
-        found.expand(&with.replace("\\n", "\n").replace("\\t", "\t"), &mut out);
-        out
-    }
-}
-
-/// The places of some words, without respect to capitals unless `case`.
-fn plain<'a>(text: &'a str, words: &str, case: bool) -> impl Iterator<Item = Range<usize>> + 'a {
-    let fold = move |letter: char| -> Vec<char> { if case { vec![letter] } else { letter.to_lowercase().collect() } };
-    let wanted: Vec<char> = words.chars().flat_map(fold).collect();
-    let first = wanted.first().copied();
-    let mut next = 0;
-    text.char_indices().filter_map(move |(start, letter)| {
-        if start < next || (letter.is_ascii() && case && Some(letter) != first) {
-            return None;
-        }
-        let mut left = wanted.as_slice();
-        for (at, letter) in text[start..].char_indices() {
-            for letter in fold(letter) {
-                left = left.strip_prefix(&[letter])?;
-            }
-            if left.is_empty() {
-                next = start + at + letter.len_utf8();
-                return Some(start..next);
-            }
-        }
-        None
-    })
 }
 
 impl FindBar {
@@ -187,7 +106,7 @@ impl FindBar {
             ("Whole words", "W", &mut self.query.whole),
             ("Regular expression", ".*", &mut self.query.regex),
         ] {
-            if toggle(&mut first, name, mark, *on) {
+            if toggle_button(&mut first, name, mark, *on) {
                 *on = !*on;
                 changed = true;
             }
@@ -242,12 +161,14 @@ impl FindBar {
     /// Puts the other words in place of this match, or of all.
     pub(crate) fn replace(&mut self, note: &Note, pane: &mut EditorPane, all: bool, actions: &mut Vec<PageAction>) {
         let text = note.text();
-        let splice = |range: &Range<usize>| {
-            let insert = self.query.replaced(&text, range, &self.with);
-            TextEdit { at: range.start, delete: range.len(), insert }
+        let splices = |ranges: &[Range<usize>]| -> Vec<TextEdit> {
+            let inserts = self.query.replacements(&text, ranges, &self.with);
+            let edit =
+                |(range, insert): (&Range<usize>, String)| TextEdit { at: range.start, delete: range.len(), insert };
+            ranges.iter().zip(inserts).map(edit).collect()
         };
         if all {
-            let edits: Vec<TextEdit> = self.found.iter().map(splice).collect();
+            let edits = splices(&self.found);
             let count = edits.len();
             let says = match count {
                 0 => "There is nothing to replace.".to_owned(),
@@ -261,9 +182,9 @@ impl FindBar {
             return;
         }
         let caret = pane.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
-        match self.found.iter().find(|range| **range == caret) {
-            Some(range) => {
-                let TextEdit { at, delete, insert } = splice(range);
+        let edit = self.found.iter().find(|range| **range == caret).map(|range| splices(std::slice::from_ref(range)));
+        match edit.and_then(|mut edits| edits.pop()) {
+            Some(TextEdit { at, delete, insert }) => {
                 self.go = Some(at + insert.len());
                 // The next match is searched in the updated note.
                 pane.editor.place_caret(at + delete);
@@ -304,52 +225,4 @@ fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: 
         response.request_focus();
     }
     response.changed()
-}
-
-/// A small switch. Whether it was clicked.
-fn toggle(ui: &mut Ui, name: &str, mark: &str, on: bool) -> bool {
-    let (rect, response) = ui.allocate_exact_size(vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT), Sense::click());
-    let colours = ThemeColors::of(ui);
-    if on {
-        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
-    } else if response.hovered() {
-        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
-    }
-    let colour = if on { colours.accent } else { colours.muted };
-    let font = theme::inter_font(theme::InterCut::SemiBold, 12.0);
-    ui.painter().text(rect.center(), Align2::CENTER_CENTER, mark, font, colour);
-    paint_focus_ring(ui, &response, CONTROL_CORNER);
-    response.widget_info(|| WidgetInfo::selected(Role::CheckBox, true, on, name));
-    response.on_hover_text(name).clicked()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(text: &str, words: &str, switches: &str) -> Vec<String> {
-        let has = |mark: char| switches.contains(mark);
-        let query = FindQuery { text: words.to_owned(), case: has('c'), whole: has('w'), regex: has('r') };
-        query
-            .find(text)
-            .map_or_else(|why| vec![why.to_string()], |found| found.into_iter().map(|at| text[at].to_owned()).collect())
-    }
-
-    #[test]
-    fn words_and_patterns() {
-        assert_eq!(found("Über über ÜBER", "über", "").len(), 3);
-        assert_eq!(found("Über über ÜBER", "über", "c"), ["über"]);
-        assert_eq!(found("one onerous one_", "one", "w"), ["one"]);
-        assert_eq!(found("aaaa", "aa", ""), ["aa", "aa"]);
-        assert_eq!(found("a1 b22\nc333", "[a-z]\\d+$", "r"), ["b22", "c333"]);
-        assert_eq!(found("abc", "x*", "r").len(), 0, "nothing is no match");
-        assert!(found("abc", "(", "r")[0].starts_with("Invalid pattern: "));
-        assert_eq!(found("İx", "x", ""), ["x"], "a letter that is two when small");
-    }
-
-    #[test]
-    fn groups_are_put_back() {
-        let query = FindQuery { text: "(\\w+) (\\w+)".to_owned(), regex: true, ..FindQuery::default() };
-        assert_eq!(query.replaced("one two", &(0..7), "$2 $1\\n"), "two one\n");
-    }
 }

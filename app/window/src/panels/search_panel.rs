@@ -1,12 +1,14 @@
 //! The search beside the notes: what was found, by note, stays while notes are read and edited. It asks the host and
 //! never waits for it.
 
+use super::exact_panel::ExactPanel;
 use super::panel_list::PanelList;
 use crate::overlays::search::describe_freshness;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::text::TextWrapping;
+use egui::text::{CCursorRange, TextWrapping};
 use egui::{Align2, Id, Key, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
+use host::Driver;
 use host::search::{NoteHit, ParsedQuery, SearchAnswer, SearchRequest, SearchService, highlight_ranges};
 use notebook::actions::{PageAction, PendingJump};
 use notebook::hit_text::{highlighted_text, readable_hit};
@@ -30,18 +32,21 @@ pub(crate) const GROUP_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
 const PASSAGE_LINES: usize = 2;
 const PASSAGE_INDENT: f32 = 2.0 * space::L;
 /// What is edited meanwhile is found within this time.
-const INDEX_POLL_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const INDEX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a search of the panel goes through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SearchScope {
     #[default]
     Notes,
+    /// Notes again, letter by letter.
+    Exact,
     Runs,
 }
 
 impl SearchScope {
-    const ALL: [(SearchScope, &'static str); 2] = [(SearchScope::Notes, "Notes"), (SearchScope::Runs, "Runs")];
+    const ALL: [(SearchScope, &'static str); 3] =
+        [(SearchScope::Notes, "Notes"), (SearchScope::Exact, "Exact text"), (SearchScope::Runs, "Runs")];
 
     /// The query of what was typed, narrowed to the scope unless it names one itself.
     fn narrowed(self, typed: &str) -> String {
@@ -49,7 +54,7 @@ impl SearchScope {
         match self {
             _ if typed.is_empty() || typed.contains("in:run") => typed.to_owned(),
             // What it excludes comes first: the last word may not be whole yet.
-            SearchScope::Notes => format!("-in:run {typed}"),
+            SearchScope::Notes | SearchScope::Exact => format!("-in:run {typed}"),
             SearchScope::Runs => format!("in:run {typed}"),
         }
     }
@@ -111,10 +116,11 @@ pub(crate) struct SearchPanel {
     folded: HashSet<DocId>,
     rows: Vec<SearchRow>,
     list: PanelList,
+    exact: ExactPanel,
     /// The field shall get the keyboard.
     focus: bool,
     /// The field had the keyboard when it was drawn last.
-    pub(crate) has_keyboard: bool,
+    has_keyboard: bool,
 }
 
 /// The field of the panel.
@@ -123,12 +129,32 @@ pub(crate) fn query_field() -> Id {
 }
 
 impl SearchPanel {
-    /// Gives the keyboard to the field. `query`: what is asked.
-    pub(crate) fn open(&mut self, query: Option<String>) {
+    /// Gives the keyboard to the field. `query`: what is asked, if it isn't empty.
+    pub(crate) fn open(&mut self, query: String) {
         self.focus = true;
-        if let Some(query) = query.filter(|query| !query.is_empty()) {
-            (self.query, self.scope) = (query, SearchScope::Notes);
+        if self.scope == SearchScope::Runs {
+            self.scope = SearchScope::Notes;
         }
+        if !query.is_empty() {
+            self.query = query;
+        }
+    }
+
+    /// Gives the keyboard to the field; what is found can be replaced.
+    pub(crate) fn open_replace(&mut self, text: String) {
+        self.open(text);
+        self.scope = SearchScope::Exact;
+        self.exact.begin_replacing();
+    }
+
+    /// Whether one of the fields has the keyboard.
+    pub(crate) fn has_keyboard(&self) -> bool {
+        self.has_keyboard || self.exact.has_keyboard
+    }
+
+    /// The panel isn't drawn, as far as is known.
+    pub(crate) fn release_keyboard(&mut self) {
+        (self.has_keyboard, self.exact.has_keyboard) = (false, false);
     }
 
     /// Asks for what is typed now, and takes in what was answered.
@@ -225,6 +251,9 @@ impl SearchPanel {
 
     /// A key while the field has the keyboard: what was chosen is opened, or whether the key moved the choice.
     pub(crate) fn key(&mut self, key: Key, actions: &mut Vec<PageAction>) -> bool {
+        if self.scope == SearchScope::Exact {
+            return self.exact.key(key, actions);
+        }
         if key == Key::Enter {
             if let Some(row) = self.rows.get(self.list.row).copied() {
                 self.choose(row, actions);
@@ -252,12 +281,20 @@ impl SearchPanel {
     }
 
     /// Draws the panel.
-    pub(crate) fn show(&mut self, ui: &mut Ui, search: &SearchService, actions: &mut Vec<PageAction>) {
-        self.ask(ui.ctx(), search);
+    pub(crate) fn show(&mut self, ui: &mut Ui, driver: &Driver, actions: &mut Vec<PageAction>) {
+        let search = driver.search();
+        match self.scope {
+            SearchScope::Exact => self.exact.refresh(ui.ctx(), driver, &self.query),
+            SearchScope::Notes | SearchScope::Runs => self.ask(ui.ctx(), search),
+        }
         show_panel_title(ui, "Search");
         let hint = "Search notes";
         self.has_keyboard = show_panel_field(ui, query_field(), &mut self.query, hint, &mut self.focus).has_focus();
         self.show_scopes(ui);
+        if self.scope == SearchScope::Exact {
+            self.exact.show(ui, actions);
+            return;
+        }
         self.show_summary(ui, search);
         let (mut list, mut clicked) = (std::mem::take(&mut self.list), None);
         let width = ui.available_width() - 2.0 * space::S;
@@ -453,6 +490,11 @@ pub(crate) fn show_panel_field(ui: &mut Ui, id: Id, text: &mut String, name: &st
     let response = child.add(edit).accessible_name(name);
     if std::mem::take(focus) {
         response.request_focus();
+        // What is typed now takes the place of what was asked before.
+        if let Some(mut state) = egui::TextEdit::load_state(ui.ctx(), id) {
+            state.cursor.set_char_range(Some(CCursorRange::select_all_str(text)));
+            egui::TextEdit::store_state(ui.ctx(), id, state);
+        }
     }
     response
 }

@@ -1,6 +1,7 @@
 //! Work in the background, and its results.
 
 use crate::overlays::export_form::ExportState;
+use crate::shell::notes_replacement::NotesReplacement;
 use eframe::egui::ColorImage;
 use host::desktop::TypedPath;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,6 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// Background work of the window.
 pub(crate) struct BackgroundJobs {
     pub(crate) exports: ExportState,
+    /// Text that is being replaced in many notes.
+    pub(crate) replacement: NotesReplacement,
     /// Paths that the command line named, once they were looked at.
     pub(crate) named_paths: (Sender<TypedPath>, Receiver<TypedPath>),
     /// Results of saving outputs.
@@ -22,6 +25,7 @@ impl Default for BackgroundJobs {
     fn default() -> Self {
         BackgroundJobs {
             exports: ExportState::default(),
+            replacement: NotesReplacement::default(),
             named_paths: channel(),
             saved: channel(),
             copied: channel(),

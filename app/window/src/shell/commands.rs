@@ -21,6 +21,8 @@ pub(crate) enum WindowCommand {
     Search,
     /// The search beside the notes.
     SearchPanel,
+    ReplaceInNotes,
+    UndoReplaceInNotes,
     NewNote,
     NewNoteIn,
     UndoNewNote,
@@ -109,6 +111,8 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::SwitcherOpen => WindowCommand::Switcher,
         CommandId::SearchOpen => WindowCommand::Search,
         CommandId::SearchPanel => WindowCommand::SearchPanel,
+        CommandId::SearchReplace => WindowCommand::ReplaceInNotes,
+        CommandId::SearchUndoReplace => WindowCommand::UndoReplaceInNotes,
         CommandId::NoteNew => WindowCommand::NewNote,
         CommandId::NoteNewIn => WindowCommand::NewNoteIn,
         CommandId::NoteUndoNew => WindowCommand::UndoNewNote,

@@ -65,6 +65,9 @@ impl AppWindow {
                     self.panes.open(&mut self.host, &mut self.notices, note);
                     self.panes.active.page.point_out(at);
                 }
+                PageAction::Replace { query, with, notes } => {
+                    self.jobs.replacement.begin(&mut self.notices, query, with, notes)
+                }
                 PageAction::Rename(file) => self.overlay.ask_rename(&self.host, file),
                 PageAction::File(file, action) => self.panes.run_file_action(
                     &mut self.host,
@@ -161,8 +164,12 @@ impl AppWindow {
             }
             WindowCommand::Search => self.overlay.open_search(&self.host),
             WindowCommand::SearchPanel => {
-                self.dock.open_search_panel(&mut self.panes, &mut self.prefs, ctx, None);
+                self.dock.open_search_panel(&self.host, &mut self.panes, &mut self.prefs, ctx, false)
             }
+            WindowCommand::ReplaceInNotes => {
+                self.dock.open_search_panel(&self.host, &mut self.panes, &mut self.prefs, ctx, true)
+            }
+            WindowCommand::UndoReplaceInNotes => self.jobs.replacement.begin_undo(&mut self.notices),
             WindowCommand::NewCollection => {
                 self.panes.new_collection(&mut self.host, &mut self.overlay, &mut self.notices)
             }

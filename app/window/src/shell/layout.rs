@@ -72,7 +72,7 @@ impl AppWindow {
             ui.painter().vline(area.right() - 0.5, area.y_range(), line);
         }
         // Drawn below, while it is in sight.
-        self.dock.search.has_keyboard = false;
+        self.dock.search.release_keyboard();
         if left > 0.0 {
             let mut ui =
                 ui::layout::part(ui, "left", tree.intersect(body).with_min_x(tree.left()), tree.intersect(body));
@@ -175,7 +175,7 @@ impl PaneState {
             }
             LeftPanel::Search => {
                 let ui = &mut ui::layout::part(ui, "search", rest, rest);
-                dock.search.show(ui, host.driver.search(), actions);
+                dock.search.show(ui, &host.driver, actions);
             }
         }
     }
