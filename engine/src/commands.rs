@@ -538,6 +538,33 @@ command_table!(
         window_command("view.left", "Toggle left panel", &["Ctrl+Backslash"], "Show or hide the panel at the left."),
     ViewFiles =
         window_command("view.files", "Files panel", &[], "Show the files in the panel at the left, or hide them."),
+    ViewSortName =
+        window_command("view.sort_name", "Sort files by name (A to Z)", &[], "Sort the tree of files by name."),
+    ViewSortNameReversed = window_command(
+        "view.sort_name_reversed",
+        "Sort files by name (Z to A)",
+        &[],
+        "Sort the tree of files by name, from the end of the alphabet."
+    ),
+    ViewSortEdited = window_command(
+        "view.sort_edited",
+        "Sort files by last edit",
+        &[],
+        "Show the files that were edited last first in each folder."
+    ),
+    ViewSortCreated = window_command(
+        "view.sort_created",
+        "Sort files by creation",
+        &[],
+        "Show the newest files first, by their property `created`, or else by their last edit."
+    ),
+    ViewCollapse = window_command("view.collapse", "Collapse all folders", &[], "Collapse all folders in the tree."),
+    ViewReveal = window_command(
+        "view.reveal",
+        "Reveal open note",
+        &[],
+        "Show the open note in the tree of files, in its unfolded folder."
+    ),
     ViewRight =
         window_command("view.right", "Toggle right panel", &["Ctrl+Shift+B"], "Show or hide the panel at the right.",),
     ViewVariables = window_command(

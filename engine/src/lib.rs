@@ -40,6 +40,6 @@ pub use session::{
     TRASH_FOLDER, TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY, Volume, VolumeAttachments, hub_address, links_key,
     parse_heads, phases_of, read_volume_address, revertible_parts, run_address, session_address, volume_address,
 };
-pub use settings::{ColorTheme, EnterInsertion, FirstStep, Settings};
+pub use settings::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
 pub use staleness::{Reactivity, StaleReason};
 pub use text::time::UnixMillis;

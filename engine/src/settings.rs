@@ -58,6 +58,21 @@ pub enum EnterInsertion {
     Paragraph,
 }
 
+/// How the tree of files is sorted: folders by name, and files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TreeOrder {
+    /// By name, A to Z.
+    #[default]
+    Name,
+    /// By name, Z to A.
+    NameReversed,
+    /// What was edited last comes first.
+    Edited,
+    /// What was created last comes first, by the property `created`, or else by when it was edited.
+    Created,
+}
+
 /// Settings, kept in the workspace's database. Unknown fields of newer versions are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -114,6 +129,8 @@ pub struct Settings {
     pub unfolded: Vec<(DocId, String)>,
     /// Whether the tree lists recent notes.
     pub recent_open: bool,
+    /// How the tree is sorted.
+    pub tree_order: TreeOrder,
     /// The folder for daily notes.
     pub daily_folder: String,
     /// Name of a daily note, as a date format of `strftime`.
@@ -181,6 +198,7 @@ impl Default for Settings {
             folded: Vec::new(),
             unfolded: Vec::new(),
             recent_open: false,
+            tree_order: TreeOrder::Name,
             daily_folder: "Journal".to_owned(),
             daily_format: "%Y-%m-%d".to_owned(),
             daily_template: "Templates/Daily.md".to_owned(),

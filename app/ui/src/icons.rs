@@ -120,6 +120,13 @@ pub const MORE: &str = "\u{e1fe}";
 /// `dots-six-vertical`: drag.
 pub const GRIP: &str = "\u{eae2}";
 
+/// `sort-ascending`: how a list is sorted.
+pub const SORT: &str = "\u{e444}";
+/// `crosshair`: bring what is open into sight.
+pub const REVEAL: &str = "\u{e1d6}";
+/// `arrows-in-line-vertical`: collapse all.
+pub const COLLAPSE: &str = "\u{e532}";
+
 // Window
 
 /// `caret-right`: folded.

@@ -14,7 +14,7 @@ use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke
 use embeddings::EmbeddingSettings;
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap};
-use engine::{ColorTheme, EnterInsertion, FirstStep, RunsState, Settings};
+use engine::{ColorTheme, EnterInsertion, FirstStep, RunsState, Settings, TreeOrder};
 use host::search::SearchService;
 use providers::ProviderSettings;
 use ui::icons;
@@ -110,6 +110,8 @@ pub(crate) enum SettingsChange {
     Welcome(bool),
     /// First steps below the tree.
     FirstSteps(bool),
+    /// How the tree is sorted.
+    TreeOrder(TreeOrder),
     /// A first step was done.
     FirstStepDone(FirstStep),
     /// The keys of a command; `None`: those of the preset again.
@@ -156,6 +158,7 @@ impl SettingsChange {
             SettingsChange::Preset(preset) => settings.keymap_preset = preset,
             SettingsChange::Welcome(shown) => settings.show_welcome = shown,
             SettingsChange::FirstSteps(shown) => settings.show_first_steps = shown,
+            SettingsChange::TreeOrder(order) => settings.tree_order = order,
             SettingsChange::FirstStepDone(step) => {
                 if !settings.first_steps.contains(&step) {
                     settings.first_steps.push(step);
@@ -385,7 +388,7 @@ mod tests {
         let Settings {
             theme: _, scale: _, contrast: _, reduce_motion: _, text_scale: _, // Appearance
             left_panel_width: _, left_open: _, right_panel_width: _, right_open: _, window: _, last_note: _, // Window
-            recent: _, starred: _,
+            recent: _, starred: _, tree_order: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
             enter: _, // Editor
             daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, // Notes

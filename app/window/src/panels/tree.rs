@@ -6,10 +6,11 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
 use engine::commands::CommandId;
-use engine::{Command, ScanState, Session, Settings, Volume};
+use engine::{Command, ScanState, Session, Settings, TreeOrder, Volume};
 use export::ExportScope;
 use notebook::actions::ExportCommand;
 use notebook::actions::{FileAction, PageAction, TreeAction};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use store::disk::FileRow;
@@ -23,6 +24,8 @@ const TREE_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
 const TREE_INDENT: f32 = space::L;
 /// Recent notes that are listed.
 const MAX_RECENT_NOTES: usize = 7;
+/// A tree with less width has no title.
+const MIN_TITLE_WIDTH: f32 = 232.0;
 /// Minimum interval between two rebuilds of the tree during a scan, in seconds.
 const TREE_REFRESH_SECONDS: f64 = 0.25;
 
@@ -52,8 +55,9 @@ struct TreeRow {
     thing: TreeItem,
 }
 
-/// Of each volume its id, revision and whether it is known; how often something was folded; starred and recent notes.
-type TreeStamp = (Vec<(DocId, u64, bool)>, u64, Vec<DocId>, Vec<DocId>);
+/// Of each volume its id, revision and whether it is known; how often something was folded, and the order; starred and
+/// recent notes.
+type TreeStamp = (Vec<(DocId, u64, bool)>, (u64, TreeOrder), Vec<DocId>, Vec<DocId>);
 
 /// The tree's state: what is folded, and the lines as they were made last.
 #[derive(Default)]
@@ -108,7 +112,7 @@ impl FileTree {
         note: Option<DocId>,
         actions: &mut Vec<PageAction>,
     ) {
-        self.head(ui, shortcuts, actions);
+        self.head(ui, session.settings().tree_order, shortcuts, actions);
         if self.marked != note {
             self.marked = note;
             self.reveal_note(session);
@@ -155,24 +159,45 @@ impl FileTree {
         }
     }
 
-    fn head(&self, ui: &mut Ui, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
+    fn head(&self, ui: &mut Ui, order: TreeOrder, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
         let colours = ThemeColors::of(ui);
         let at = rect.left_center() + vec2(space::L, 0.0);
         let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
-        ui.painter().text(at, Align2::LEFT_CENTER, "Notes", font, colours.ink);
-        let buttons = Rect::from_min_max(pos2(rect.right() - 72.0, rect.top() + space::XS), rect.max);
+        // Where the panel is narrow, the buttons need the room.
+        if rect.width() >= MIN_TITLE_WIDTH {
+            ui.painter().text(at, Align2::LEFT_CENTER, "Notes", font, colours.ink);
+        }
+        let wide = 5.0 * size::MIN_CLICK_HEIGHT + 4.0 * space::XS + space::S;
+        let buttons = Rect::from_min_max(pos2(rect.right() - wide, rect.top() + space::XS), rect.max);
         let mut child = ui
             .new_child(egui::UiBuilder::new().max_rect(buttons).layout(egui::Layout::left_to_right(egui::Align::Min)));
         child.spacing_mut().item_spacing.x = space::XS;
         for (icon, name, id) in [
-            (icons::FOLDER_PLUS, "Open folder", CommandId::FolderOpen),
             (icons::FILE_PLUS, "New note", CommandId::NoteNew),
+            (icons::FOLDER_PLUS, "Open folder", CommandId::FolderOpen),
+            (icons::REVEAL, "Reveal open note", CommandId::ViewReveal),
+            (icons::COLLAPSE, "Collapse all folders", CommandId::ViewCollapse),
         ] {
             if icon_button(&mut child, icon, name, shortcuts.key_of(id)).clicked() {
                 actions.push(PageAction::Run(id));
             }
         }
+        let sort = icon_button(&mut child, icons::SORT, "Sort files", None);
+        egui::Popup::menu(&sort).show(|ui| {
+            ui.set_min_width(180.0);
+            for (name, of, id) in [
+                ("Name (A to Z)", TreeOrder::Name, CommandId::ViewSortName),
+                ("Name (Z to A)", TreeOrder::NameReversed, CommandId::ViewSortNameReversed),
+                ("Last edited first", TreeOrder::Edited, CommandId::ViewSortEdited),
+                ("Newest first", TreeOrder::Created, CommandId::ViewSortCreated),
+            ] {
+                if ui.radio(order == of, name).clicked() {
+                    actions.push(PageAction::Run(id));
+                    ui.close();
+                }
+            }
+        });
     }
 
     /// Rebuilds the lines if something changed.
@@ -180,7 +205,7 @@ impl FileTree {
         let state: Vec<(DocId, u64, bool)> =
             session.volumes().map(|volume| (volume.id, volume.revision, volume.known)).collect();
         let (starred, recent) = (session.settings().starred.clone(), session.settings().recent.clone());
-        let stamp: TreeStamp = (state, self.changes, starred, recent);
+        let stamp: TreeStamp = (state, (self.changes, session.settings().tree_order), starred, recent);
         if self.made.as_ref() == Some(&stamp) {
             return;
         }
@@ -208,7 +233,7 @@ impl FileTree {
             let name = volume.name.clone();
             self.lines.push(TreeRow { volume: volume.id, depth: 0, name, thing: TreeItem::Volume { open } });
             if open {
-                self.folder(volume, "", 1);
+                self.folder(volume, session.settings().tree_order, "", 1);
             }
         }
     }
@@ -229,18 +254,27 @@ impl FileTree {
         }
     }
 
-    /// The lines of one folder: folders first, then files, each by name.
-    fn folder(&mut self, volume: &Volume, prefix: &str, depth: u16) {
+    /// The lines of one folder: folders first, then files, in their order.
+    fn folder(&mut self, volume: &Volume, order: TreeOrder, prefix: &str, depth: u16) {
         let (mut folders, mut files) = children(&volume.files, prefix);
         folders.sort_by_key(|name| name.to_lowercase());
         files.sort_by_key(|(name, _)| name.to_lowercase());
+        match order {
+            TreeOrder::Name => {}
+            TreeOrder::NameReversed => {
+                folders.reverse();
+                files.reverse();
+            }
+            TreeOrder::Edited => files.sort_by_key(|(_, row)| Reverse(row.mtime)),
+            TreeOrder::Created => files.sort_by_cached_key(|(_, row)| Reverse(creation_day(volume, row))),
+        }
         for name in folders {
             let path = format!("{prefix}{name}/");
             let open = self.open.contains(&(volume.id, path.clone()));
             let thing = TreeItem::Folder { path: path.clone(), open };
             self.lines.push(TreeRow { volume: volume.id, depth, name: name.to_owned(), thing });
             if open {
-                self.folder(volume, &path, depth + 1);
+                self.folder(volume, order, &path, depth + 1);
             }
         }
         for (name, row) in files {
@@ -273,6 +307,18 @@ impl FileTree {
             TreeItem::Note(_) | TreeItem::Attachment(_) => {}
         }
         self.changes += 1;
+    }
+
+    /// Folds all folders.
+    pub(crate) fn collapse_folders(&mut self) {
+        self.open.clear();
+        self.changes += 1;
+    }
+
+    /// Unfolds what is around a note and brings it into sight.
+    pub(crate) fn reveal(&mut self, session: &Session, note: DocId) {
+        self.marked = Some(note);
+        self.reveal_note(session);
     }
 
     /// Unfolds a volume and brings it into sight.
@@ -429,6 +475,15 @@ impl FileTree {
         let rect = ui.painter().text(at, Align2::RIGHT_CENTER, text, theme::tabular_font(12.0), colours.muted);
         rect.width() + space::S
     }
+}
+
+/// When a file was made, as a day and time that can be compared: its property `created`, or else its last edit.
+fn creation_day(volume: &Volume, row: &FileRow) -> String {
+    let outline = volume.links.outline(row.id);
+    let created = outline.and_then(|outline| outline.properties.get("created")?.as_str().map(ToOwned::to_owned));
+    created.unwrap_or_else(|| {
+        jiff::Timestamp::from_millisecond(row.mtime / 1_000_000).map_or_else(|_| String::new(), |time| time.to_string())
+    })
 }
 
 /// Returns the file of a line.

@@ -9,7 +9,7 @@ use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::commands::{COMMANDS, CommandId, CommandInfo};
 use engine::keymap::effective_keymap;
-use engine::{Reactivity, Settings};
+use engine::{Reactivity, Settings, TreeOrder};
 use notebook::actions::ExportCommand;
 use std::collections::BTreeMap;
 
@@ -57,6 +57,8 @@ pub(crate) enum WindowCommand {
     Restart,
     Left,
     Files,
+    /// It concerns the tree of files.
+    Tree(TreeCommand),
     Right,
     Theme,
     Spelling,
@@ -150,6 +152,12 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::KernelRestart => WindowCommand::Restart,
         CommandId::ViewLeft => WindowCommand::Left,
         CommandId::ViewFiles => WindowCommand::Files,
+        CommandId::ViewSortName => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::Name)),
+        CommandId::ViewSortNameReversed => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::NameReversed)),
+        CommandId::ViewSortEdited => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::Edited)),
+        CommandId::ViewSortCreated => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::Created)),
+        CommandId::ViewCollapse => WindowCommand::Tree(TreeCommand::Collapse),
+        CommandId::ViewReveal => WindowCommand::Tree(TreeCommand::Reveal),
         CommandId::ViewRight => WindowCommand::Right,
         CommandId::ViewTheme => WindowCommand::Theme,
         CommandId::ViewSpelling => WindowCommand::Spelling,
@@ -391,6 +399,16 @@ fn parse(text: &str) -> Option<(Modifiers, Key)> {
         };
     }
     None
+}
+
+/// A command of the table that concerns the tree of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TreeCommand {
+    Sort(TreeOrder),
+    /// Fold all folders.
+    Collapse,
+    /// Show the open note in it.
+    Reveal,
 }
 
 /// A command of the table that keeps notes in order.

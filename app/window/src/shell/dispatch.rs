@@ -1,7 +1,7 @@
 //! Dispatches commands of the table, actions of views, choices and decisions. The only place where the window sends
 //! commands to the session.
 
-use super::commands::{self, ShortcutTable, WindowCommand};
+use super::commands::{self, ShortcutTable, TreeCommand, WindowCommand};
 use crate::app_window::AppWindow;
 use crate::overlays::command_palette::{CommandPalette, PaletteChoice};
 use crate::overlays::dialogs::{Dialog, DialogDecision};
@@ -237,6 +237,13 @@ impl AppWindow {
             }
             WindowCommand::Left => self.prefs.left_open = !self.prefs.left_open,
             WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs.left_open),
+            WindowCommand::Tree(TreeCommand::Sort(order)) => {
+                self.set(ctx, vec![settings::SettingsChange::TreeOrder(order)])
+            }
+            WindowCommand::Tree(TreeCommand::Collapse) => self.dock.tree.collapse_folders(),
+            WindowCommand::Tree(TreeCommand::Reveal) => {
+                self.dock.reveal_open_note(&self.host, &mut self.notices, &mut self.prefs, note)
+            }
             WindowCommand::Right => self.prefs.right_open = !self.prefs.right_open,
             WindowCommand::Theme => self.prefs.next_theme(),
             WindowCommand::Spelling => self.host.toggle_spelling(&mut self.notices),

@@ -5,11 +5,15 @@ use crate::panels::outline::OutlinePanel;
 use crate::panels::search_panel::SearchPanel;
 use crate::panels::tree::FileTree;
 use crate::panels::variables::VariablesPanel;
+use crate::shell::host_link::HostLink;
+use crate::shell::notice_state::NoticeState;
+use crate::shell::window_state::WindowState;
 use agent_ui::agent::AgentPanel;
 use agent_ui::memory::ForgottenItem;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Response, Sense, Ui, vec2};
+use store::DocId;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets;
 
@@ -62,6 +66,23 @@ impl DockState {
     pub(crate) fn toggle_left(&mut self, panel: LeftPanel, open: &mut bool) {
         *open = !(*open && self.left == panel);
         self.left = panel;
+    }
+
+    /// Shows the open note in the tree of files.
+    pub(crate) fn reveal_open_note(
+        &mut self,
+        host: &HostLink,
+        notices: &mut NoticeState,
+        prefs: &mut WindowState,
+        note: Option<DocId>,
+    ) {
+        match note {
+            Some(note) => {
+                (self.left, prefs.left_open) = (LeftPanel::Files, true);
+                self.tree.reveal(host.session(), note);
+            }
+            None => notices.toasts.show_message("No note is open."),
+        }
     }
 
     /// Shows a panel on the right, or closes the right side if this panel is shown already.
