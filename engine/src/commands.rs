@@ -110,24 +110,11 @@ command_table!(
         window: true,
         line: Some(CommandLineForm { name: "search", args: notes::SEARCH }),
     },
-    SearchPanel = window_command(
-        "search.panel",
-        "Search panel",
-        &[],
-        "Search in the panel at the left. Results stay while you read and edit notes."
-    ),
-    SearchReplace = window_command(
-        "search.replace",
-        "Replace in notes",
-        &["Ctrl+Alt+H"],
-        "Find exact text in all notes, choose matches and replace them."
-    ),
-    SearchUndoReplace = window_command(
-        "search.undo_replace",
-        "Undo replace in notes",
-        &[],
-        "Undo the last replacement in all notes that it changed."
-    ),
+    SearchPanel = window_command("search.panel", "Search panel", &[], "Search beside the notes. Results stay."),
+    SearchReplace =
+        window_command("search.replace", "Replace in notes", &["Ctrl+Alt+H"], "Replace text in all notes at once."),
+    SearchUndoReplace =
+        window_command("search.undo_replace", "Undo replace in notes", &[], "Undo the last replacement in all notes."),
     NoteNew = CommandInfo {
         id: "note.new",
         title: "New note",
@@ -147,12 +134,8 @@ command_table!(
             ],
         }),
     },
-    NoteNewIn = window_command(
-        "note.new_in",
-        "New note in…",
-        &["Ctrl+Shift+N"],
-        "Make a note with a name, in a volume and folder that you choose.",
-    ),
+    NoteNewIn =
+        window_command("note.new_in", "New note in…", &["Ctrl+Shift+N"], "Make a note in a folder that you choose."),
     NoteUndoNew = window_command(
         "note.undo_new",
         "Undo new note of a link",
@@ -309,26 +292,14 @@ command_table!(
         window_command("find.replace", "Find and replace", &["Ctrl+H"], "Find text in the open note and replace it.",),
     FindNext = window_command("find.next", "Next match", &["F3"], "Go to the next match."),
     FindPrevious = window_command("find.previous", "Previous match", &["Shift+F3"], "Go to the previous match."),
-    FoldHere = window_command(
-        "fold.here",
-        "Fold or unfold heading",
-        &["Ctrl+Alt+F"],
-        "Fold or unfold the text under the heading at the caret.",
-    ),
+    FoldHere =
+        window_command("fold.here", "Fold or unfold heading", &["Ctrl+Alt+F"], "Fold or unfold the caret's section."),
     FoldAll = window_command("fold.all", "Fold all headings", &[], "Fold the text under every heading."),
     FoldNone = window_command("fold.none", "Unfold all headings", &[], "Unfold everything."),
-    SelectNext = window_command(
-        "select.next",
-        "Select next occurrence",
-        &["Ctrl+D"],
-        "Select the word, then add its next occurrence.",
-    ),
-    SelectAll = window_command(
-        "select.all",
-        "Select all occurrences",
-        &["Ctrl+Alt+D"],
-        "Select all occurrences of the selection or the word.",
-    ),
+    SelectNext =
+        window_command("select.next", "Select next occurrence", &["Ctrl+D"], "Select the word, then the next one too."),
+    SelectAll =
+        window_command("select.all", "Select all occurrences", &["Ctrl+Alt+D"], "Select the word wherever it occurs."),
     RowUp = window_command("row.up", "Move up", &["Alt+ArrowUp"], "Move the paragraph or item at the caret up."),
     RowDown =
         window_command("row.down", "Move down", &["Alt+ArrowDown"], "Move the paragraph or item at the caret down.",),
@@ -527,52 +498,24 @@ command_table!(
     ExportHtml =
         window_command("export.html", "Export to HTML…", &[], "Export the open note, or its volume, as web pages."),
     ExportPdf = window_command("export.pdf", "Export to PDF…", &[], "Export the open note, or its volume, as a PDF."),
-    ExportFolder = window_command(
-        "export.folder",
-        "Export to Markdown folder…",
-        &[],
-        "Export the open note and its files, or its volume, to a new folder.",
-    ),
+    ExportFolder =
+        window_command("export.folder", "Export to Markdown folder…", &[], "Export the note or its volume as files."),
     ExportOpen = window_command("export.open", "Open last export", &[], "Open what you exported last."),
     ViewLeft =
         window_command("view.left", "Toggle left panel", &["Ctrl+Backslash"], "Show or hide the panel at the left."),
-    ViewFiles =
-        window_command("view.files", "Files panel", &[], "Show the files in the panel at the left, or hide them."),
-    ViewSortName =
-        window_command("view.sort_name", "Sort files by name (A to Z)", &[], "Sort the tree of files by name."),
-    ViewSortNameReversed = window_command(
-        "view.sort_name_reversed",
-        "Sort files by name (Z to A)",
-        &[],
-        "Sort the tree of files by name, from the end of the alphabet."
-    ),
-    ViewSortEdited = window_command(
-        "view.sort_edited",
-        "Sort files by last edit",
-        &[],
-        "Show the files that were edited last first in each folder."
-    ),
-    ViewSortCreated = window_command(
-        "view.sort_created",
-        "Sort files by creation",
-        &[],
-        "Show the newest files first, by their property `created`, or else by their last edit."
-    ),
+    ViewFiles = window_command("view.files", "Files panel", &[], "Show or hide the files at the left."),
+    ViewTags = window_command("view.tags", "Tags panel", &[], "Show or hide all tags at the left."),
+    ViewSortName = window_command("view.sort_name", "Sort files from A to Z", &[], "Sort the tree of files by name."),
+    ViewSortNameDown =
+        window_command("view.sort_name_down", "Sort files from Z to A", &[], "Sort the files by name, reversed."),
+    ViewSortEdited = window_command("view.sort_edited", "Sort files by last edit", &[], "Show the latest edits first."),
+    ViewSortCreated =
+        window_command("view.sort_created", "Sort files by creation", &[], "Show the newest files first."),
     ViewCollapse = window_command("view.collapse", "Collapse all folders", &[], "Collapse all folders in the tree."),
-    ViewReveal = window_command(
-        "view.reveal",
-        "Reveal open note",
-        &[],
-        "Show the open note in the tree of files, in its unfolded folder."
-    ),
+    ViewReveal = window_command("view.reveal", "Reveal open note", &[], "Show the open note in the tree of files."),
     ViewRight =
         window_command("view.right", "Toggle right panel", &["Ctrl+Shift+B"], "Show or hide the panel at the right.",),
-    ViewVariables = window_command(
-        "view.variables",
-        "Variables",
-        &[],
-        "List the variables of the note's kernel in the right panel.",
-    ),
+    ViewVariables = window_command("view.variables", "Variables", &[], "List the variables of the note's kernel."),
     ViewTheme = window_command(
         "view.theme",
         "Switch theme",

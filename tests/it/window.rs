@@ -21,6 +21,7 @@ mod help;
 mod history;
 mod insets;
 mod keystrokes;
+mod left_panel;
 mod limits;
 mod links;
 pub(crate) mod memory;

@@ -123,6 +123,8 @@ pub enum PageAction {
     Collection(DocId, CollectionEdit),
     /// Show what a search has found.
     Hit(PendingJump),
+    /// Search for this in the panel at the left.
+    SearchFor(String),
     /// Replace matches of `query` in several notes.
     Replace {
         /// What was looked for, which makes the new texts.

@@ -6,5 +6,6 @@ pub(crate) mod outline;
 pub(crate) mod panel_list;
 pub(crate) mod related;
 pub(crate) mod search_panel;
+pub(crate) mod tags_panel;
 pub(crate) mod tree;
 pub(crate) mod variables;

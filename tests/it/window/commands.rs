@@ -3,7 +3,7 @@
 
 use super::*;
 use engine::commands::{COMMANDS, CommandId};
-use engine::{ColorTheme, KernelPhase, Reactivity};
+use engine::{ColorTheme, KernelPhase, Reactivity, TreeOrder};
 use std::collections::BTreeSet;
 
 /// A window in which commands are chosen, and which were.
@@ -76,6 +76,20 @@ fn the_view() -> Drive {
     assert!(drive.has("There is no replacement to undo."));
     drive.choose(CommandId::ViewFiles);
     assert!(settings(&drive).left_open && !drive.has("Search notes"));
+    drive.choose(CommandId::ViewTags);
+    assert!(drive.has("Filter tags"));
+    drive.choose(CommandId::ViewReveal);
+    assert!(!drive.has("Filter tags") && drive.has("One"));
+    for (id, order) in [
+        (CommandId::ViewSortNameDown, TreeOrder::NameReversed),
+        (CommandId::ViewSortEdited, TreeOrder::Edited),
+        (CommandId::ViewSortCreated, TreeOrder::Created),
+        (CommandId::ViewSortName, TreeOrder::Name),
+    ] {
+        drive.choose(id);
+        assert_eq!(settings(&drive).tree_order, order);
+    }
+    drive.choose(CommandId::ViewCollapse);
     drive.choose(CommandId::ViewRight);
     assert!(settings(&drive).right_open);
     drive.choose(CommandId::ViewTheme);

@@ -34,6 +34,8 @@ fn the_rail_leads_everywhere() {
     assert!(window.query_by_role_and_label(Role::TreeItem, "One").is_none(), "the search is in the tree's place");
     click(&mut window, "Toggle search");
     assert!(window.query_by_label("Search notes").is_none(), "the left side is closed");
+    click(&mut window, "Toggle tags");
+    window.get_by_label("Filter tags");
     click(&mut window, "Toggle files");
     window.get_by_role_and_label(Role::TreeItem, "One");
     click(&mut window, "Settings");

@@ -58,6 +58,8 @@ const SCREENS: &[CommandId] = &[
     CommandId::SwitcherOpen,
     CommandId::SearchOpen,
     CommandId::SearchPanel,
+    CommandId::SearchReplace,
+    CommandId::ViewTags,
     CommandId::NoteNew,
     CommandId::FolderOpen,
     CommandId::NoteRename,

@@ -80,7 +80,7 @@ fn the_panel_is_used_with_keys_alone() {
     press(&mut window, NONE, Key::Escape);
     type_text(&mut window, "x");
     let shown = with_caret(&window);
-    assert!(shown.contains("**x|heron waits"), "Escape gives the keyboard to the note: {shown}");
+    assert!(shown.contains("**x|heron** waits"), "Escape gives the keyboard to the note: {shown}");
 }
 
 #[test]

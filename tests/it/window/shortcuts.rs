@@ -119,10 +119,10 @@ fn ready(window: &mut Driven, note: store::DocId, id: CommandId, preset: KeymapP
         (KeymapPreset::Jupyter, Place::Commands) => window.key_press_modifiers(NONE, Key::Escape),
         (_, Place::Field) => window.key_press_modifiers(CTRL, Key::F),
         (_, Place::Tree) => {
-            // The command before may have folded the tree away.
-            if !session(window).settings().left_open {
+            // The command before may have folded the tree away, or shown another panel in its place.
+            if window.query_by_role_and_label(Role::TreeItem, "Other").is_none() {
                 let ctx = window.ctx.clone();
-                window.state_mut().perform_command(&ctx, CommandId::ViewLeft);
+                window.state_mut().perform_command(&ctx, CommandId::ViewFiles);
                 window.step();
             }
             window.get_by_role_and_label(Role::TreeItem, "Other").focus();

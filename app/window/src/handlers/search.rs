@@ -45,15 +45,20 @@ impl DockState {
         ctx: &egui::Context,
         replaces: bool,
     ) {
-        (self.left, prefs.left_open) = (LeftPanel::Search, true);
-        // A narrow window shows one of the two sides.
-        prefs.right_open &= ctx.content_rect().width() >= MIN_TWO_PANEL_WINDOW_WIDTH;
+        self.show_search_panel(panes, prefs, ctx);
         let selected = Some(panes.selected_text(host)).filter(|text| !text.contains('\n')).unwrap_or_default();
         if replaces {
             self.search.open_replace(selected);
         } else {
             self.search.open(selected);
         }
+    }
+
+    /// Shows the search panel, which takes the keyboard.
+    pub(crate) fn show_search_panel(&mut self, panes: &mut PaneState, prefs: &mut WindowState, ctx: &egui::Context) {
+        (self.left, prefs.left_open) = (LeftPanel::Search, true);
+        // A narrow window shows one of the two sides.
+        prefs.right_open &= ctx.content_rect().width() >= MIN_TWO_PANEL_WINDOW_WIDTH;
         // Chosen in the palette, whose end gives the keyboard back to the note.
         panes.active.editor.focus = false;
     }

@@ -62,6 +62,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::ExportFolder => &["backup notes", "copy volume"],
         CommandId::ViewLeft => &["sidebar", "file explorer", "tree", "files"],
         CommandId::ViewSortEdited => &["recently modified", "sort by date", "order of files"],
+        CommandId::ViewTags => &["list of tags", "tag pane", "all tags"],
         CommandId::ViewCollapse => &["fold all folders", "collapse tree"],
         CommandId::ViewReveal => &["reveal active file", "show in tree", "locate note", "reveal in navigation"],
         CommandId::ViewRight => &["right sidebar", "outline", "table of contents", "toc", "headings"],

@@ -133,7 +133,7 @@ impl ExactPanel {
             self.unchecked.clear();
             self.folded.clear();
             self.notes.clear();
-            self.list.choose(0);
+            self.list.choose(1); // the first match, below its note
             self.lay_rows();
         }
         if !self.query.text.is_empty() && self.trouble.is_none() {

@@ -14,6 +14,8 @@ pub(crate) struct PanelList {
     pub(crate) row: usize,
     /// It shall come into sight.
     scroll: bool,
+    /// Nothing is chosen: each row has the keyboard itself.
+    pub(crate) hides_choice: bool,
 }
 
 impl PanelList {
@@ -45,7 +47,9 @@ impl PanelList {
         height_of: impl Fn(usize) -> f32,
         mut draw: impl FnMut(&mut Ui, usize, Rect),
     ) {
-        self.row = self.row.min(rows.saturating_sub(1));
+        if rows > 0 {
+            self.row = self.row.min(rows - 1);
+        }
         let mut tops = Vec::with_capacity(rows + 1);
         let mut top = 0.0;
         tops.push(top);
@@ -68,7 +72,7 @@ impl PanelList {
             let first = tops.partition_point(|top| *top <= viewport.top()).saturating_sub(1);
             for row in (first..rows).take_while(|row| tops[*row] < viewport.bottom()) {
                 let rect = rect_of(row);
-                if row == self.row {
+                if row == self.row && !self.hides_choice {
                     ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
                 }
                 draw(ui, row, rect);

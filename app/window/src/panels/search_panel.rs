@@ -72,11 +72,15 @@ impl FoundPassage {
     fn excerpt(&self, terms: &HashSet<String>) -> &(String, Vec<Range<usize>>) {
         self.excerpt.get_or_init(|| {
             let mut readable = readable_hit(&self.hit);
-            if let Some(first) = highlight_ranges(&readable.text, terms).first() {
-                let line = readable.text[..first.start].rfind('\n').map_or(0, |newline| newline + 1);
-                readable.text.drain(..line);
-                readable.why.nearest = None;
+            let first = highlight_ranges(&readable.text, terms).first().map(|mark| mark.start);
+            let first = first.or(readable.why.nearest.as_ref().map(|nearest| nearest.start)).unwrap_or(0);
+            let mut line = readable.text[..first].rfind('\n').map_or(0, |newline| newline + 1);
+            // The title is above it already.
+            if readable.text[line..].lines().next() == Some(&self.hit.title) {
+                line = readable.text[line..].find('\n').map_or(line, |newline| line + newline + 1);
             }
+            readable.text.drain(..line);
+            readable.why.nearest = None;
             readable.excerpt(terms, MAX_PANEL_PASSAGE_BYTES)
         })
     }
@@ -138,6 +142,12 @@ impl SearchPanel {
         if !query.is_empty() {
             self.query = query;
         }
+    }
+
+    /// Asks this, in the notes.
+    pub(crate) fn open_query(&mut self, query: String) {
+        self.open(query);
+        self.scope = SearchScope::Notes;
     }
 
     /// Gives the keyboard to the field; what is found can be replaced.

@@ -188,7 +188,7 @@ impl FileTree {
             ui.set_min_width(180.0);
             for (name, of, id) in [
                 ("Name (A to Z)", TreeOrder::Name, CommandId::ViewSortName),
-                ("Name (Z to A)", TreeOrder::NameReversed, CommandId::ViewSortNameReversed),
+                ("Name (Z to A)", TreeOrder::NameReversed, CommandId::ViewSortNameDown),
                 ("Last edited first", TreeOrder::Edited, CommandId::ViewSortEdited),
                 ("Newest first", TreeOrder::Created, CommandId::ViewSortCreated),
             ] {

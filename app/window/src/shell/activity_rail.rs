@@ -59,6 +59,7 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
     let first = [
         item(icons::FOLDER, "Files", "Toggle files", CommandId::ViewFiles, context.left == Some(LeftPanel::Files)),
         left_item(icons::SEARCH, "Search", "Toggle search", CommandId::SearchPanel, LeftPanel::Search),
+        left_item(icons::TAG, "Tags", "Toggle tags", CommandId::ViewTags, LeftPanel::Tags),
         item(
             icons::CALENDAR,
             "Agenda",

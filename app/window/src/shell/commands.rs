@@ -57,6 +57,7 @@ pub(crate) enum WindowCommand {
     Restart,
     Left,
     Files,
+    Tags,
     /// It concerns the tree of files.
     Tree(TreeCommand),
     Right,
@@ -152,8 +153,9 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::KernelRestart => WindowCommand::Restart,
         CommandId::ViewLeft => WindowCommand::Left,
         CommandId::ViewFiles => WindowCommand::Files,
+        CommandId::ViewTags => WindowCommand::Tags,
         CommandId::ViewSortName => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::Name)),
-        CommandId::ViewSortNameReversed => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::NameReversed)),
+        CommandId::ViewSortNameDown => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::NameReversed)),
         CommandId::ViewSortEdited => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::Edited)),
         CommandId::ViewSortCreated => WindowCommand::Tree(TreeCommand::Sort(TreeOrder::Created)),
         CommandId::ViewCollapse => WindowCommand::Tree(TreeCommand::Collapse),

@@ -65,6 +65,10 @@ impl AppWindow {
                     self.panes.open(&mut self.host, &mut self.notices, note);
                     self.panes.active.page.point_out(at);
                 }
+                PageAction::SearchFor(query) => {
+                    self.dock.show_search_panel(&mut self.panes, &mut self.prefs, ctx);
+                    self.dock.search.open_query(query);
+                }
                 PageAction::Replace { query, with, notes } => {
                     self.jobs.replacement.begin(&mut self.notices, query, with, notes)
                 }
@@ -237,6 +241,7 @@ impl AppWindow {
             }
             WindowCommand::Left => self.prefs.left_open = !self.prefs.left_open,
             WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs.left_open),
+            WindowCommand::Tags => self.dock.toggle_left(LeftPanel::Tags, &mut self.prefs.left_open),
             WindowCommand::Tree(TreeCommand::Sort(order)) => {
                 self.set(ctx, vec![settings::SettingsChange::TreeOrder(order)])
             }

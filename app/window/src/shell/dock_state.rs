@@ -1,8 +1,9 @@
-//! The panels beside the note: files or the search on the left, and one of four panels on the right.
+//! The panels beside the note: files, the search or tags on the left, and one of four panels on the right.
 
 use crate::panels::backlinks_panel::BacklinksPanel;
 use crate::panels::outline::OutlinePanel;
 use crate::panels::search_panel::SearchPanel;
+use crate::panels::tags_panel::TagsPanel;
 use crate::panels::tree::FileTree;
 use crate::panels::variables::VariablesPanel;
 use crate::shell::host_link::HostLink;
@@ -23,6 +24,7 @@ pub(crate) enum LeftPanel {
     #[default]
     Files,
     Search,
+    Tags,
 }
 
 /// The panel on the right.
@@ -49,6 +51,7 @@ impl RightPanel {
 pub(crate) struct DockState {
     pub(crate) tree: FileTree,
     pub(crate) search: SearchPanel,
+    pub(crate) tags: TagsPanel,
     /// The panel that is shown while the left side is open.
     pub(crate) left: LeftPanel,
     /// The panel that is shown while the right side is open.

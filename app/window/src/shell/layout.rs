@@ -118,7 +118,8 @@ impl AppWindow {
     }
 
     fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
-        let hold = !matches!(self.overlay, WindowOverlay::None) || self.input.find.is_some();
+        let is_searching = self.input.find.is_some() || self.dock.search.has_keyboard();
+        let hold = !matches!(self.overlay, WindowOverlay::None) || is_searching;
         let waits = self.panes.pending_note.is_some() && !self.panes.has_chosen_note;
         let PaneState { active: here, layout, .. } = &mut self.panes;
         let mut stage = TabsContext {
@@ -172,6 +173,10 @@ impl PaneState {
                 if session.is_open() && session.volumes().next().is_none() {
                     tree::show_empty_tree(ui, actions);
                 }
+            }
+            LeftPanel::Tags => {
+                let ui = &mut ui::layout::part(ui, "tags", rest, rest);
+                dock.tags.show(ui, session, actions);
             }
             LeftPanel::Search => {
                 let ui = &mut ui::layout::part(ui, "search", rest, rest);

@@ -6,7 +6,7 @@ use crate::panels::search_panel::counted;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use engine::commands::CommandId;
-use engine::{Command, NotePhase};
+use engine::{Command, Note, NotePhase};
 use notebook::actions::{NoteReplacement, TextReplacement};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -75,7 +75,9 @@ impl NotesReplacement {
             }
         }
         for wanted in std::mem::take(&mut self.held) {
-            if host.note(Some(wanted.note)).is_some_and(|note| note.phase == NotePhase::Reading) {
+            let is_failed = |note: &Note| matches!(note.phase, NotePhase::Failed(_));
+            // Another program's change of its file may still have to be merged.
+            if host.note(Some(wanted.note)).is_some_and(|note| !note.is_settled() && !is_failed(note)) {
                 self.held.push(wanted);
                 continue;
             }
