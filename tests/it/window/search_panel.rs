@@ -57,6 +57,19 @@ fn results_by_note_stay_while_the_note_is_edited() {
 }
 
 #[test]
+fn results_of_the_overlay_are_kept_in_the_panel() {
+    let bench = files();
+    let mut window = bench.opened();
+    press(&mut window, CTRL_SHIFT, Key::F);
+    type_text(&mut window, "heron");
+    window.get_by_label("Search in: Code").click();
+    window.run();
+    window.get_by_role_and_label(Role::Button, "Show in the search panel").click();
+    until(&mut window, "the panel shows them", |window| groups(window) == ["Code, 1 result"]);
+    assert!(window.query_by_label("Search everything").is_none(), "the overlay is closed");
+}
+
+#[test]
 fn the_panel_is_used_with_keys_alone() {
     let bench = files();
     let mut window = bench.opened();
@@ -206,6 +219,7 @@ fn patterns_and_whole_words_are_replaced_as_the_find_bar_does() {
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "$2 $1");
     until(&mut window, "the pattern is found", |window| says(window, "becomes 12 rain"));
+    window.get_by_role_and_label(Role::CheckBox, "Replace in One, line 1, match 2");
     // Enter in the field replaces.
     press(&mut window, NONE, Key::Enter);
     until(&mut window, "both are replaced", |window| text(window).as_deref() == Some("12 rain, 7 rainy\n"));
@@ -225,6 +239,7 @@ fn search_panel_pictures() {
     search(&mut window, "heron water");
     until(&mut window, "both notes are found", |window| groups(window).len() == 2);
     pictured(&mut window, "search-panel");
+    press(&mut window, CTRL_SHIFT, Key::L); // the system's, so that the next is light again
     replace(&mut window, "heron", "stork");
     until(&mut window, "all are found", |window| says(window, "3 matches in 2 notes"));
     window.get_by_role_and_label(Role::CheckBox, "Replace in Code, line 6").click();

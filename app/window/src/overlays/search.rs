@@ -63,6 +63,8 @@ pub(crate) struct SearchOverlay {
     pub(crate) keep: Option<(String, bool)>,
     /// Whether parts of the score are shown.
     pub(crate) explains: bool,
+    /// The results shall stay, in the panel.
+    pub(crate) shows_panel: bool,
     /// The note to whose passage a link was copied.
     pub(crate) linked: Option<DocId>,
 }
@@ -83,6 +85,7 @@ impl SearchOverlay {
             kept,
             keep: None,
             explains: false,
+            shows_panel: false,
             linked: None,
         }
     }
@@ -110,6 +113,11 @@ impl SearchOverlay {
     /// The note to which a link was copied since the last call.
     pub(crate) fn take_copied_link(&mut self) -> Option<DocId> {
         self.linked.take()
+    }
+
+    /// What the panel shall ask, if its button was clicked since the last call.
+    pub(crate) fn take_panel_query(&mut self) -> Option<String> {
+        std::mem::take(&mut self.shows_panel).then(|| self.text())
     }
 
     /// Returns the filter and the typed text.
@@ -203,19 +211,24 @@ impl SearchOverlay {
         let hint = "Words, \"a phrase\", -not, tag: path: title: lang: before: after:";
         let text = self.text();
         let known = self.kept.iter().any(|(_, query)| *query == text.trim());
-        let mut keep = false;
+        let (mut keep, mut shows_panel) = (false, false);
         picker::show_entry(
             ui,
             &mut self.query,
             "search query",
             ("Search everything", hint),
-            size::MIN_CLICK_HEIGHT,
+            2.0 * size::MIN_CLICK_HEIGHT + space::S,
             |ui, _| {
                 let name = if known { "Forget this search" } else { "Keep this search" };
                 let icon = if known { icons::CHECK } else { icons::FLOPPY };
-                keep = !text.trim().is_empty() && widgets::icon_button(ui, icon, name, Some("Ctrl+D")).clicked();
+                if text.trim().is_empty() {
+                    return;
+                }
+                keep = widgets::icon_button(ui, icon, name, Some("Ctrl+D")).clicked();
+                shows_panel = widgets::icon_button(ui, icons::SIDEBAR, "Show in the search panel", None).clicked();
             },
         );
+        self.shows_panel |= shows_panel;
         if keep {
             self.toggle_saved_search();
         }

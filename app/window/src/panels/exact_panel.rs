@@ -407,7 +407,11 @@ impl ExactPanel {
                 self.query.replacements(&one.line, &ranges, &self.with).pop().unwrap_or_default()
             })
         });
-        let place = format!("{}, line {}", found.title, one.line_number);
+        let before = found.matches[..index].iter().rev().take_while(|other| other.line_number == one.line_number);
+        let place = match before.count() {
+            0 => format!("{}, line {}", found.title, one.line_number),
+            before => format!("{}, line {}, match {}", found.title, one.line_number, before + 1),
+        };
         let becomes = preview.map_or(String::new(), |new| format!(" becomes {new}"));
         set_accessible_name(&response, Role::Button, &format!("{place}: {}{becomes}", one.line.trim()));
         let room = if self.replaces { size::MIN_CLICK_HEIGHT + space::S } else { space::XL };

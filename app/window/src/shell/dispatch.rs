@@ -502,6 +502,7 @@ impl AppWindow {
             WindowOverlay::Search(seek) => {
                 let (what, kept, linked) =
                     (seek.show(ctx, colours, dark), seek.take_saved_change(), seek.take_copied_link());
+                let panel_query = seek.take_panel_query();
                 match what {
                     Some(Some(aim)) => self.panes.go_to_hit(
                         &mut self.host,
@@ -516,6 +517,10 @@ impl AppWindow {
                 }
                 if let Some((query, keep)) = kept {
                     self.save_search(ctx, &query, keep);
+                }
+                if let Some(query) = panel_query {
+                    self.panes.close_overlay(&mut self.overlay);
+                    self.perform_actions(ctx, vec![PageAction::SearchFor(query)]);
                 }
                 // A run's steps keep their names as they are.
                 if let Some(note) = linked.filter(|note| self.host.session().locate_file(*note).is_some()) {
