@@ -515,6 +515,9 @@ command_table!(
     ViewReveal = window_command("view.reveal", "Reveal open note", &[], "Show the open note in the tree of files."),
     ViewRight =
         window_command("view.right", "Toggle right panel", &["Ctrl+Shift+B"], "Show or hide the panel at the right.",),
+    ViewNextRegion = window_command("view.next_region", "Next part of the window", &["F6"], "Move the keyboard on."),
+    ViewPreviousRegion =
+        window_command("view.previous_region", "Previous part of the window", &["Shift+F6"], "Move the keyboard back."),
     ViewVariables = window_command("view.variables", "Variables", &[], "List the variables of the note's kernel."),
     ViewTheme = window_command(
         "view.theme",

@@ -24,6 +24,7 @@ mod keystrokes;
 mod left_panel;
 mod limits;
 mod links;
+mod looks;
 pub(crate) mod memory;
 mod menus;
 mod modes;

@@ -195,6 +195,11 @@ impl NotePage {
         self.nudge += screens * (self.view - space::XXXL).max(space::XXXL);
     }
 
+    /// Remembers where the caret is, for when the keyboard comes back.
+    pub fn keep_caret(&mut self, editor: &Editor) {
+        self.seat.caret = editor.caret.or(self.seat.caret);
+    }
+
     /// Puts the caret back to where it was when the note was left, or to the beginning of its text.
     pub fn restore_caret(&mut self, editor: &mut Editor) {
         self.skips_properties = self.seat.caret.is_none();
@@ -210,7 +215,9 @@ impl NotePage {
             // It may have been sent to the very end, wherever that is.
             self.seat.at = self.seat.at.min(sheet.bytes());
             for shift in note.shifts_since(revision).into_iter().flatten() {
-                self.seat.at = shift_offset(self.seat.at, shift.at, shift.delete, shift.insert, false);
+                let carried = |at| shift_offset(at, shift.at, shift.delete, shift.insert, false);
+                self.seat.at = carried(self.seat.at);
+                self.seat.caret = self.seat.caret.map(|it| Caret { at: carried(it.at), anchor: carried(it.anchor) });
             }
         }
         self.seat.at = self.seat.at.min(note.length());

@@ -1,6 +1,7 @@
 //! Building blocks of the window: theme, icons, controls, pickers and toasts. Nothing here knows notes.
 
 pub mod empty_state;
+pub mod fallback_fonts;
 pub mod force_layout;
 pub mod fuzzy;
 pub mod icons;

@@ -51,6 +51,7 @@ impl AppWindow {
     /// A window on an open workspace.
     pub fn new(ctx: &egui::Context, mut driver: Driver) -> AppWindow {
         theme::install_theme(ctx);
+        let unshown_scripts = ui::fallback_fonts::install_fallback_fonts(ctx);
         ctx.add_plugin(editor::input_order::InputOrder::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
         ctx.add_plugin(editor::assets::AssetCache::default());
@@ -62,7 +63,7 @@ impl AppWindow {
         let settings = driver.session().settings();
         let prefs = WindowState::from_settings(settings);
         prefs.apply(ctx);
-        let mut notices = NoticeState::default();
+        let mut notices = NoticeState { unshown_scripts, ..NoticeState::default() };
         notices.show_crash_notice(&driver);
         AppWindow {
             panes: PaneState::from_settings(settings),

@@ -20,6 +20,7 @@ pub(crate) mod pane;
 pub(crate) mod pane_state;
 pub(crate) mod panes;
 pub(crate) mod pending_note_action;
+pub(crate) mod region_focus;
 pub(crate) mod shutdown;
 pub(crate) mod status_bar;
 pub(crate) mod tabs;

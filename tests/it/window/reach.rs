@@ -180,6 +180,41 @@ fn tab_leads_everywhere_and_what_has_the_keyboard_is_marked() {
 }
 
 #[test]
+fn f6_leads_from_one_part_of_the_window_to_the_next() {
+    let (_bench, mut window) = opened();
+    go(&mut window, CommandId::ViewRight);
+    window.state_mut().place_caret(RAIN.find("about").expect("a word"));
+    window.run();
+    let mut parts = Vec::new();
+    let tree = window.get_by_role_and_label(Role::TreeItem, "Other").rect();
+    for _ in 0..5 {
+        press(&mut window, NONE, Key::F6);
+        let (_, name, rect) = focused(&window).expect("something has the keyboard");
+        let part = match rect.center() {
+            at if at.y > 780.0 => "status bar",
+            at if at.x < 48.0 => "rail",
+            at if at.x < tree.right() + 8.0 => "left panel",
+            at if at.x < 900.0 => "note",
+            _ => "right panel",
+        };
+        parts.push(part);
+        assert!(!name.is_empty() || part == "note", "{part} has a name");
+    }
+    assert_eq!(parts, ["right panel", "status bar", "rail", "left panel", "note"]);
+    type_text(&mut window, "much ");
+    let now = text(&window).unwrap_or_default();
+    assert!(now.contains("much about rain"), "the caret is where it was: {now}");
+    press(&mut window, Modifiers::SHIFT, Key::F6);
+    let first = focused(&window).expect("the left panel has the keyboard");
+    press(&mut window, NONE, Key::Tab);
+    let next = focused(&window).expect("the next has it");
+    press(&mut window, NONE, Key::F6);
+    press(&mut window, Modifiers::SHIFT, Key::F6);
+    assert_eq!(focused(&window).map(|it| it.1), Some(next.1), "a part remembers what had the keyboard");
+    assert_ne!(first.2, next.2);
+}
+
+#[test]
 fn tab_stays_in_what_floats() {
     let (_bench, mut window) = opened();
     for screen in [CommandId::AppSettings, CommandId::NoteNewIn, CommandId::ExportHtml, CommandId::NoteRename] {

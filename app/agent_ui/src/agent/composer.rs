@@ -146,8 +146,14 @@ impl MessageComposer {
             let room = ui.available_width() - 72.0;
             let (rect, response) = ui.allocate_exact_size(vec2(room.max(0.0), size::MIN_CLICK_HEIGHT), Sense::hover());
             let keys = "Enter sends, Shift+Enter begins a line";
-            let at = rect.left_center() - vec2(0.0, 8.0);
-            paint_clipped_text(ui, at, rect.width(), keys, &theme::caption(), colours.muted);
+            // Half a word says nothing: what doesn't fit is left to the tooltip.
+            let mut said = [keys, "Enter sends"]
+                .into_iter()
+                .map(|keys| ui.painter().layout_no_wrap(keys.to_owned(), theme::caption().font, colours.muted));
+            if let Some(said) = said.find(|said| said.size().x <= rect.width()) {
+                let at = rect.left_center() - vec2(0.0, said.size().y / 2.0);
+                ui.painter().galley(at, said, colours.muted);
+            }
             response.on_hover_text(keys);
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 ui.spacing_mut().item_spacing.x = space::XS;

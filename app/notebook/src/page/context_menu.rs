@@ -98,7 +98,7 @@ impl NotePage {
 
     /// The button for a new cell below one. It reaches into the row below, which is drawn first.
     pub(super) fn show_insert_button(&self, ui: &Ui, end: &CellEnd, actions: &mut Vec<PageAction>) {
-        let middle = pos2(end.frame.left() + space::S + size::CELL_GUTTER_WIDTH / 2.0, end.bottom + space::S);
+        let middle = pos2(end.frame.left() + space::S + size::CELL_GUTTER_WIDTH / 2.0, end.bottom + space::S - 2.0);
         let plus = cell_button(ui, end, middle, &format!("Insert a cell below cell {}", end.number), icons::PLUS);
         if plus.on_hover_text("Insert a cell below").clicked() {
             actions.push(PageAction::InCell(end.cell, CommandId::CellBelow));

@@ -72,7 +72,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::ViewLarger => &["bigger", "font size", "text size", "increase size"],
         CommandId::ViewSmaller => &["font size", "text size", "decrease size"],
         CommandId::ViewContrast => &["accessibility"],
-        CommandId::AppKeys => &["help", "hotkeys", "shortcuts", "keybindings", "commands"],
+        CommandId::AppKeys => &["hotkeys", "shortcuts", "keybindings", "commands"],
         CommandId::AppSettings => &[
             "preferences",
             "options",

@@ -480,7 +480,7 @@ mod tests {
             ("api key", CommandId::AppSettings),
             ("find in files", CommandId::SearchOpen),
             ("capture", CommandId::NoteToday),
-            ("help", CommandId::AppKeys),
+            ("help", CommandId::HelpOpen),
             ("print", CommandId::ExportPdf),
             ("model", CommandId::AppSettings),
             ("grant", CommandId::KernelGrant),

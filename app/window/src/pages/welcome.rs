@@ -166,7 +166,7 @@ fn show_choice(ui: &mut Ui, choice: &WelcomeChoice) -> bool {
     widgets::paint_hover_fill(ui, &response);
     let at = pos2(rect.left() + space::L, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(22.0), colours.accent);
-    let at = pos2(rect.left() + space::XXL - space::S, rect.top() + 6.0);
+    let at = pos2(rect.left() + space::XXL + space::XS, rect.top() + 6.0);
     let room = rect.right() - at.x - space::S;
     let style = theme::TypeStyle { font: theme::inter_font(InterCut::SemiBold, 14.0), line: 20.0 };
     paint_clipped_text(ui, at, room, title, &style, colours.ink);
@@ -183,7 +183,7 @@ fn show_step(ui: &mut Ui, step: FirstStep, done: bool) {
     let (icon, colour) = if done { (icons::CHECK_CIRCLE, colours.ok) } else { (icons::CIRCLE, colours.muted) };
     let at = pos2(rect.left() + space::L, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(18.0), colour);
-    let at = pos2(rect.left() + space::XXL - space::S, rect.center().y - 10.0);
+    let at = pos2(rect.left() + space::XXL + space::XS, rect.center().y - 10.0);
     let used = paint_clipped_text(ui, at, rect.right() - at.x, title, &theme::small(), colours.ink);
     let room = rect.right() - at.x - used - space::M;
     paint_clipped_text(ui, at + vec2(used + space::M, 0.0), room, how, &theme::small(), colours.muted);

@@ -61,6 +61,10 @@ pub(crate) enum WindowCommand {
     /// It concerns the tree of files.
     Tree(TreeCommand),
     Right,
+    /// Give the keyboard to the next region of the window, or the previous one.
+    Region {
+        back: bool,
+    },
     Theme,
     Spelling,
     /// Let scripts run while one types, or not.
@@ -151,6 +155,8 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::KernelGrant => WindowCommand::Grant,
         CommandId::CellStop => WindowCommand::Stop,
         CommandId::KernelRestart => WindowCommand::Restart,
+        CommandId::ViewNextRegion => WindowCommand::Region { back: false },
+        CommandId::ViewPreviousRegion => WindowCommand::Region { back: true },
         CommandId::ViewLeft => WindowCommand::Left,
         CommandId::ViewFiles => WindowCommand::Files,
         CommandId::ViewTags => WindowCommand::Tags,

@@ -239,6 +239,7 @@ impl AppWindow {
             WindowCommand::Restart => {
                 self.host.note_command(&mut self.notices, on_note(|note| Command::RestartKernel { note }))
             }
+            WindowCommand::Region { back } => self.dock.regions.go_to_region(&mut self.panes, ctx, back),
             WindowCommand::Left => self.prefs.left_open = !self.prefs.left_open,
             WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs.left_open),
             WindowCommand::Tags => self.dock.toggle_left(LeftPanel::Tags, &mut self.prefs.left_open),

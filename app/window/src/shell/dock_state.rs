@@ -8,6 +8,7 @@ use crate::panels::tree::FileTree;
 use crate::panels::variables::VariablesPanel;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
+use crate::shell::region_focus::RegionFocus;
 use crate::shell::window_state::WindowState;
 use agent_ui::agent::AgentPanel;
 use agent_ui::memory::ForgottenItem;
@@ -62,6 +63,7 @@ pub(crate) struct DockState {
     pub(crate) agent: AgentPanel,
     /// Experiences and schedules that were forgotten, the last one at the end: they can be brought back.
     pub(crate) forgotten: Vec<ForgottenItem>,
+    pub(crate) regions: RegionFocus,
 }
 
 impl DockState {

@@ -58,9 +58,11 @@ impl AppWindow {
         let panel = Rect::from_min_max(pos2(body.right() - right, body.top()), body.max);
         let middle = Rect::from_min_max(pos2(tree.right(), body.top()), pos2(panel.left(), body.bottom()));
         let line = Stroke::new(1.0, colours.line);
+        let foot = Rect::from_min_max(pos2(all.left(), body.bottom()), all.max);
+        let edge_bar = Rect::from_min_max(all.min, pos2(body.left(), bottom));
+        self.dock.regions.set_places([tree.intersect(body), middle, panel, foot, edge_bar]);
         if rail > 0.0 {
-            let area = Rect::from_min_max(all.min, pos2(body.left(), bottom));
-            let mut ui = ui::layout::part(ui, "rail", area, area);
+            let mut ui = ui::layout::part(ui, "rail", edge_bar, edge_bar);
             let context = RailContext {
                 session: self.host.session(),
                 shortcuts: &self.input.shortcuts,
@@ -69,7 +71,7 @@ impl AppWindow {
                 right: self.prefs.right_open.then_some(self.dock.right),
             };
             show_activity_rail(&mut ui, &context, &mut actions);
-            ui.painter().vline(area.right() - 0.5, area.y_range(), line);
+            ui.painter().vline(edge_bar.right() - 0.5, edge_bar.y_range(), line);
         }
         // Drawn below, while it is in sight.
         self.dock.search.release_keyboard();
@@ -93,9 +95,8 @@ impl AppWindow {
             self.dock.right(&mut self.host, &mut self.panes, &mut self.notices, &mut ui, &mut actions);
             ui.painter().vline(panel.left() + 0.5, body.y_range(), line);
         }
-        let bottom = Rect::from_min_max(pos2(all.left(), body.bottom()), all.max);
-        ui.painter().hline(bottom.x_range(), bottom.top() + 0.5, line);
-        let mut foot = ui::layout::part(ui, "status", bottom, bottom);
+        ui.painter().hline(foot.x_range(), foot.top() + 0.5, line);
+        let mut foot = ui::layout::part(ui, "status", foot, foot);
         let mode = self.panes.mode_says(&self.host, &self.input);
         let (session, note) = (self.host.session(), self.panes.open_note(&self.host));
         let words = self.panes.active.sheet.words();

@@ -4,6 +4,7 @@ use crate::shell::status_bar::StatusBar;
 use engine::Session;
 use std::collections::{BTreeMap, HashSet};
 use store::DocId;
+use ui::fallback_fonts::{self, UnshownScripts};
 use ui::toasts::ToastStack;
 
 /// Messages to the user, and the last report of each kind.
@@ -19,6 +20,7 @@ pub(crate) struct NoticeState {
     pub(crate) last_reported_runs: BTreeMap<DocId, u64>,
     /// Problems that were read and put away.
     pub(crate) dismissed_problems: HashSet<String>,
+    pub(crate) unshown_scripts: UnshownScripts,
 }
 
 impl NoticeState {
@@ -30,6 +32,14 @@ impl NoticeState {
                  what helps to find the cause.",
                 report.display()
             ));
+        }
+    }
+
+    /// Says once which scripts no font here can draw.
+    pub(crate) fn report_unshown_scripts(&mut self) {
+        let scripts = self.unshown_scripts.take();
+        if !scripts.is_empty() {
+            self.toasts.show_message(fallback_fonts::describe_unshown(&scripts));
         }
     }
 

@@ -1,0 +1,111 @@
+//! Fonts for what neither the bundled text fonts nor those of the system have: emoji come from a bundled font, and
+//! scripts that no font has are reported.
+
+use eframe::egui;
+use egui::epaint::text::{FallbackRequest, FontInsert, FontPriority, FontProvider, InsertFontFamily};
+use egui::{Context, FontData};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use unicode_script::{Script, UnicodeScript};
+
+const EMOJI_FONT: &[u8] = include_bytes!("../../../assets/fonts/NotoEmoji-Regular.ttf");
+
+/// Names of scripts for whose characters no font was found since the last time somebody asked.
+#[derive(Clone, Default)]
+pub struct UnshownScripts(Arc<Mutex<BTreeSet<&'static str>>>);
+
+impl UnshownScripts {
+    /// Takes the names of scripts that were found to be without a font, such as "Hangul".
+    pub fn take(&self) -> BTreeSet<&'static str> {
+        self.0.lock().map(|mut scripts| std::mem::take(&mut *scripts)).unwrap_or_default()
+    }
+}
+
+/// Has the context ask for emoji in the bundled font, and for the rest nowhere. To be called after the system's fonts
+/// are set up: the first that has a character draws it.
+pub fn install_fallback_fonts(ctx: &Context) -> UnshownScripts {
+    let unshown = UnshownScripts::default();
+    ctx.add_font_provider(Arc::new(BundledEmoji));
+    ctx.add_font_provider(Arc::new(unshown.clone()));
+    unshown
+}
+
+/// The blocks of Unicode that the emoji font has characters of.
+fn is_emoji_block(letter: char) -> bool {
+    matches!(letter, '\u{203c}'..='\u{2bff}' | '\u{3030}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
+        && letter.script() == Script::Common
+}
+
+struct BundledEmoji;
+
+impl FontProvider for BundledEmoji {
+    fn font_for(&self, request: &FallbackRequest<'_>) -> Option<FontInsert> {
+        if !request.cluster.chars().next().is_some_and(is_emoji_block) {
+            return None;
+        }
+        let family = InsertFontFamily { family: request.family.clone(), priority: FontPriority::Lowest };
+        Some(FontInsert::new("NotoEmoji-Regular", FontData::from_static(EMOJI_FONT), vec![family]))
+    }
+}
+
+impl FontProvider for UnshownScripts {
+    fn font_for(&self, request: &FallbackRequest<'_>) -> Option<FontInsert> {
+        let script = request.cluster.chars().next()?.script();
+        if !matches!(script, Script::Common | Script::Inherited | Script::Unknown)
+            && let Ok(mut scripts) = self.0.lock()
+        {
+            scripts.insert(script.full_name());
+        }
+        None
+    }
+}
+
+/// Says what can't be shown, and what to install.
+pub fn describe_unshown(scripts: &BTreeSet<&'static str>) -> String {
+    let east_asian = ["Han", "Hiragana", "Katakana", "Hangul", "Bopomofo"];
+    let names: Vec<&str> = scripts.iter().map(|name| if *name == "Han" { "Chinese" } else { name }).collect();
+    let mut text = format!("No font here has the characters of: {}. They appear as boxes.", names.join(", "));
+    if cfg!(target_os = "linux") {
+        let has_east_asian = scripts.iter().any(|name| east_asian.contains(name));
+        let has_other = scripts.iter().any(|name| !east_asian.contains(name));
+        let packages = match (has_east_asian, has_other) {
+            (true, false) => "fonts-noto-cjk",
+            (true, true) => "fonts-noto-cjk and fonts-noto-core",
+            _ => "fonts-noto-core",
+        };
+        text += &format!(" Install {packages} (Debian, Ubuntu) or a similar font, then start Tracebook again.");
+    } else {
+        text += " Install a font that has them, then start Tracebook again.";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(text: &str) -> (Context, UnshownScripts) {
+        let ctx = Context::default();
+        let unshown = install_fallback_fonts(&ctx);
+        let _ = ctx.run_ui(egui::RawInput::default(), |ui| {
+            ui.label(text);
+        });
+        (ctx, unshown)
+    }
+
+    #[test]
+    fn emoji_are_drawn_and_scripts_without_a_font_are_named() {
+        let (ctx, unshown) = drawn("📅 ⏳ 🔁 🛫 🧠 🥇");
+        assert!(unshown.take().is_empty(), "no script is missed");
+        let font = egui::FontId::default();
+        let shown = |letter| ctx.fonts_mut(|fonts| fonts.has_glyph(&font, letter));
+        assert!("📅⏳🔁🛫🧠🥇".chars().all(shown));
+        let (_, unshown) = drawn("한글 漢字");
+        let scripts = unshown.take();
+        assert_eq!(scripts.iter().copied().collect::<Vec<_>>(), ["Han", "Hangul"]);
+        assert!(unshown.take().is_empty(), "it is said once");
+        let says = describe_unshown(&scripts);
+        assert!(says.contains("Chinese, Hangul"), "{says}");
+        assert_eq!(says.contains("fonts-noto-cjk (Debian"), cfg!(target_os = "linux"), "{says}");
+    }
+}

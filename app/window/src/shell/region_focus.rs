@@ -1,0 +1,123 @@
+//! F6: the keyboard goes from one region of the window to the next, as in browsers and VS Code.
+
+use super::pane_state::PaneState;
+use eframe::egui;
+use egui::{Context, Id, Rect, Sense};
+
+/// Regions, in the order in which the keyboard goes through them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WindowRegion {
+    LeftPanel,
+    Note,
+    RightPanel,
+    StatusBar,
+    Rail,
+}
+
+/// Where the regions are, and what had the keyboard in each of them last.
+#[derive(Default)]
+pub(crate) struct RegionFocus {
+    left: RegionPlace,
+    note: RegionPlace,
+    right: RegionPlace,
+    status: RegionPlace,
+    rail: RegionPlace,
+}
+
+#[derive(Clone, Copy, Default)]
+struct RegionPlace {
+    /// Empty while the region isn't shown.
+    rect: Option<Rect>,
+    last: Option<Id>,
+}
+
+impl RegionFocus {
+    const ORDER: [WindowRegion; 5] = [
+        WindowRegion::LeftPanel,
+        WindowRegion::Note,
+        WindowRegion::RightPanel,
+        WindowRegion::StatusBar,
+        WindowRegion::Rail,
+    ];
+
+    /// Takes over this frame's layout: left panel, note, right panel, status bar and rail; empty ones aren't shown.
+    pub(crate) fn set_places(&mut self, [left, note, right, status, rail]: [Rect; 5]) {
+        let shown = |rect: Rect| rect.is_positive().then_some(rect);
+        self.left.rect = shown(left);
+        self.note.rect = shown(note);
+        self.right.rect = shown(right);
+        self.status.rect = shown(status);
+        self.rail.rect = shown(rail);
+    }
+
+    fn place(&mut self, region: WindowRegion) -> &mut RegionPlace {
+        match region {
+            WindowRegion::LeftPanel => &mut self.left,
+            WindowRegion::Note => &mut self.note,
+            WindowRegion::RightPanel => &mut self.right,
+            WindowRegion::StatusBar => &mut self.status,
+            WindowRegion::Rail => &mut self.rail,
+        }
+    }
+
+    /// Gives the keyboard to the next region that has something to focus, or to the previous one.
+    pub(crate) fn go_to_region(&mut self, panes: &mut PaneState, ctx: &Context, back: bool) {
+        let focused = ctx.memory(|memory| memory.focused());
+        let center =
+            focused.and_then(|id| ctx.viewport(|view| view.prev_pass.widgets.get(id).map(|it| it.rect.center())));
+        let has = |place: &RegionPlace| place.rect.zip(center).is_some_and(|(rect, center)| rect.contains(center));
+        let here = Self::ORDER.iter().position(|region| has(self.place(*region))).unwrap_or(1);
+        self.place(Self::ORDER[here]).last = focused;
+        if Self::ORDER[here] == WindowRegion::Note {
+            panes.active.page.keep_caret(&panes.active.editor);
+        }
+        let count = Self::ORDER.len();
+        for step in 1..count {
+            let region = Self::ORDER[(if back { here + count - step } else { here + step }) % count];
+            let place = *self.place(region);
+            let Some(rect) = place.rect else { continue };
+            if region == WindowRegion::Note && panes.take_keyboard() {
+                break;
+            }
+            if let Some(id) = focusable_in(ctx, rect, place.last) {
+                ctx.memory_mut(|memory| memory.request_focus(id));
+                break;
+            }
+        }
+        ctx.request_repaint();
+    }
+}
+
+/// What had the keyboard there last, if it's still there; else the first that can have it.
+fn focusable_in(ctx: &Context, rect: Rect, last: Option<Id>) -> Option<Id> {
+    ctx.viewport(|view| {
+        let widgets = &view.prev_pass.widgets;
+        let fits = |widget: &&egui::WidgetRect| {
+            widget.sense.contains(Sense::FOCUSABLE)
+                && widget.enabled
+                && widget.interact_rect.is_positive()
+                && rect.contains(widget.rect.center())
+        };
+        if let Some(last) = last.filter(|id| widgets.get(*id).as_ref().is_some_and(fits)) {
+            return Some(last);
+        }
+        let all = widgets.get_layer(egui::LayerId::background()).filter(fits);
+        let place = |widget: &egui::WidgetRect| (widget.rect.top(), widget.rect.left());
+        all.min_by(|one, other| place(one).partial_cmp(&place(other)).unwrap_or(std::cmp::Ordering::Equal))
+            .map(|widget| widget.id)
+    })
+}
+
+impl PaneState {
+    /// Gives the keyboard to the open note, with its caret where it was; `false` if there is none that takes keys.
+    fn take_keyboard(&mut self) -> bool {
+        if self.view.is_some() || self.active.note.is_none() {
+            return false;
+        }
+        if self.active.editor.caret.is_none() {
+            self.active.page.restore_caret(&mut self.active.editor);
+        }
+        self.active.editor.focus = true;
+        true
+    }
+}

@@ -1,0 +1,211 @@
+//! Each page in both themes, at the usual size and at 800 by 600: no control lies on another or is too small to hit,
+//! everything is inside of the window, and the contrast of every text is what WCAG 2.2 asks for as AA.
+
+use super::*;
+use egui::{Color32, Pos2, Rect, Shape};
+use engine::commands::CommandId;
+
+const RAIN: &str = "---\ntags: [wet, grey]\ndue: 2026-11-20\n---\n# Rain\n\nSome [[Other|words]] about **rain**, `code`, \
+                    #wet and [the web](https://example.org).\n\n> [!warning] Flood\n> It rose.\n\n- [ ] a task 📅 \
+                    2026-11-20 🔁 every week\n- [x] done\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```python\n# six\n6 * 7\n\
+                    ```\n\n```python\n1 / 0\n```\n\n## Below\n\nmore\n";
+const BOOKS: &str = "views:\n  - type: table\n    name: First\n    order:\n      - file.name\n      - tags\n";
+/// The least contrast of text, and of text from 24 pixels on, or from 18.66 if it's bold.
+const LEAST_CONTRAST: f32 = 4.5;
+/// The least height and width of what can be clicked: WCAG 2.2, target size (minimum).
+const LEAST_TARGET: f32 = 24.0;
+
+fn luminance(color: Color32) -> f32 {
+    let linear = |value: u8| {
+        let value = f32::from(value) / 255.0;
+        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(color.r()) + 0.7152 * linear(color.g()) + 0.0722 * linear(color.b())
+}
+
+fn contrast(one: Color32, other: Color32) -> f32 {
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+/// What is painted, in order.
+#[derive(Default)]
+struct PaintedTexts {
+    /// Filled areas, from the lowest; `None` stands for a picture, of which nothing is known.
+    grounds: Vec<(Rect, Option<Color32>)>,
+    /// Rows of text that were compared with their ground.
+    rows: usize,
+    /// Texts that are hard to read.
+    faint: Vec<String>,
+}
+
+impl PaintedTexts {
+    fn ground_at(&self, at: Pos2) -> Option<Color32> {
+        let mut color = Color32::BLACK;
+        for (rect, painted) in &self.grounds {
+            if rect.contains(at) {
+                color = color.blend((*painted)?);
+            }
+        }
+        Some(color)
+    }
+
+    fn look_at(&mut self, shape: &Shape, clip: Rect) {
+        match shape {
+            Shape::Vec(shapes) => shapes.iter().for_each(|shape| self.look_at(shape, clip)),
+            Shape::Rect(rect) if rect.fill.a() > 0 && rect.blur_width == 0.0 => {
+                let painted = rect.brush.is_none().then_some(rect.fill);
+                self.grounds.push((rect.rect.intersect(clip), painted));
+            }
+            Shape::Mesh(mesh) => self.grounds.push((mesh.calc_bounds().intersect(clip), None)),
+            Shape::Text(text) if text.opacity_factor > 0.99 => self.compare(text, clip),
+            _ => {}
+        }
+    }
+
+    fn compare(&mut self, text: &egui::epaint::TextShape, clip: Rect) {
+        let job = &text.galley.job;
+        let mut before = 0;
+        for row in &text.galley.rows {
+            let start = before;
+            before += row.char_count_including_newline().0;
+            let Some(place) = row.glyphs.iter().position(|glyph| !glyph.chr.is_whitespace()) else { continue };
+            let at = text.pos + row.pos.to_vec2() + row.glyphs[place].logical_rect().center().to_vec2();
+            let byte = job.text.char_indices().nth(start + place).map_or(0, |(byte, _)| byte);
+            let section = job.sections.iter().find(|section| section.byte_range.contains(&byte.into()));
+            let Some(style) = section.map(|section| &section.format) else { continue };
+            let own = if style.color == Color32::PLACEHOLDER { text.fallback_color } else { style.color };
+            let color = text.override_text_color.unwrap_or(own);
+            let below = if style.background.a() > 0 { Some(style.background) } else { self.ground_at(at) };
+            let (Some(below), true) = (below, clip.contains(at) && color.a() > 0) else { continue };
+            let least = if style.font_id.size >= 24.0 { 3.0 } else { LEAST_CONTRAST };
+            let found = contrast(below.blend(color), below);
+            self.rows += 1;
+            // The toolkit's own mark of debug builds is no text of ours.
+            if found < least && job.text != "Unaligned" {
+                let words: String = row.text().chars().take(40).collect();
+                self.faint.push(format!("“{words}” at {at:?}: {color:?} on {below:?} is {found:.2}"));
+            }
+        }
+    }
+}
+
+/// Texts that are hard to read.
+fn faint_texts(window: &Driven) -> Vec<String> {
+    let mut seen = PaintedTexts::default();
+    for clipped in &window.output().shapes {
+        seen.look_at(&clipped.shape, clipped.clip_rect);
+    }
+    assert!(seen.rows > 5, "only {} rows of text were compared", seen.rows);
+    seen.faint
+}
+
+/// Controls that lie on another or are too small to hit, as far as they are in sight.
+fn misplaced_controls(window: &Driven) -> Vec<String> {
+    let roles = [Role::Button, Role::RadioButton, Role::CheckBox, Role::Switch, Role::Tab, Role::Link];
+    let mut faults = Vec::new();
+    window.ctx.viewport(|view| {
+        let widgets = &view.prev_pass.widgets;
+        for (_, layer) in widgets.layers() {
+            let controls = layer.iter().filter(|it| it.sense.senses_click() && it.interact_rect.is_positive());
+            let named = controls.filter_map(|it| Some((it, widgets.info(it.id)?)));
+            let all: Vec<_> = named.filter(|(_, info)| roles.contains(&info.role)).collect();
+            for (place, (one, info)) in all.iter().enumerate() {
+                let label = info.label.as_deref().unwrap_or_default();
+                let size = one.rect.size();
+                if size.x < LEAST_TARGET || size.y < LEAST_TARGET {
+                    faults.push(format!("“{label}” is {:.0} by {:.0} at {:?}", size.x, size.y, one.rect.min));
+                }
+                for (other, next) in &all[..place] {
+                    let both = one.interact_rect.intersect(other.interact_rect);
+                    if both.is_positive() && both.width() > 1.0 && both.height() > 1.0 {
+                        let next = next.label.as_deref().unwrap_or_default();
+                        faults.push(format!("“{label}” {:?} lies on “{next}” {:?}", one.rect, other.rect));
+                    }
+                }
+            }
+        }
+    });
+    faults
+}
+
+fn look(window: &mut Driven, page: &str, faults: &mut Vec<String>) {
+    window.run_steps(12);
+    let size = window.ctx.content_rect().size();
+    let theme = if window.ctx.global_style().visuals.dark_mode { "dark" } else { "light" };
+    let name = format!("{page} {theme} {:.0}x{:.0}", size.x, size.y);
+    if let Some(folder) = pictures_folder() {
+        picture(window, &folder, &name.replace('.', "-"));
+    }
+    let found = faint_texts(window).into_iter().chain(misplaced_controls(window));
+    faults.extend(found.map(|fault| format!("{name}: {fault}")));
+}
+
+#[test]
+fn every_page_can_be_read_and_hit_in_both_themes_and_in_a_small_window() {
+    let bench = Bench::new(&[("Rain.md", RAIN), ("Other.md", "[[Rain]] [[Nowhere]]\n"), ("Books.base", BOOKS)]);
+    let mut window = bench.opened();
+    until(&mut window, "the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
+    let files = |window: &Driven, name: &str| session(window).volumes().next().expect("a volume").files[name].id;
+    let (rain, books) = (files(&window, "Rain.md"), files(&window, "Books.base"));
+    window.state_mut().show(rain);
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text == RAIN));
+    window.state_mut().send_command(Command::RunAll { note: rain });
+    until(&mut window, "the cells have run", |window| {
+        let note = session(window).note(rain).expect("the note is open");
+        note.cells().all(|cell| note.latest_execution(cell).is_some_and(|run| run.status.is_final()))
+    });
+    let mut faults = Vec::new();
+    for dark in [false, true] {
+        while window.ctx.global_style().visuals.dark_mode != dark {
+            press(&mut window, CTRL_SHIFT, Key::L);
+        }
+        for size in [egui::vec2(1280.0, 800.0), egui::vec2(800.0, 600.0)] {
+            window.set_size(size);
+            window.state_mut().show(rain);
+            look(&mut window, "note", &mut faults);
+            let ctx = window.ctx.clone();
+            for page in [
+                CommandId::ViewRight,
+                CommandId::AgentOpen,
+                CommandId::NoteHistory,
+                CommandId::NoteWriters,
+                CommandId::ViewAgenda,
+                CommandId::ViewGraph,
+                CommandId::ViewTrash,
+                CommandId::ViewMemory,
+                CommandId::SyncStatus,
+                CommandId::AppWelcome,
+                CommandId::ViewBroken,
+            ] {
+                window.state_mut().perform_command(&ctx, page);
+                look(&mut window, page.as_str(), &mut faults);
+            }
+            if session(&window).settings().right_open {
+                window.state_mut().perform_command(&ctx, CommandId::ViewRight);
+            }
+            window.state_mut().show(books);
+            until(&mut window, "the table is shown", |window| window.query_by_label("First").is_some());
+            look(&mut window, "collection", &mut faults);
+            window.state_mut().show(rain);
+            for overlay in [
+                CommandId::AppSettings,
+                CommandId::AppKeys,
+                CommandId::PaletteOpen,
+                CommandId::SwitcherOpen,
+                CommandId::SearchOpen,
+                CommandId::FolderOpen,
+                CommandId::NoteRename,
+                CommandId::ExportHtml,
+                CommandId::FindReplace,
+            ] {
+                window.state_mut().perform_command(&ctx, overlay);
+                look(&mut window, overlay.as_str(), &mut faults);
+                press(&mut window, NONE, Key::Escape);
+            }
+        }
+    }
+    faults.sort();
+    faults.dedup();
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
