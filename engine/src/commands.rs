@@ -500,6 +500,7 @@ command_table!(
     ExportPdf = window_command("export.pdf", "Export to PDF…", &[], "Export the open note, or its volume, as a PDF."),
     ExportFolder =
         window_command("export.folder", "Export to Markdown folder…", &[], "Export the note or its volume as files."),
+    NotePrint = window_command("note.print", "Print…", &[], "Print the open note with the system's dialog."),
     ExportOpen = window_command("export.open", "Open last export", &[], "Open what you exported last."),
     ViewLeft =
         window_command("view.left", "Toggle left panel", &["Ctrl+Backslash"], "Show or hide the panel at the left."),

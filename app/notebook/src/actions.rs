@@ -24,6 +24,8 @@ pub enum ExportCommand {
     Folder,
     /// Shows what was written last.
     Open,
+    /// The open note, on paper.
+    Print,
 }
 
 /// What a menu does with the clipboard.

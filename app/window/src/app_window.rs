@@ -17,7 +17,7 @@ use editor::{figure, spelling};
 use eframe::egui;
 use engine::commands::CommandId;
 use host::Driver;
-use host::desktop::{FileOpener, FolderChooser};
+use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
 use host::logging::FrameLog;
 use notebook::collection;
 use notebook::page::NotePage;
@@ -80,6 +80,7 @@ impl AppWindow {
                 driver,
                 folder_chooser: None,
                 file_opener: None,
+                pdf_printer: None,
                 setup_variables: Vec::new(),
                 done_steps: Vec::new(),
             },
@@ -213,6 +214,11 @@ impl AppWindow {
     /// From now on **Browse…** shows this chooser.
     pub fn use_folder_chooser(&mut self, chooser: FolderChooser) {
         self.host.folder_chooser = Some(chooser);
+    }
+
+    /// From now on **Print…** calls this.
+    pub fn use_pdf_printer(&mut self, printer: PdfPrinter) {
+        self.host.pdf_printer = Some(printer);
     }
 
     /// From now on **Open in default app** and **Show in folder** call this.

@@ -136,6 +136,7 @@ pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + '
         Box::new(move |creation| {
             let mut window = AppWindow::new(&creation.egui_ctx, driver);
             window.read_clipboard(clipboard::system_clipboard);
+            window.use_pdf_printer(Arc::new(host::desktop::print_pdf));
             window.use_file_opener(Arc::new(host::desktop::open_in_default_app));
             window.use_folder_chooser(Arc::new(host::desktop::choose_folder));
             if let Some(path) = path {

@@ -5,6 +5,7 @@ use crate::fs::confined_dir::ConfinedPath;
 use anyhow::{anyhow, bail};
 use ashpd::desktop::ResponseError;
 use ashpd::desktop::file_chooser::SelectedFiles;
+use ashpd::desktop::print::{PrintOptions, PrintProxy};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -144,6 +145,54 @@ pub fn open_in_default_app(path: &Path) -> anyhow::Result<()> {
         }
         Err(error) => Err(anyhow!("xdg-open doesn't start ({error})")),
     }
+}
+
+/// What became of a page that was to be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrintOutcome {
+    /// The user chose a printer in the system's dialog.
+    Sent,
+    /// The user closed the dialog.
+    Canceled,
+    /// There is no dialog here: the program for PDF files shows it.
+    Opened,
+}
+
+/// Prints a PDF file of this title, and waits for the user.
+pub type PdfPrinter = Arc<dyn Fn(&str, &Path) -> Result<PrintOutcome, String> + Send + Sync>;
+
+/// Where a PDF file that is to be printed can be written: in a new folder that nobody else can read.
+///
+/// # Errors
+/// Those of the temporary folder.
+pub fn new_print_file(title: &str) -> io::Result<PathBuf> {
+    let name: String = title.chars().filter(|letter| !matches!(letter, '/' | '\\' | '\0')).take(60).collect();
+    let folder = tempfile::Builder::new().prefix("tracebook-print-").tempdir()?.keep();
+    Ok(folder.join(format!("{}.pdf", name.trim_start_matches('.'))))
+}
+
+/// Prints a file of [`new_print_file`] with the dialog of the desktop's portal; where there is none, shows it in the
+/// program for PDF files. The file is removed unless that program reads it.
+///
+/// # Errors
+/// A sentence.
+pub fn print_pdf(title: &str, path: &Path) -> Result<PrintOutcome, String> {
+    let file = std::fs::File::open(path).map_err(|error| format!("the page can't be read ({error})"))?;
+    let asked = async { PrintProxy::new().await?.print(None, title, &file, PrintOptions::default()).await?.response() };
+    let outcome = match pollster::block_on(asked) {
+        Ok(()) => PrintOutcome::Sent,
+        Err(ashpd::Error::Response(ResponseError::Cancelled)) => PrintOutcome::Canceled,
+        Err(error) => {
+            tracing::info!("the desktop has no dialog for printing: {error}");
+            return open_in_default_app(path).map(|()| PrintOutcome::Opened);
+        }
+    };
+    if let Some(folder) = path.parent()
+        && let Err(error) = std::fs::remove_dir_all(folder)
+    {
+        tracing::warn!("a printed page stays in {}: {error}", folder.display());
+    }
+    Ok(outcome)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use super::*;
 use engine::commands::{COMMANDS, CommandId};
 use engine::{ColorTheme, KernelPhase, Reactivity, TreeOrder};
+use host::desktop::PrintOutcome;
 use std::collections::BTreeSet;
 
 /// A window in which commands are chosen, and which were.
@@ -92,6 +93,14 @@ fn the_view() -> Drive {
     drive.choose(CommandId::ViewCollapse);
     drive.choose(CommandId::ViewRight);
     assert!(settings(&drive).right_open);
+    // The palette gives the keyboard back to the note: these two are for keys.
+    for (modifiers, id) in [(NONE, CommandId::ViewNextRegion), (Modifiers::SHIFT, CommandId::ViewPreviousRegion)] {
+        let before = drive.window.ctx.memory(|memory| memory.focused());
+        press(&mut drive.window, modifiers, Key::F6);
+        let after = drive.window.ctx.memory(|memory| memory.focused());
+        assert_ne!(before, after, "{id}");
+        drive.driven.insert(id);
+    }
     drive.choose(CommandId::ViewTheme);
     assert_eq!(settings(&drive).theme, ColorTheme::Light);
     drive.choose(CommandId::ViewContrast);
@@ -401,8 +410,8 @@ fn links() -> Drive {
     for (id, label) in [
         (CommandId::ViewLinks, "Links to 2 places"),
         (CommandId::ViewBroken, "One.md: Nowhere"),
-        (CommandId::ViewGraph, "Graph of 2 notes and 1 links"),
-        (CommandId::ViewLocalGraph, "Graph of 2 notes and 1 links"),
+        (CommandId::ViewGraph, "Graph of 2 notes and 1 link"),
+        (CommandId::ViewLocalGraph, "Graph of 2 notes and 1 link"),
         (CommandId::ViewAgenda, "No date: 1"),
         (CommandId::AppWelcome, "Welcome to Tracebook"),
         (CommandId::NoteRename, "Rename or move"),
@@ -543,6 +552,26 @@ fn exports() -> Drive {
     }
     assert!(std::fs::read(out.join("one.pdf")).expect("a file").starts_with(b"%PDF"));
     assert_eq!(std::fs::read_to_string(out.join("one/One.md")).expect("a file").lines().next(), Some("# One"));
+    drive.choose(CommandId::NotePrint);
+    drive.until("it says that there is no desktop", |window| {
+        window.query_by_label("Dismiss: Nothing can be printed here.").is_some()
+    });
+    for (outcome, says) in [
+        (Ok(PrintOutcome::Sent), "Dismiss: One was sent to the printer."),
+        (Ok(PrintOutcome::Opened), "Dismiss: This desktop has no print dialog."),
+        (Err("xdg-open is missing"), "Dismiss: One was not printed: xdg-open is missing"),
+    ] {
+        let (send, printed) = std::sync::mpsc::channel();
+        drive.window.state_mut().use_pdf_printer(std::sync::Arc::new(move |title, path| {
+            let head = std::fs::read(path).expect("a file")[..5].to_vec();
+            send.send((title.to_owned(), head)).expect("somebody waits");
+            std::fs::remove_dir_all(path.parent().expect("a folder")).expect("removed");
+            outcome.map_err(str::to_owned)
+        }));
+        drive.choose(CommandId::NotePrint);
+        drive.until("it says what became of it", |window| window.query_by_label_contains(says).is_some());
+        assert_eq!(printed.try_recv(), Ok(("One".to_owned(), b"%PDF-".to_vec())));
+    }
     // The same name again is refused in the dialog.
     drive.choose(CommandId::ExportPdf);
     press(&mut drive.window, CTRL, Key::A);

@@ -241,11 +241,30 @@ fn the_graph_shows_all_and_what_is_around_a_note() {
     window.run_steps(3);
     until(&mut window, "it is laid out", |window| window.query_by_label("Only around the open note").is_some());
     assert!(window.query_by_label("Graph of 4 notes and 3 links").is_some());
+    window.get_by_role_and_label(Role::SearchInput, "Find in the graph").focus();
+    window.run_steps(2);
+    let colored = |window: &Driven| painted_dots(window);
+    let before = colored(&window);
+    assert!(before > 1, "the folder has a color beside that of the notes at the top: {before}");
+    type_text(&mut window, "alone");
+    window.run_steps(3);
+    assert!(colored(&window) < before, "what isn't looked for is faint");
     window.get_by_label("Only around the open note").click();
     window.run_steps(3);
     assert!(window.query_by_label("Graph of 3 notes and 3 links").is_some());
     press(&mut window, NONE, Key::Escape);
     assert!(window.query_by_label("Graph of 3 notes and 3 links").is_none());
+}
+
+/// Different colors of what is drawn as one mesh of dots and lines.
+fn painted_dots(window: &Driven) -> usize {
+    let mut colors = std::collections::BTreeSet::new();
+    for clipped in &window.output().shapes {
+        if let egui::Shape::Mesh(mesh) = &clipped.shape {
+            colors.extend(mesh.vertices.iter().map(|vertex| vertex.color.to_array()));
+        }
+    }
+    colors.len()
 }
 
 #[test]

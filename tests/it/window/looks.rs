@@ -5,10 +5,10 @@ use super::*;
 use egui::{Color32, Pos2, Rect, Shape};
 use engine::commands::CommandId;
 
-const RAIN: &str = "---\ntags: [wet, grey]\ndue: 2026-11-20\n---\n# Rain\n\nSome [[Other|words]] about **rain**, `code`, \
-                    #wet and [the web](https://example.org).\n\n> [!warning] Flood\n> It rose.\n\n- [ ] a task 📅 \
-                    2026-11-20 🔁 every week\n- [x] done\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```python\n# six\n6 * 7\n\
-                    ```\n\n```python\n1 / 0\n```\n\n## Below\n\nmore\n";
+const RAIN: &str = "---\ntags: [wet, grey]\ndue: 2026-11-20\n---\n# Rain\n\nSome [[Other|words]] about **rain**, \
+                    `code`, #wet and [the web](https://example.org).\n\n> [!warning] Flood\n> It rose.\n\n- [ ] a \
+                    task 📅 2026-11-20 🔁 every week\n- [x] done\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```python\n\
+                    # six\n6 * 7\n```\n\n```python\n1 / 0\n```\n\n## Below\n\nmore\n";
 const BOOKS: &str = "views:\n  - type: table\n    name: First\n    order:\n      - file.name\n      - tags\n";
 /// The least contrast of text, and of text from 24 pixels on, or from 18.66 if it's bold.
 const LEAST_CONTRAST: f32 = 4.5;

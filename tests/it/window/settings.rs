@@ -59,12 +59,12 @@ fn keys_are_changed_by_pressing_them() {
     window.get_by_label("1 command has lost a key to another.");
     window.get_by_label("Go to note: Ctrl+P means “Save now” now");
     click(&mut window, "Change the key of Go to note");
-    press(&mut window, NONE, Key::F6);
-    window.get_by_label("Go to note: F6");
+    press(&mut window, NONE, Key::F8);
+    window.get_by_label("Go to note: F8");
     press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL, Key::P);
     assert!(window.query_by_label("Go to note").is_none(), "the key means something else now");
-    press(&mut window, NONE, Key::F6);
+    press(&mut window, NONE, Key::F8);
     window.get_by_label("Go to note");
     press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL_ALT, Key::K);

@@ -13,12 +13,15 @@ use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
 use engine::Session;
 use engine::commands::CommandId;
+use export::error::ExportError;
 use export::{self, ExportFormat, ExportProgress, ExportScope};
+use host::desktop::PrintOutcome;
 use notebook::actions::ExportCommand;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Duration;
+use store::DocId;
 use text::outline;
 use typeset::pdf::PaperSize;
 use ui::text::shown_name;
@@ -41,6 +44,8 @@ impl PaneState {
     ) {
         match (exporting, self.active.note) {
             (ExportCommand::Open, _) => jobs.open_export(notices, ctx),
+            (ExportCommand::Print, Some(note)) => jobs.begin_print(host, notices, ctx, note),
+            (ExportCommand::Print, None) => notices.toasts.show_message("No note is open that could be printed."),
             (kind, Some(note)) => overlay.ask_export(host, kind, ExportScope::Note(note)),
             (kind, None) => {
                 let first = host.session().volumes().next().map(|volume| volume.id);
@@ -98,7 +103,7 @@ impl BackgroundJobs {
             let form = match kind {
                 ExportCommand::Html => ExportFormat::Html,
                 ExportCommand::Pdf => ExportFormat::Pdf(paper),
-                ExportCommand::Folder | ExportCommand::Open => ExportFormat::Files,
+                ExportCommand::Folder | ExportCommand::Open | ExportCommand::Print => ExportFormat::Files,
             };
             let done = match (&what, form) {
                 (ExportScope::Note(note), ExportFormat::Files) => export::export_bundle(&handle, *note, &dest, &shared),
@@ -109,12 +114,58 @@ impl BackgroundJobs {
             wake.request_repaint();
         });
         let since = ctx.input(|input| input.time);
-        self.exports.running = Some(RunningExport { progress, answer, name, since });
+        self.exports.running = Some(RunningExport { progress, answer, name, prints: false, since });
         Ok(())
     }
 
+    /// Writes the note as PDF to where only the print dialog reads it.
+    fn begin_print(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context, note: DocId) {
+        if self.exports.running.is_some() {
+            notices.toasts.show_message("Another export is not done yet.");
+            return;
+        }
+        let what = ExportScope::Note(note);
+        let name = name(host.session(), &what).unwrap_or_default();
+        let progress = Arc::new(ExportProgress::default());
+        let (send, answer) = channel();
+        let (handle, wake, shared, title) = (host.driver.handle(), ctx.clone(), progress.clone(), name.clone());
+        std::thread::spawn(move || {
+            let done = match host::desktop::new_print_file(&title) {
+                Ok(dest) => export::export(&handle, &what, ExportFormat::Pdf(PaperSize::A4), &dest, &shared),
+                Err(error) => Err(ExportError::Workspace(format!("the page to print can't be written ({error})"))),
+            };
+            // The receiver may be gone, and then nobody needs this.
+            let _ = send.send(done);
+            wake.request_repaint();
+        });
+        let since = ctx.input(|input| input.time);
+        self.exports.running = Some(RunningExport { progress, answer, name, prints: true, since });
+    }
+
+    /// Shows the system's print dialog for what was written, and says what became of it.
+    fn print(&self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context, title: String, path: PathBuf) {
+        let Some(printer) = host.pdf_printer.clone() else {
+            notices.toasts.show_message("Nothing can be printed here.");
+            return;
+        };
+        let (send, wake) = (self.saved.0.clone(), ctx.clone());
+        std::thread::spawn(move || {
+            let says = match printer(&title, &path) {
+                Ok(PrintOutcome::Canceled) => return,
+                Ok(PrintOutcome::Sent) => format!("{title} was sent to the printer."),
+                Ok(PrintOutcome::Opened) => {
+                    format!("This desktop has no print dialog. {title} is open in your PDF program: print it there.")
+                }
+                Err(why) => format!("{title} was not printed: {why}. The page is {}.", path.display()),
+            };
+            // The window may be gone, and then nobody reads this.
+            let _ = send.send(says);
+            wake.request_repaint();
+        });
+    }
+
     /// Shows how far an export is, and says when it is done.
-    pub(crate) fn poll_export(&mut self, notices: &mut NoticeState, ctx: &egui::Context) {
+    pub(crate) fn poll_export(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context) {
         let Some(running) = &self.exports.running else { return };
         match running.answer.try_recv() {
             Err(TryRecvError::Empty) => self.show_export(ctx),
@@ -125,6 +176,11 @@ impl BackgroundJobs {
             Ok(Err(refusal)) => {
                 self.exports.running = None;
                 notices.toasts.show_message(ui::text::sentence(&refusal.to_string()));
+            }
+            Ok(Ok(done)) if running.prints => {
+                let title = running.name.clone();
+                self.exports.running = None;
+                self.print(host, notices, ctx, title, done.dest);
             }
             Ok(Ok(done)) => {
                 self.exports.running = None;
@@ -164,7 +220,8 @@ impl BackgroundJobs {
         Area::new(Id::unique("export")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, corner).show(ctx, |ui| {
             floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
                 ui.set_width(300.0);
-                let text = format!("Exporting {}", text::untrusted_text::escape_line(&running.name));
+                let doing = if running.prints { "Preparing" } else { "Exporting" };
+                let text = format!("{doing} {}", text::untrusted_text::escape_line(&running.name));
                 let label = ui.label(egui::RichText::new(&text).font(theme::small().font).color(colours.ink));
                 set_accessible_name(&label, Role::Label, &text);
                 ui.add_space(space::S);

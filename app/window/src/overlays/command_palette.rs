@@ -481,7 +481,7 @@ mod tests {
             ("find in files", CommandId::SearchOpen),
             ("capture", CommandId::NoteToday),
             ("help", CommandId::HelpOpen),
-            ("print", CommandId::ExportPdf),
+            ("print", CommandId::NotePrint),
             ("model", CommandId::AppSettings),
             ("grant", CommandId::KernelGrant),
             ("daily note", CommandId::NoteToday),

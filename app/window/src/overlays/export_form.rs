@@ -24,7 +24,7 @@ impl ExportForm {
         match self.kind {
             ExportCommand::Html => "Export to HTML",
             ExportCommand::Pdf => "Export to PDF",
-            ExportCommand::Folder | ExportCommand::Open => "Export to a Markdown folder",
+            ExportCommand::Folder | ExportCommand::Open | ExportCommand::Print => "Export to a Markdown folder",
         }
     }
 
@@ -68,5 +68,7 @@ pub(crate) struct RunningExport {
     pub(crate) progress: Arc<ExportProgress>,
     pub(crate) answer: Receiver<Result<ExportReport, ExportError>>,
     pub(crate) name: String,
+    /// What is written is printed then.
+    pub(crate) prints: bool,
     pub(crate) since: f64,
 }

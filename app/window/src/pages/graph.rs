@@ -1,5 +1,6 @@
 //! The graph of all notes, or of those around the open one: a thread lays it out in steps, the window draws what there
-//! is as one mesh. Names are written where there is room for them.
+//! is as one mesh. Colors stand for folders, or for volumes where several are shown; names are written where there is
+//! room for them.
 
 use crate::panels::backlinks_panel::button;
 use eframe::egui;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use store::{DocId, FileKind};
 use ui::text::shown_name;
 use ui::theme::{self, ThemeColors, space};
-use ui::widgets::set_accessible_name;
+use ui::widgets::{chip_button, set_accessible_name};
 
 /// A frame may spend this much on looking up links.
 const LINK_LOOKUP_BUDGET: Duration = Duration::from_millis(4);
@@ -26,23 +27,38 @@ const LOCAL_GRAPH_DEPTH: usize = 2;
 /// Steps of a layout; the later, the smaller.
 const LAYOUT_STEPS: usize = 300;
 
+/// Groups with a color of their own: the largest ones.
+const MAX_COLORED_GROUPS: usize = 5;
+/// Volumes that can be chosen above the graph.
+const MAX_VOLUME_CHIPS: usize = 6;
+/// The field above the graph.
+const FILTER_WIDTH: f32 = 200.0;
+
 /// Current positions; the layout runs as long as somebody holds them.
 type NodePositions = Mutex<Arc<Vec<[f32; 2]>>>;
 /// What says where notes are on the screen: places, the point at the middle and the zoom, the area.
 type GraphViewport = (usize, [u32; 3], [u32; 4]);
-/// What a mesh was made from: view, hovered note, open note, colors.
-type GraphMeshKey = (GraphViewport, Option<usize>, Option<DocId>, bool);
+/// What a mesh was made from: view, hovered note, open note, colors, words that were looked for.
+type GraphMeshKey = (GraphViewport, Option<usize>, Option<DocId>, bool, String);
 
 /// State of the graph page.
 #[derive(Default)]
 pub(crate) struct GraphPage {
     /// The note around which it is; `None`: all.
     around: Option<DocId>,
+    /// The only volume that is shown; `None`: all.
+    volume: Option<DocId>,
+    /// Words that are looked for in names, in lower case.
+    filter: String,
     made: Option<Vec<u64>>,
     /// Notes whose links are still to be looked up.
     left: Vec<DocId>,
     nodes: Vec<(DocId, String)>,
     number: HashMap<DocId, u32>,
+    /// Each note's folder or volume.
+    groups: Vec<String>,
+    /// The largest groups, which have a color of their own.
+    colored: Vec<String>,
     edges: Vec<(u32, u32)>,
     degrees: Vec<u32>,
     places: Option<Arc<NodePositions>>,
@@ -67,17 +83,22 @@ impl GraphPage {
     fn gather(&mut self, ui: &Ui, session: &Session) {
         let state: Vec<u64> = session.volumes().map(|volume| volume.revision).collect();
         if self.made.as_ref() != Some(&state) {
-            *self = GraphPage { made: Some(state), ..GraphPage::new(self.around) };
+            let (volume, filter) = (self.volume, std::mem::take(&mut self.filter));
+            *self = GraphPage { made: Some(state), volume, filter, ..GraphPage::new(self.around) };
             match self.around {
                 Some(note) => self.neighbours(session, note),
                 None => {
-                    for volume in session.volumes() {
+                    let shown = session.volumes().filter(|volume| self.volume.is_none_or(|only| only == volume.id));
+                    let shown: Vec<_> = shown.collect();
+                    for volume in &shown {
                         for row in volume.files.values().filter(|row| row.kind == FileKind::Note) {
-                            self.enter(row.id, &row.path);
+                            let group = if shown.len() > 1 { &volume.name } else { first_folder(&row.path) };
+                            self.enter(row.id, &row.path, group);
                         }
                     }
                 }
             }
+            self.colored = largest_groups(&self.groups);
             self.left = self.nodes.iter().map(|(note, _)| *note).collect();
         }
         if self.places.is_some() {
@@ -103,11 +124,12 @@ impl GraphPage {
         self.places = Some(lay_out(self.nodes.len(), self.edges.clone(), ui.ctx().clone()));
     }
 
-    fn enter(&mut self, note: DocId, path: &str) -> bool {
+    fn enter(&mut self, note: DocId, path: &str, group: &str) -> bool {
         if self.number.contains_key(&note) {
             return false;
         }
         self.number.insert(note, u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.groups.push(group.to_owned());
         self.nodes.push((note, shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()));
         true
     }
@@ -121,7 +143,7 @@ impl GraphPage {
             for note in ring {
                 let Some(path) = volume.links.path(note) else { continue };
                 let is_note = volume.files.get(path).is_some_and(|row| row.kind == FileKind::Note);
-                if is_note && self.enter(note, path) {
+                if is_note && self.enter(note, path, first_folder(path)) {
                     next.extend(volume.links.outgoing_links(note).filter_map(|(_, to)| to));
                     next.extend(volume.links.backlinks(note).into_iter().map(|(from, _)| from));
                 }
@@ -135,7 +157,9 @@ impl GraphPage {
         let area = ui.available_rect_before_wrap();
         let colours = ThemeColors::of(ui);
         let response = ui.interact(area, ui.scope_id().with("graph"), Sense::click_and_drag());
-        let words = format!("Graph of {} notes and {} links", self.nodes.len(), self.edges.len());
+        let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let (notes, links) = (plural(self.nodes.len(), "note"), plural(self.edges.len(), "link"));
+        let words = format!("Graph of {notes} and {links}");
         set_accessible_name(&response, Role::Canvas, &words);
         let places = self.places.as_ref().and_then(|places| places.lock().ok().map(|places| places.clone()));
         let Some(places) = places.filter(|places| !places.is_empty()) else {
@@ -153,14 +177,30 @@ impl GraphPage {
         self.names(&painter, area, hovered, colours);
         let at = area.left_bottom() + vec2(space::L, -space::M);
         painter.text(at, Align2::LEFT_BOTTOM, words, theme::caption().font, colours.muted);
+        self.show_legend(&painter, area, colours);
         if let Some(node) = hovered {
             ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
             if response.clicked() {
                 actions.push(PageAction::Open(self.nodes[node].0));
             }
         }
-        let corner = Rect::from_min_size(area.left_top() + vec2(space::L, space::M), vec2(360.0, 28.0));
+        self.show_controls(ui, session, note, area);
+    }
+
+    /// The row above: which notes are shown, and a field that brings out those of a name.
+    fn show_controls(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, area: Rect) {
+        let corner = area.shrink2(vec2(space::L, space::M)).with_max_y(area.top() + space::M + 28.0);
         let mut child = ui.new_child(UiBuilder::new().max_rect(corner).layout(Layout::left_to_right(Align::Min)));
+        child.spacing_mut().item_spacing.x = space::S;
+        let style = theme::small();
+        let hint = egui::RichText::new("Find in the graph").font(style.font.clone()).color(ThemeColors::of(ui).muted);
+        let mut query = self.filter.clone();
+        let field = egui::TextEdit::singleline(&mut query).font(style.font.clone()).hint_text(hint);
+        let response = field.desired_width(FILTER_WIDTH.min(corner.width() * 0.4)).show(&mut child).response.response;
+        set_accessible_name(&response, Role::SearchInput, "Find in the graph");
+        if response.changed() {
+            self.filter = query.to_lowercase();
+        }
         let other = match self.around {
             Some(_) => Some((None, "All notes")),
             None => note.map(|note| (Some(note), "Only around the open note")),
@@ -173,6 +213,39 @@ impl GraphPage {
         }
         if self.moved && button(&mut child, "Show all of it").clicked() {
             self.moved = false;
+        }
+        if self.around.is_some() || session.volumes().nth(1).is_none() {
+            return;
+        }
+        let all = std::iter::once((None, "All volumes"));
+        let each = session.volumes().take(MAX_VOLUME_CHIPS).map(|volume| (Some(volume.id), volume.name.as_str()));
+        for (volume, name) in all.chain(each) {
+            let label = format!("Show in the graph: {name}");
+            if chip_button(&mut child, name, &label, self.volume == volume, &style) {
+                (self.volume, self.made) = (volume, None);
+            }
+        }
+    }
+
+    /// Whether a note is one of those that are looked for.
+    fn is_found(&self, node: usize) -> bool {
+        self.filter.is_empty() || self.nodes[node].1.to_lowercase().contains(self.filter.trim())
+    }
+
+    fn group_color(&self, group: &str, colours: &ThemeColors) -> Color32 {
+        let all = [colours.tool, colours.thought, colours.warn, colours.ok, colours.bad];
+        self.colored.iter().position(|name| name == group).map_or(colours.muted, |place| all[place])
+    }
+
+    /// Names the colors, at the bottom right.
+    fn show_legend(&self, painter: &egui::Painter, area: Rect, colours: &ThemeColors) {
+        let mut at = area.right_bottom() - vec2(space::L, space::M);
+        for group in self.colored.iter().rev() {
+            let name = text::untrusted_text::escape_line(group);
+            let name: String = name.chars().take(30).collect();
+            let rect = painter.text(at, Align2::RIGHT_BOTTOM, name, theme::caption().font, colours.muted);
+            painter.circle_filled(pos2(rect.left() - space::S, rect.center().y), 4.0, self.group_color(group, colours));
+            at.y = rect.top() - space::XS;
         }
     }
 
@@ -240,7 +313,7 @@ impl GraphPage {
         open: Option<DocId>,
         dark: bool,
     ) -> Arc<Mesh> {
-        let key = (view, hovered, open, dark);
+        let key = (view, hovered, open, dark, self.filter.clone());
         if let Some((made, mesh)) = &self.mesh
             && *made == key
         {
@@ -271,7 +344,11 @@ impl GraphPage {
         let wheel = DotCorners::default();
         for (node, at) in points.iter().enumerate().filter(|(_, at)| near.contains(**at)) {
             let is_open = open == Some(node);
-            let colour = if is_open || hovered == Some(node) { colours.accent } else { colours.muted };
+            let colour = match () {
+                () if is_open || hovered == Some(node) => colours.accent,
+                () if self.is_found(node) => self.group_color(&self.groups[node], colours),
+                () => quiet,
+            };
             wheel.dot(&mut mesh, *at, self.radius(node) + if is_open { 2.0 } else { 0.0 }, colour);
         }
         let mesh = Arc::new(mesh);
@@ -281,7 +358,7 @@ impl GraphPage {
 
     /// Names of the notes with most links in sight, where they do not cover each other; of the hovered one always.
     fn names(&self, painter: &egui::Painter, area: Rect, hovered: Option<usize>, colours: &ThemeColors) {
-        let in_sight = |node: &usize| area.contains(self.points[*node]);
+        let in_sight = |node: &usize| area.contains(self.points[*node]) && self.is_found(*node);
         let mut shown: Vec<usize> = (0..self.points.len()).filter(in_sight).collect();
         if shown.len() > MAX_DRAWN_NAMES {
             shown.select_nth_unstable_by_key(MAX_DRAWN_NAMES, |node| std::cmp::Reverse(self.degrees[*node]));
@@ -306,6 +383,23 @@ impl GraphPage {
             }
         }
     }
+}
+
+/// The folder of the volume in which a file is; empty at the top.
+fn first_folder(path: &str) -> &str {
+    path.split_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The groups with the most notes, the largest first; one alone needs no color.
+fn largest_groups(groups: &[String]) -> Vec<String> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    groups.iter().filter(|group| !group.is_empty()).for_each(|group| *counts.entry(group).or_default() += 1);
+    let mut names: Vec<(&str, usize)> = counts.into_iter().collect();
+    names.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+    if names.len() < 2 && groups.iter().all(|group| !group.is_empty()) {
+        return Vec::new();
+    }
+    names.into_iter().take(MAX_COLORED_GROUPS).map(|(name, _)| name.to_owned()).collect()
 }
 
 fn line(mesh: &mut Mesh, from: Pos2, to: Pos2, width: f32, colour: Color32) {

@@ -492,7 +492,7 @@ impl AppWindow {
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = ui::theme::ThemeColors::for_dark_mode(dark);
         self.panes.slash_menu(&mut self.host, &mut self.input, &mut self.notices, ctx);
-        self.jobs.poll_export(&mut self.notices, ctx);
+        self.jobs.poll_export(&self.host, &mut self.notices, ctx);
         match &mut self.overlay {
             WindowOverlay::None => {}
             WindowOverlay::Palette(palette) => match palette.show(ctx, colours, dark) {

@@ -4,7 +4,7 @@ use crate::shell::notice_state::NoticeState;
 use anyhow::anyhow;
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
-use host::desktop::{FileOpener, FolderChooser};
+use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
 use std::ffi::OsString;
 use store::DocId;
 
@@ -15,6 +15,8 @@ pub(crate) struct HostLink {
     pub(crate) folder_chooser: Option<FolderChooser>,
     /// What opens files with other programs, if there is a desktop.
     pub(crate) file_opener: Option<FileOpener>,
+    /// Prints a PDF file, where that can be done.
+    pub(crate) pdf_printer: Option<PdfPrinter>,
     /// Environment variables for the programs of **Set up Python…**, in the place of the own ones.
     pub(crate) setup_variables: Vec<(String, OsString)>,
     /// First steps that were done and are not in the settings yet.
