@@ -159,7 +159,7 @@ pub enum PrintOutcome {
 }
 
 /// Prints a PDF file of this title, and waits for the user.
-pub type PdfPrinter = Arc<dyn Fn(&str, &Path) -> Result<PrintOutcome, String> + Send + Sync>;
+pub type PdfPrinter = Arc<dyn Fn(&str, &Path) -> anyhow::Result<PrintOutcome> + Send + Sync>;
 
 /// Where a PDF file that is to be printed can be written: in a new folder that nobody else can read.
 ///
@@ -176,8 +176,8 @@ pub fn new_print_file(title: &str) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// A sentence.
-pub fn print_pdf(title: &str, path: &Path) -> Result<PrintOutcome, String> {
-    let file = std::fs::File::open(path).map_err(|error| format!("the page can't be read ({error})"))?;
+pub fn print_pdf(title: &str, path: &Path) -> anyhow::Result<PrintOutcome> {
+    let file = std::fs::File::open(path).map_err(|error| anyhow!("the page can't be read ({error})"))?;
     let asked = async { PrintProxy::new().await?.print(None, title, &file, PrintOptions::default()).await?.response() };
     let outcome = match pollster::block_on(asked) {
         Ok(()) => PrintOutcome::Sent,

@@ -566,7 +566,7 @@ fn exports() -> Drive {
             let head = std::fs::read(path).expect("a file")[..5].to_vec();
             send.send((title.to_owned(), head)).expect("somebody waits");
             std::fs::remove_dir_all(path.parent().expect("a folder")).expect("removed");
-            outcome.map_err(str::to_owned)
+            outcome.map_err(|why| std::io::Error::other(why).into())
         }));
         drive.choose(CommandId::NotePrint);
         drive.until("it says what became of it", |window| window.query_by_label_contains(says).is_some());
