@@ -45,6 +45,11 @@ pub enum Command {
         /// The volume to close.
         volume: DocId,
     },
+    /// Makes sure that what is to be remembered for a volume has a place, maybe outside of its folder.
+    OpenMemory {
+        /// The volume.
+        volume: DocId,
+    },
     /// Creates a note or a collection.
     NewNote {
         /// The volume that gets the note.

@@ -215,14 +215,14 @@ pub enum Effect {
         text: String,
         /// Maximum number of passages.
         limit: usize,
-        /// Folders of memory in the volume's folder.
-        memory: Vec<String>,
+        /// Folder that holds the memory, and the folders inside it to read.
+        memory: (PathBuf, Vec<String>),
     },
     /// Reads the memory of a volume from all its folders (`MemoryRead`).
     ReadMemory {
         /// The volume to read.
         volume: DocId,
-        /// The volume's folder.
+        /// Folder that holds its memory.
         root: PathBuf,
     },
     /// Calls a model (`ModelDelta`…, `ModelDone`).

@@ -366,6 +366,8 @@ pub struct WorkspaceStart {
     pub doc: Box<WorkspaceDoc>,
     /// Folders of volumes on this device.
     pub mounts: BTreeMap<DocId, PathBuf>,
+    /// Where new memory is kept, if the configuration says so.
+    pub memory_place: Option<agent::memory::place::MemoryPlace>,
     /// Name of this device.
     pub device: String,
     /// Settings of this device.

@@ -11,6 +11,7 @@ mod moves;
 mod note_files;
 mod note_jobs;
 mod notes;
+mod private_memory;
 mod queries;
 mod reactive;
 pub mod runs;
@@ -133,6 +134,7 @@ impl SessionState {
         self.files.step_move(turn, &mut self.sync, &self.workspace);
         self.pass_on_requests(turn);
         self.files.step_note_jobs(turn, &mut self.sync);
+        self.schedules.step_memory_maintenance(turn, &self.files.volumes);
         self.kernels.step_kernel_pool(turn, &self.files, &self.workspace);
         self.runs.step_tool_note_jobs(turn, &mut self.files, &self.kernels, &mut self.sync, &self.workspace);
         if self.sync.is_active() {
@@ -158,6 +160,10 @@ impl SessionState {
                     let (sync, files) = (&mut self.sync, &mut self.files);
                     sync.retry_remote_changes(turn, files, &self.runs, &self.workspace, volume, &why);
                 }
+                SessionRequest::OpenMemory { volume } => {
+                    let opened = self.files.volumes.open_private_memory(turn, &mut self.workspace, volume);
+                    turn.journal.problems.extend(opened.err().map(|CommandError(why)| why));
+                }
                 SessionRequest::FinishSchedule { schedule, outcome } => {
                     self.schedules.finish_schedule(turn, schedule, outcome);
                 }
@@ -176,6 +182,7 @@ impl SessionState {
             Command::CloseVolume { volume } => {
                 self.files.close_volume(turn, &mut self.sync, &mut self.workspace, volume)
             }
+            Command::OpenMemory { volume } => self.files.volumes.open_private_memory(turn, &mut self.workspace, volume),
             Command::NewNote { volume, path, text } => self.files.new_note(turn, &mut self.sync, volume, &path, &text),
             Command::OpenNote { note } => self.files.open_note(turn, &mut self.kernels, &mut self.workspace, note),
             Command::HoldNote { note } => self.files.hold_note(turn, &mut self.sync, note, true),
@@ -235,6 +242,9 @@ impl SessionState {
                 self.files.set_property(turn, &mut self.sync, note, key, value)
             }
             Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall } => {
+                if self.runs.is_for_memory(&text, agent.as_deref()) {
+                    self.files.volumes.open_private_memory(turn, &mut self.workspace, volume)?;
+                }
                 let asking = RunRequest {
                     run,
                     session,
@@ -488,11 +498,13 @@ impl SessionState {
 
     fn on_started(&mut self, turn: &mut ApplyContext<'_>, started: WorkspaceStart) {
         self.workspace.id = started.workspace;
-        self.workspace.folder = started.folder;
         self.workspace.device = RunDevice { id: started.workspace, name: started.device };
         self.workspace.actor = ActorId::from(started.actor);
         self.workspace.settings = started.settings.clamped();
         self.files.volumes.mounts = started.mounts;
+        (self.files.volumes.workspace_folder, self.files.volumes.memory_place) =
+            (started.folder.clone(), started.memory_place);
+        self.workspace.folder = started.folder;
         turn.journal.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };
         self.files.notes.unfinished = started.unfinished;
         turn.journal.problems = started.problems;
@@ -507,6 +519,7 @@ impl SessionState {
             self.files.volumes.by_id.insert(id, Volume::new(id, entry.name, root));
             turn.effects.push(Effect::LoadVolume { volume: id });
         }
+        self.files.volumes.mark_private_memory();
         self.workspace.is_new = started.doc.volumes().is_empty();
         self.workspace.doc = Some(started.doc);
         self.sync.load_sync_state(started.shares, started.sync_log, started.sync_kept);

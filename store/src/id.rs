@@ -89,6 +89,18 @@ impl DocId {
     }
 }
 
+impl DocId {
+    /// The volume that holds what is remembered for this volume outside of its folder. Derived, so that it's found
+    /// without a table.
+    pub fn memory_id(self) -> DocId {
+        let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 memory of volume");
+        hasher.update(&self.0);
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        DocId::with_uuid_version(bytes, 5)
+    }
+}
+
 impl BlobHash {
     /// The hash of `bytes`.
     pub fn of(bytes: &[u8]) -> BlobHash {

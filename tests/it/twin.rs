@@ -206,10 +206,10 @@ impl Twin {
         self.note(note).text()
     }
 
-    /// What lies in these folders of memory.
-    fn remembered(&self, folders: &[String]) -> agent::memory::ProjectMemory {
+    /// What lies in these folders of memory, all below this one.
+    fn remembered(&self, root: &Path, folders: &[String]) -> agent::memory::ProjectMemory {
         let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
-            let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
+            let path = file.strip_prefix(root).ok()?.to_string_lossy().into_owned();
             let there = folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
             there.then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
         });
@@ -316,7 +316,7 @@ impl Twin {
                 Effect::KillKernel { .. } => self.asked.push(Asked::Kill),
                 Effect::ReadSetup => self.told.push_back(Event::AgentSetup(Box::new(self.setup.clone()))),
                 Effect::Gather { run, memory, .. } => {
-                    let memory = Box::new(self.remembered(&memory));
+                    let memory = Box::new(self.remembered(&memory.0, &memory.1));
                     let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
                         let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
                         Some((path, String::from_utf8_lossy(bytes).into_owned()))
@@ -324,9 +324,9 @@ impl Twin {
                     let crew = Box::new(agent::agent_registry::AgentRegistry::read(files));
                     self.told.push_back(Event::Gathered { run, found: self.found.clone(), memory, crew });
                 }
-                Effect::ReadMemory { volume, .. } => {
+                Effect::ReadMemory { volume, root } => {
                     let all = self.world.files.iter().filter_map(|(file, (bytes, _))| {
-                        let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
+                        let path = file.strip_prefix(&root).ok()?.to_string_lossy().into_owned();
                         agent::memory::is_memory(&path).then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
                     });
                     let memory = Box::new(agent::memory::ProjectMemory::from_files(all));
@@ -530,7 +530,7 @@ impl Twin {
                     }
                 }
             }
-            Effect::Scan { volume, unindexed, .. } => self.scan(volume, &unindexed),
+            Effect::Scan { volume, root, unindexed } => self.scan(volume, &root, &unindexed),
             Effect::Index { volume, note, text } => {
                 let survey = OutlineSurvey::of(BlobHash::of(text.as_bytes()), &text);
                 vec![Event::Indexed { volume, notes: vec![(note, survey)] }]
@@ -564,17 +564,16 @@ impl Twin {
         Ok(())
     }
 
-    fn scan(&self, volume: DocId, unindexed: &BTreeSet<DocId>) -> Vec<Event> {
+    fn scan(&self, volume: DocId, root: &Path, unindexed: &BTreeSet<DocId>) -> Vec<Event> {
         let rows = self.world.disk.file_rows(volume).expect("read");
         let known: BTreeMap<String, FileRow> = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
-        let inside = |file: &Path| file.strip_prefix(ROOT).expect("inside").to_string_lossy().into_owned();
+        let inside = |file: &Path| file.strip_prefix(root).expect("inside").to_string_lossy().into_owned();
         // As the host: one whose file was never made is under way, not gone.
-        let is_gone = |row: &&FileRow| {
-            (row.size > 0 || row.mtime != 0) && !self.world.files.contains_key(&Path::new(ROOT).join(&row.path))
-        };
+        let is_gone =
+            |row: &&FileRow| (row.size > 0 || row.mtime != 0) && !self.world.files.contains_key(&root.join(&row.path));
         let mut gone: Vec<&FileRow> = known.values().filter(is_gone).collect();
         let (mut files, mut indexed) = (Vec::new(), Vec::new());
-        for (file, (bytes, mtime)) in self.world.files.iter().filter(|(file, _)| file.starts_with(ROOT)) {
+        for (file, (bytes, mtime)) in self.world.files.iter().filter(|(file, _)| file.starts_with(root)) {
             let path = inside(file);
             let row = known.get(&path);
             if let Some(row) = row.filter(|row| row.size == bytes.len() as u64 && row.mtime == *mtime) {

@@ -97,9 +97,13 @@ trait VolumeContents: Send + Sized + 'static {
     fn has(path: &str) -> bool;
     /// Reads it from a volume's folder. Blocks.
     fn read(root: &Path) -> Self;
+    /// Whether volumes of private memory hold it, too.
+    const IN_PRIVATE_MEMORY: bool = false;
 }
 
 impl VolumeContents for ProjectMemory {
+    const IN_PRIVATE_MEMORY: bool = true;
+
     fn has(path: &str) -> bool {
         is_memory(path)
     }
@@ -148,7 +152,8 @@ impl<T: VolumeContents> MemoryCache<T> {
             }
             self.waits = None;
         }
-        let key: Vec<(DocId, u64)> = session.volumes().map(|volume| (volume.id, volume.revision)).collect();
+        let volumes = || session.volumes().chain(session.memory_volumes().filter(|_| T::IN_PRIVATE_MEMORY));
+        let key: Vec<(DocId, u64)> = volumes().map(|volume| (volume.id, volume.revision)).collect();
         let hash = |volume: DocId, path: &str| Some(session.volume(volume)?.files.get(path)?.hash);
         let same = self.watched.iter().all(|(volume, path, known)| hash(*volume, path) == *known);
         if same && self.key.as_ref() == Some(&key) {
@@ -166,12 +171,12 @@ impl<T: VolumeContents> MemoryCache<T> {
                 let own = volume.files.iter().filter(|(path, _)| T::has(path));
                 own.map(move |(path, row)| (id, path.clone(), Some(row.hash))).collect::<Vec<_>>()
             };
-            session.volumes().flat_map(of).collect()
+            volumes().flat_map(of).collect()
         };
         self.key = Some(key);
-        let roots: Vec<(DocId, String, PathBuf)> = session
-            .volumes()
-            .filter_map(|volume| Some((volume.id, volume.name.clone(), volume.root.clone()?)))
+        let owner = |volume: &engine::Volume| session.volume(volume.memory_of.unwrap_or(volume.id));
+        let roots: Vec<(DocId, String, PathBuf)> = volumes()
+            .filter_map(|volume| Some((volume.id, owner(volume)?.name.clone(), volume.root.clone()?)))
             .collect();
         let (tell, told) = channel();
         let wake = ctx.clone();

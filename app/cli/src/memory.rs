@@ -23,6 +23,8 @@ pub(super) const DELETION_TIMEOUT: Duration = Duration::from_secs(60);
 /// A project, and what it remembers.
 struct RememberedProject {
     id: DocId,
+    /// The volume that holds its memory.
+    home: DocId,
     name: String,
     memory: ProjectMemory,
 }
@@ -42,8 +44,8 @@ pub(super) fn parse_recall_options(args: &AskArguments) -> Result<RecallOptions,
 /// The projects with what they remember; one where it is named.
 fn load_projects(scene: &CommandContext<'_>, named: Option<&str>) -> Result<Vec<RememberedProject>, CliError> {
     resolve::wait_for_volumes(scene, true)?;
-    let all: Vec<(DocId, String, PathBuf)> = scene.handle.read(|session| {
-        let one = |volume: &engine::Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
+    let all: Vec<(DocId, String, (DocId, PathBuf))> = scene.handle.read(|session| {
+        let one = |volume: &engine::Volume| Some((volume.id, volume.name.clone(), session.memory_home(volume.id)?));
         session.volumes().filter_map(one).collect()
     })?;
     if let Some(name) = named.filter(|name| all.iter().all(|(_, known, _)| known != name)) {
@@ -51,11 +53,19 @@ fn load_projects(scene: &CommandContext<'_>, named: Option<&str>) -> Result<Vec<
         return Err(CliError::usage(format!("there is no project {name}; there are {}", names.join(", "))));
     }
     let wanted = all.into_iter().filter(|(_, name, _)| named.is_none_or(|named| named == name));
-    let read = |(id, name, root): (DocId, String, PathBuf)| {
+    let read = |(id, name, (home, root)): (DocId, String, (DocId, PathBuf))| {
         let memory = project_memory::read_project_memory(&root, &project_memory::memory_folders(&root));
-        RememberedProject { id, name, memory }
+        RememberedProject { id, home, name, memory }
     };
     Ok(wanted.map(read).collect())
+}
+
+/// Makes sure that a project's memory has a place, and returns its volume.
+fn open_memory(scene: &CommandContext<'_>, volume: DocId) -> Result<DocId, CliError> {
+    scene.handle.run_command(Command::OpenMemory { volume })?;
+    resolve::wait_for_volumes(scene, true)?;
+    let home = scene.handle.read(move |session| session.memory_home(volume))?;
+    home.map(|(home, _)| home).ok_or_else(|| CliError::workspace("the volume was closed meanwhile"))
 }
 
 /// The file of this path in a volume.

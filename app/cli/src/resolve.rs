@@ -17,7 +17,9 @@ const SCAN_TIMEOUT: Duration = Duration::from_secs(600);
 /// Waits until every volume's files are known, and with `scanned` until each was looked through once.
 pub(super) fn wait_for_volumes(scene: &CommandContext<'_>, scanned: bool) -> Result<(), CliError> {
     let ready = move |volume: &Volume| volume.known && (!scanned || volume.scans > 0 || volume.root.is_none());
-    let look = move |session: &Session| (session.is_open() && session.volumes().all(ready)).then_some(());
+    let look = move |session: &Session| {
+        (session.is_open() && session.volumes().chain(session.memory_volumes()).all(ready)).then_some(())
+    };
     match scene.handle.wait(Some(SCAN_TIMEOUT), look)? {
         Some(()) => Ok(()),
         None => Err(CliError::workspace("the volumes' files could not be read in ten minutes")),

@@ -4,6 +4,7 @@
 
 mod values;
 
+use crate::memory::place::MemoryPlace;
 use crate::model_call::{ModelEndpoint, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
@@ -73,6 +74,8 @@ pub struct MemoryConfig {
     /// Whether runs that went well become traces, and all become experiences.
     #[serde(deserialize_with = "values::plain")]
     pub learn: bool,
+    /// Where that is kept; `None`: in a project's folder where runs have kept it there already, else in the workspace.
+    pub place: Option<MemoryPlace>,
 }
 
 /// How many tool calls a run makes at once.

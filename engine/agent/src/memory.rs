@@ -4,6 +4,7 @@ pub mod consolidation;
 pub mod experience;
 pub mod goal;
 pub mod insight;
+pub mod place;
 pub mod result_check;
 pub mod run_outcome;
 pub mod slots;

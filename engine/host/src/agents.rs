@@ -251,7 +251,7 @@ impl AgentEffects {
         paths: Vec<String>,
         text: String,
         limit: usize,
-        memory: Vec<String>,
+        (memory_root, memory): (PathBuf, Vec<String>),
     ) {
         let mut jobs: Vec<(String, ToolJob)> = Vec::new();
         for path in paths {
@@ -288,7 +288,8 @@ impl AgentEffects {
                 .filter(|(_, outcome)| !outcome.found_nothing)
                 .map(|(at, outcome)| (jobs[at].0.clone(), outcome.text))
                 .collect();
-            let memory = Box::new(crate::agents::project_memory::recall_project_memory(&search, &root, &memory, &text));
+            let memory =
+                Box::new(crate::agents::project_memory::recall_project_memory(&search, &memory_root, &memory, &text));
             let crew = Box::new(crate::agents::project_memory::read_agent_registry(&root));
             inbox.send_event(Event::Gathered { run, found, memory, crew });
         });

@@ -387,7 +387,8 @@ impl Driver {
     /// workspace's. Workers reach it through that folder alone.
     fn confined_path(&self, file: &Path) -> ConfinedPath {
         let roots = self.session.volumes().filter_map(|volume| volume.root.as_deref());
-        let roots = roots.chain([self.folder.as_path()]);
+        let memory = self.session.memory_volumes().filter_map(|volume| volume.root.as_deref());
+        let roots = roots.chain(memory).chain([self.folder.as_path()]);
         let inside = |root: &Path| scan::volume_path(root, file).map(|path| ConfinedPath::new(root, &path));
         let most = roots.filter_map(inside).max_by_key(|found| found.root.as_os_str().len());
         // A path without a folder is refused.

@@ -4,5 +4,6 @@ pub mod backup;
 pub mod bug_report;
 pub(crate) mod capabilities;
 pub mod check;
+pub mod config_edit;
 pub mod configuration;
 pub mod secrets;

@@ -67,9 +67,17 @@ pub fn open_workspace(folder: &Path, options: WorkspaceOptions) -> Result<Driver
     let owned = WorkspaceLock::acquire(&folder)?;
     crate::logging::start(&folder);
     let mut disk = SqliteDisk::open(&folder, options.create)?;
-    let started = loader::load_workspace_start(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
+    let started = load_start(&mut disk, &folder)?;
     crate::renderer::set_worker_program(&options.program);
     Driver::start(Box::new(disk), folder, options.program, started, Some(owned)).map_err(OpenError::Other)
+}
+
+/// Reads what the session needs to begin, and of the configuration where memory is kept.
+fn load_start(disk: &mut SqliteDisk, folder: &Path) -> Result<engine::event::WorkspaceStart, OpenError> {
+    let mut started = loader::load_workspace_start(disk, folder, &mut rand::rngs::StdRng::from_os_rng())?;
+    started.memory_place =
+        crate::maintenance::configuration::load_config(folder).ok().and_then(|config| config.memory.place);
+    Ok(started)
 }
 
 /// Bytes without which nothing is written that only helps to be fast: room for a few pages of the database and its log.
@@ -113,7 +121,7 @@ pub fn open_workspace_read_only(folder: &Path, options: WorkspaceOptions) -> Res
     let lock = WorkspaceLock::acquire_for_copy(&folder)?;
     let mut disk = SqliteDisk::copy_in_memory(&folder)?;
     drop(lock);
-    let started = loader::load_workspace_start(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
+    let started = load_start(&mut disk, &folder)?;
     Driver::start_read_only(Box::new(disk), folder, program, started, why.to_string()).map_err(OpenError::Other)
 }
 

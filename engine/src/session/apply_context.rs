@@ -30,6 +30,11 @@ pub(in crate::session) enum SessionRequest {
         /// The reason.
         why: String,
     },
+    /// Something of this volume is to be remembered, maybe outside of its folder.
+    OpenMemory {
+        /// The volume.
+        volume: DocId,
+    },
     /// The work that a schedule began has ended.
     FinishSchedule {
         /// The schedule.

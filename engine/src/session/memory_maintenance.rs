@@ -3,7 +3,7 @@
 
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
 use crate::session::state::schedules::{PendingMaintenance, SchedulesState};
 use crate::session::state::sync::SyncState;
@@ -27,18 +27,26 @@ impl SchedulesState {
         schedule: Option<DocId>,
     ) -> Result<(), CommandError> {
         let known = volumes.by_id.get(&volume).ok_or_else(|| CommandError(format!("there is no volume {volume}")))?;
-        let root = known.root.clone();
-        let root =
-            root.ok_or_else(|| CommandError(format!("the volume has no folder on this device: {}", known.name)))?;
+        if known.root.is_none() {
+            return Err(CommandError(format!("the volume has no folder on this device: {}", known.name)));
+        }
         let new = PendingMaintenance { volume, what, schedule };
-        if self.pending_maintenance.contains(&new) {
-            return Ok(());
+        if !self.pending_maintenance.contains(&new) {
+            turn.requests.push_back(SessionRequest::OpenMemory { volume });
+            self.pending_maintenance.push(new);
         }
-        if self.pending_maintenance.iter().all(|one| one.volume != volume) {
-            turn.effects.push(Effect::ReadMemory { volume, root });
-        }
-        self.pending_maintenance.push(new);
         Ok(())
+    }
+
+    /// Has the memory read that is to be worked over, once the files of its volume are known.
+    pub(super) fn step_memory_maintenance(&mut self, turn: &mut ApplyContext<'_>, volumes: &VolumesState) {
+        for PendingMaintenance { volume, .. } in &self.pending_maintenance {
+            let home = volumes.by_id.get(&volumes.memory_home(*volume)).filter(|home| home.known);
+            let Some(root) = home.and_then(|home| home.root.clone()) else { continue };
+            if self.reading_memory.insert(*volume) {
+                turn.effects.push(Effect::ReadMemory { volume: *volume, root });
+            }
+        }
     }
 
     pub(super) fn on_memory_read(
@@ -49,6 +57,7 @@ impl SchedulesState {
         volume: DocId,
         memory: &ProjectMemory,
     ) {
+        self.reading_memory.remove(&volume);
         let (due, rest) =
             std::mem::take(&mut self.pending_maintenance).into_iter().partition(|one| one.volume == volume);
         self.pending_maintenance = rest;
@@ -84,6 +93,7 @@ impl SchedulesState {
         let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
         let text = memory.analyze(query, today).to_note(&query.query, &memory::trace::iso_timestamp(turn.now.0));
         let path = format!("{MEMORY_FOLDER}/{LONG_TERM_FOLDER}/analysis.md");
+        let volume = files.volumes.memory_home(volume);
         files.upsert_own_note(turn, sync, volume, &path, text)?;
         turn.notify(Notice::Remembered { volume, path });
         Ok(())
@@ -103,7 +113,9 @@ impl FilesState {
         let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
         let at = memory::trace::iso_timestamp(turn.now.0);
         let whole = format!("{MEMORY_FOLDER}/{EXPERIENCE_LOG_FILE}");
-        let name = self.volumes.by_id.get(&volume).map_or_else(String::new, |volume| volume.name.clone());
+        let owner = self.volumes.by_id.get(&volume).and_then(|volume| volume.memory_of).unwrap_or(volume);
+        let name = self.volumes.by_id.get(&owner).map_or_else(String::new, |volume| volume.name.clone());
+        let volume = self.volumes.memory_home(volume);
         let logs =
             memory.entries.iter().filter_map(|entry| entry.path.strip_suffix(EXPERIENCE_LOG_FILE)?.strip_suffix('/'));
         let between = format!("/{}/", task_log::TASK_LOG_FOLDER);

@@ -18,6 +18,7 @@ use agent::run_records::EmbeddingCost;
 use agent::schedule::Schedule;
 use agent::tool_spec::ToolSpec;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use store::{BlockId, DocId, RegisteredTool, RunDevice};
 use text::time::UnixMillis;
 
@@ -215,9 +216,20 @@ impl Session {
         self.state.files.is_indexed()
     }
 
-    /// The volumes, by id.
+    /// The volumes, by id, without those of private memory.
     pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.state.files.volumes.volumes()
+    }
+
+    /// The volumes of private memory, by id; `Volume::memory_of` says whose.
+    pub fn memory_volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.state.files.volumes.by_id.values().filter(|volume| volume.memory_of.is_some())
+    }
+
+    /// Returns the volume that holds what is remembered for this one, and the folder; either may not exist yet.
+    pub fn memory_home(&self, volume: DocId) -> Option<(DocId, PathBuf)> {
+        let volumes = &self.state.files.volumes;
+        Some((volumes.memory_home(volume), volumes.memory_root(volume)?))
     }
 
     /// Returns the volume with this id.

@@ -97,6 +97,9 @@ impl RunsState {
     ) {
         mcp_tools::assign_tool_names(&mut setup.servers);
         self.notify_changed_tools(turn, &setup.servers);
+        if setup.trouble.is_none() {
+            files.volumes.memory_place = setup.config.memory.place;
+        }
         self.setup = Some(Arc::new(setup));
         self.is_reading_setup = false;
         self.revision += 1;
@@ -272,6 +275,11 @@ impl RunsState {
             run: Some(id),
             ..SessionMessage::new(asked, MessageRole::User, text.clone(), turn.now.0)
         };
+        let agent = agent.or_else(|| self.mentioned_agent(&text)).unwrap_or_else(|| "assistant".to_owned());
+        // Agents of memory read and write its notes, wherever these are.
+        let home = files.volumes.memory_home(volume);
+        let works_in_memory = memory_agents::is_memory_agent(&agent) && files.volumes.by_id.contains_key(&home);
+        let volume = if works_in_memory { home } else { volume };
         let about = RunAbout {
             session,
             asked,
@@ -279,7 +287,7 @@ impl RunsState {
             volume,
             note,
             prompt: text.clone(),
-            agent: agent.or_else(|| self.mentioned_agent(&text)).unwrap_or_else(|| "assistant".to_owned()),
+            agent,
             start_time: turn.now.0,
             ended: None,
             ending: None,
@@ -315,7 +323,10 @@ impl RunsState {
         paths.dedup();
         let withheld = prompt_material::withhold_secret_files(&mut paths);
         let place = note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned());
-        let memory = memory::memory_folders(place.as_deref());
+        let memory = (files.volumes.memory_root(volume).unwrap_or_default(), memory::memory_folders(place.as_deref()));
+        if self.setup().is_some_and(|setup| setup.config.memory.learn) {
+            turn.requests.push_back(SessionRequest::OpenMemory { volume });
+        }
         if let Some(run) = self.runs.get_mut(&id) {
             run.project_read = ProjectReadState::ReadingToStart;
             run.withheld_files = withheld;

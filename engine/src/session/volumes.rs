@@ -194,6 +194,9 @@ impl FilesState {
             let path = self.volumes.locate_file(note.id).map_or("a note", |(_, path)| path);
             return Err(CommandError(format!("wait until it is saved, then try again: {path}")));
         }
+        if self.volumes.by_id.contains_key(&volume.memory_id()) {
+            self.close_volume(turn, sync, workspace, volume.memory_id())?;
+        }
         let mut writes = workspace.workspace_writes(turn, volume, None)?;
         self.volumes.mounts.remove(&volume);
         self.volumes.by_id.remove(&volume);

@@ -14,14 +14,18 @@ pub(crate) type AdmittedPassages = Vec<Vec<bool>>;
 /// At most this many words begin with the same letters.
 const MAX_PREFIX_EXPANSIONS: usize = 200;
 
+/// The mark of passages that only a query for memory finds.
+pub(crate) const PRIVATE_MARK: &str = "is:private";
+
 /// What a query admits; `None`: everything.
 pub(crate) fn admitted_passages(
     searcher: &Searcher,
     fields: &IndexFields,
     query: &ParsedQuery,
 ) -> Result<Option<AdmittedPassages>, IndexError> {
+    let public = if query.asks_for_memory() { None } else { public_passages(searcher, fields)? };
     if !query.is_strict() {
-        return Ok(None);
+        return Ok(public);
     }
     let mut admitted = Vec::new();
     for segment in searcher.segment_readers() {
@@ -30,9 +34,27 @@ pub(crate) fn admitted_passages(
             let fits = matching_passages(searcher, segment, fields, group)?;
             all.iter_mut().zip(fits).for_each(|(all, fits)| *all &= fits != group.not);
         }
+        if let Some(public) = public.as_ref().and_then(|public| public.get(admitted.len())) {
+            all.iter_mut().zip(public).for_each(|(all, public)| *all &= public);
+        }
         admitted.push(all);
     }
     Ok(Some(admitted))
+}
+
+/// All passages but private ones; `None`: there are no private ones.
+pub(crate) fn public_passages(
+    searcher: &Searcher,
+    fields: &IndexFields,
+) -> Result<Option<AdmittedPassages>, IndexError> {
+    let (mut admitted, mut any) = (Vec::new(), false);
+    for segment in searcher.segment_readers() {
+        let mut private = vec![false; segment.max_doc() as usize];
+        mark_term(segment, fields.marks, PRIVATE_MARK, &mut private)?;
+        any |= private.contains(&true);
+        admitted.push((0..).zip(private).map(|(doc, private)| !private && !segment.is_deleted(doc)).collect());
+    }
+    Ok(any.then_some(admitted))
 }
 
 fn matching_passages(

@@ -305,6 +305,9 @@ impl FullTextIndex {
         if passage.done {
             mark(&mut doc, "is", "done");
         }
+        if passage.private {
+            doc.add_text(fields.marks, crate::filter::PRIVATE_MARK);
+        }
         for tag in &note.tags {
             // A tag `a/b` is one of `a`, too.
             let ends = tag.match_indices('/').map(|(at, _)| at).chain([tag.len()]);

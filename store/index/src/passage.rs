@@ -69,13 +69,15 @@ pub struct IndexedPassage {
     pub done: bool,
     /// The notes that it links to, by [`link_name`].
     pub links: Vec<String>,
+    /// Whether only a query for memory finds it.
+    pub private: bool,
 }
 
 impl IndexedPassage {
     /// Makes an empty passage of this kind.
     pub fn new(kind: PassageKind) -> IndexedPassage {
         let (place, lang, heading, text) = Default::default();
-        IndexedPassage { place, kind, lang, heading, text, todo: false, done: false, links: Vec::new() }
+        IndexedPassage { place, kind, lang, heading, text, todo: false, done: false, links: Vec::new(), private: false }
     }
 }
 

@@ -125,6 +125,12 @@ impl ParsedQuery {
         self.ranking_words().into_iter().map(|(word, _)| word).collect::<Vec<_>>().join(" ")
     }
 
+    /// Whether it asks for what was remembered, by `in:memory`.
+    pub fn asks_for_memory(&self) -> bool {
+        let mut atoms = self.groups.iter().filter(|group| !group.not).flat_map(|group| &group.atoms);
+        atoms.any(|atom| *atom == QueryAtom::In(PassageKind::Memory))
+    }
+
     /// Whether a hit must meet conditions besides containing one of the words.
     pub fn is_strict(&self) -> bool {
         self.groups.iter().any(|group| !group.is_loose())

@@ -265,6 +265,7 @@ impl FullTextIndex {
         }
         let count = (ask.limit.max(1) * PASSAGES_PER_NOTE).max(2 * NORMALIZATION_RANK);
         if words.is_empty() {
+            let admitted = admitted.filter(|_| query.is_strict());
             return self.newest_notes(&searcher, admitted.as_ref(), ask.limit);
         }
         let wanted = self.query_words(&searcher, &words)?;

@@ -77,6 +77,7 @@ impl FullTextIndex {
     pub fn related_notes(&self, note: DocId, limit: usize) -> Result<Vec<NoteHit>, IndexError> {
         let searcher = self.searcher();
         let own: HashSet<DocAddress> = self.passages_of(&searcher, note)?.into_iter().collect();
+        let public = crate::filter::public_passages(&searcher, &self.fields)?;
         let near = {
             let field = self.vector_field(&searcher)?;
             let mut mean: Vec<f32> = Vec::new();
@@ -92,7 +93,7 @@ impl FullTextIndex {
             field.nearest_passages(
                 &searcher,
                 &QuantizedVector::quantize(&mean),
-                None,
+                public.as_ref(),
                 limit * PASSAGES_PER_NOTE + own.len(),
                 &RankingWeights::default(),
             )

@@ -44,6 +44,7 @@ impl HostlessSession {
             workspace,
             doc: Box::new(doc),
             mounts: BTreeMap::new(),
+            memory_place: None,
             settings: Settings::default(),
             last_seq: 0,
             unfinished: Vec::new(),

@@ -30,6 +30,12 @@ fn reporter() -> (String, Arc<AtomicUsize>) {
     (address, count)
 }
 
+/// Sets that memory is kept as notes of the folder.
+pub(super) fn keep_memory_in_folder(house: &House) {
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    house.write("W/config.yaml", format!("{config}memory:\n  place: folder\n").as_bytes());
+}
+
 #[test]
 fn a_report_is_learned_replayed_exported_and_forgotten() {
     let (address, count) = reporter();
@@ -42,7 +48,12 @@ fn a_report_is_learned_replayed_exported_and_forgotten() {
     let listed = house.run(&["traces", "--json"]).good().lines();
     assert_eq!((listed.len(), &listed[0]["steps"], &listed[0]["follows"]), (1, &json!(2), &json!(false)));
     let path = listed[0]["path"].as_str().expect("a path").to_owned();
-    assert!(house.run(&["cat", &path]).good().text().contains("data/{month1}.csv"), "a trace is a note");
+    assert!(house.run(&["traces", "show", &path]).good().text().contains("data/{month1}.csv"));
+    // Nothing of it lies among the notes, nor is it found there.
+    assert!(!house.path("notes/memory").exists() && house.path("W/private_memory").exists());
+    assert!(!house.run(&["search", "October"]).good().text().contains("memory/"));
+    assert!(house.run(&["search", "October in:memory"]).good().text().contains("memory/memory_log.md"));
+    assert!(!house.run(&["ls"]).good().text().contains("memory"));
 
     // Again for another month: no model, and a word of the user for the step that writes.
     let next = ["ask", "Please write a report for 2026-11 into reports/2026-11.md", "--mode", "follower"];
@@ -81,6 +92,7 @@ fn a_report_is_learned_replayed_exported_and_forgotten() {
 fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
     let (address, _) = reporter();
     let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", "day,sold\n1,517\n")]);
+    keep_memory_in_folder(&house);
     house.run(&["ask", "Write the report for October 2026 into reports/2026-10.md"]).good();
     house.run(&["memory", "add", "scipy.fft is faster than a loop", "--goal", "Find the peaks of a signal"]).good();
     house.run(&["memory", "add", "scipy.fft is faster than a loop", "--goal", "find the peaks of the signal"]).good();

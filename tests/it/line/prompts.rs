@@ -94,7 +94,7 @@ fn secrets_of_a_project_reach_no_model_and_no_log() {
     let out = done.text();
     // All that the program keeps: documents, logs, memory. The search index holds the notes themselves.
     let mut files = Vec::new();
-    kept(&house.path("notes/memory"), &mut files);
+    kept(&house.path("W/private_memory"), &mut files);
     assert!(files.len() >= 2, "it's remembered");
     for secret in &secrets {
         assert!(!sent.contains(secret.as_str()), "{secret} was sent:\n{sent}");

@@ -17,6 +17,7 @@ fn writer() -> String {
 #[test]
 fn a_schedule_is_made_begun_paused_and_removed() {
     let house = house(&writer(), &[("a.md", "# A\n\n```python\nprint(6 * 7)\n```\n")]);
+    super::memory::keep_memory_in_folder(&house);
     let made =
         house.run(&["schedule", "add", "0 9 * * 1-5", "Write the note", "--utc", "--within", "30m"]).good().text();
     assert!(made.starts_with("write-the-note: next 20"), "{made}");

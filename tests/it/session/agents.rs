@@ -2,6 +2,7 @@
 
 use crate::twin::Twin;
 use agent::config::{AgentConfig, ConfigLayer, merge};
+use agent::memory::place::MemoryPlace;
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
@@ -26,8 +27,11 @@ pub(super) fn config(more: &str) -> AgentConfig {
     merge(&[ConfigLayer::parse("config.yaml", &text).expect("read")]).expect("whole")
 }
 
+/// What agents have, with memory in the project's folder.
 pub(super) fn setup(more: &str) -> AgentSetup {
-    AgentSetup { config: config(more), ..AgentSetup::default() }
+    let mut config = config(more);
+    config.memory.place.get_or_insert(MemoryPlace::Folder);
+    AgentSetup { config, ..AgentSetup::default() }
 }
 
 pub(super) fn agent(files: &[(&str, &str)], more: &str) -> Twin {

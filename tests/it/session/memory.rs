@@ -1,10 +1,11 @@
 //! Traces: what a model did once is done again without one, asked for again where it changes something, and stopped
 //! where something is not as it was.
 
-use super::agents::{agent, answer, done, fine, kinds, said, setup};
+use super::agents::{agent, answer, config, done, fine, kinds, said, setup};
 use crate::twin::Twin;
+use agent::memory::place::MemoryPlace;
 use agent::memory::trace::RunTrace;
-use agent::memory::{RecallOptions, ReplayMode};
+use agent::memory::{MemoryMaintenance, RecallOptions, ReplayMode};
 use engine::{AgentRun, BudgetScope, Command, EmbeddingCost, Event};
 use serde_json::json;
 use store::{DecisionScope, DocId, RunEnding, StepKind};
@@ -207,6 +208,101 @@ fn nothing_is_kept_where_the_configuration_says_so() {
     twin.setup = setup("memory:\n  learn: false\n");
     by_model(&mut twin, 7, "October 2026", "2026-10");
     assert!(twin.session.volumes().all(|volume| volume.files.keys().all(|path| !path.starts_with("memory/"))));
+}
+
+/// What agents have where the configuration says nothing of memory.
+fn unconfigured() -> engine::AgentSetup {
+    engine::AgentSetup { config: config(""), ..engine::AgentSetup::default() }
+}
+
+/// The files that memory keeps outside of the volume's folder.
+fn private_files(twin: &Twin) -> Vec<String> {
+    twin.session.memory_volumes().flat_map(|volume| volume.files.keys().cloned()).collect()
+}
+
+#[test]
+fn memory_stays_out_of_the_folder_and_is_recalled_from_the_workspace() {
+    let mut twin = shop();
+    twin.setup = unconfigured();
+    by_model(&mut twin, 7, "October 2026", "2026-10");
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    let in_folder = |twin: &Twin| twin.world.files.keys().any(|file| file.starts_with("/u/v/memory"));
+    assert!(!in_folder(&twin), "{:?}", twin.world.files.keys());
+    assert_eq!(twin.session.volumes().count(), 1, "it isn't listed with the volumes");
+    let memory = twin.session.memory_volumes().next().expect("it's kept");
+    assert_eq!(
+        (memory.memory_of, twin.session.memory_home(volume).map(|(home, _)| home)),
+        (Some(volume), Some(memory.id))
+    );
+    let kept = private_files(&twin);
+    assert!(kept.iter().any(|path| path.starts_with("memory/traces/")), "{kept:?}");
+    assert!(
+        ["memory/memory_log.md", "memory/short_term/execution_log.md"]
+            .iter()
+            .all(|path| kept.contains(&(*path).to_owned()))
+    );
+    let root = memory.root.clone().expect("a folder");
+    let written = |twin: &Twin, path: &str| twin.world.files.contains_key(&root.join(path));
+    assert!(root.starts_with("/w/private_memory") && written(&twin, "memory/memory_log.md"), "{}", root.display());
+    ask(&mut twin, 8, REPORT, ReplayMode::Follower);
+    assert!(twin.models.is_empty() && twin.tools.len() == 1, "its trace is replayed");
+
+    // It is there after a restart, and when the folder was closed and is opened again.
+    let mut twin = Twin::start(twin.crash(), 3);
+    twin.setup = unconfigured();
+    twin.settle();
+    assert_eq!((twin.session.volumes().count(), private_files(&twin)), (1, kept.clone()));
+    twin.command(Command::CloseVolume { volume }).expect("closed");
+    assert_eq!(twin.session.memory_volumes().count(), 0);
+    twin.command(Command::OpenFolder { folder: crate::twin::ROOT.into(), name: None }).expect("opened");
+    twin.settle();
+    ask(&mut twin, 9, REPORT, ReplayMode::Follower);
+    assert!(twin.models.is_empty() && !twin.tools.is_empty(), "its trace is known again");
+    twin.settle();
+    assert_eq!(private_files(&twin), kept);
+    assert!(!in_folder(&twin));
+}
+
+#[test]
+fn a_folder_that_holds_memory_goes_on_with_it() {
+    let log = ("memory/memory_log.md", "# Memory\n");
+    let mut twin = agent(&[("a.md", "# A\n"), ("data/2026-10.csv", CSV), log], "");
+    twin.setup = unconfigured();
+    by_model(&mut twin, 7, "October 2026", "2026-10");
+    assert!(twin.file("memory/memory_log.md").is_some_and(|text| text.contains("exp_")));
+    assert!(twin.file("memory/short_term/execution_log.md").is_some() && private_files(&twin).is_empty());
+    // Unless it's said otherwise: then what is there stays, and new memory is private.
+    twin.setup.config.memory.place = Some(MemoryPlace::Private);
+    twin.command(Command::ReadSetup).expect("asked");
+    twin.rest();
+    let before = twin.file("memory/memory_log.md");
+    by_model(&mut twin, 8, "October 2026", "2026-10");
+    assert_eq!(twin.file("memory/memory_log.md"), before);
+    assert!(private_files(&twin).contains(&"memory/memory_log.md".to_owned()));
+}
+
+#[test]
+fn memory_is_worked_over_where_it_is_kept() {
+    let mut twin = shop();
+    twin.setup = unconfigured();
+    by_model(&mut twin, 7, "October 2026", "2026-10");
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    twin.command(Command::Upkeep { volume, what: MemoryMaintenance::Consolidate }).expect("begun");
+    twin.settle();
+    assert!(private_files(&twin).contains(&"memory/long_term/patterns.md".to_owned()), "{:?}", private_files(&twin));
+    assert!(twin.file("memory/long_term/patterns.md").is_none());
+}
+
+#[test]
+fn an_agent_of_memory_works_where_memory_is_kept() {
+    let mut twin = shop();
+    twin.setup = unconfigured();
+    by_model(&mut twin, 7, "October 2026", "2026-10");
+    let memory = twin.session.memory_volumes().next().expect("it's kept").id;
+    let id = ask(&mut twin, 8, "@memory-analysis How are reports written?", ReplayMode::Learner);
+    assert_eq!((one(&twin, id).about.volume, one(&twin, id).about.agent.as_str()), (memory, "memory-analysis"));
+    answer(&mut twin, said("I look.", &[("read_file", json!({"path": "memory/memory_log.md"}))]));
+    assert_eq!(twin.tools.len(), 1, "it may read what is remembered");
 }
 
 #[test]

@@ -368,6 +368,28 @@ fn names_are_completed_and_settings_say_which_models_there_are() {
 }
 
 #[test]
+fn where_memory_is_kept_is_a_setting() {
+    let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    press(&mut window, CTRL, Key::Comma);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    window.run();
+    until(&mut window, "it's read", |window| shows(window, "Folders that hold memory already go on with it"));
+    let file = bench.folder.path().join("workspace/config.yaml");
+    let says = |text: &str| std::fs::read_to_string(&file).expect("a file").contains(text);
+    window.get_by_label("In this folder").click_accesskit();
+    until(&mut window, "it's kept in the folder", |window| shows(window, "as notes in the folder memory"));
+    assert!(says("place: folder") && says("learn: true") && says("prefer_local: false"));
+    window.get_by_label("Off").click_accesskit();
+    until(&mut window, "it's off", |window| shows(window, "Agents keep nothing of what they do"));
+    assert!(says("learn: false"));
+    window.get_by_label("Private to this device").click_accesskit();
+    until(&mut window, "it's private", |window| shows(window, "in the workspace, outside of your folders"));
+    assert!(says("place: private") && says("learn: true"));
+}
+
+#[test]
 fn tools_of_ones_own_are_read_approved_and_written_to_a_file() {
     let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
     let bench = Bench::new(&[(talk(), "# Talk\n")]);

@@ -218,7 +218,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     ask(&mut window, "Write the report for October 2026 into reports/2026-10.md");
     soon(&mut window, "it has ended", ended);
     let known = |window: &mut Driven| {
-        let mut volumes = session(window).volumes();
+        let mut volumes = session(window).memory_volumes();
         volumes.any(|volume| volume.files.keys().any(|path| path.starts_with("memory/traces/")))
     };
     soon(&mut window, "it is learned", known);

@@ -90,7 +90,7 @@ impl RecallPreview {
             // The available tools decide which traces can be replayed.
             actions.push(PanelAction::Do(Command::ReadSetup));
         }
-        let Some(root) = session.volume(goal.volume).and_then(|volume| volume.root.clone()) else { return };
+        let Some(root) = session.memory_home(goal.volume).map(|(_, root)| root) else { return };
         let (text, folders) = (goal.text.clone(), memory::memory_folders(goal.note.as_deref()));
         self.asked = Some(goal);
         let (tell, told) = channel();

@@ -9,8 +9,8 @@ use agent::memory::{ProjectMemory, StoredTrace};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
-use engine::Session;
 use engine::commands::CommandId;
+use engine::{Command, Session};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
@@ -43,6 +43,8 @@ pub struct TracesPage {
     file: String,
     asked: bool,
     waits: Option<Receiver<TraceFileResult>>,
+    /// Traces that wait until memory's files are known, and whether that was asked for.
+    imported: Option<(Vec<RunTrace>, bool)>,
     said: Option<Result<String, String>>,
 }
 
@@ -97,7 +99,8 @@ impl TracesPage {
             self.file = home.join("traces.yaml").display().to_string();
         }
         self.refresh(ui.ctx(), session);
-        self.receive(session, actions);
+        self.receive(session);
+        self.import_when_ready(session, actions);
         if self.shelf.revision == 0 {
             empty_state::show_message(ui, "Reading the traces…", None, "");
             return;
@@ -214,7 +217,22 @@ impl TracesPage {
         (self.waits, self.said) = (Some(told), None);
     }
 
-    fn receive(&mut self, session: &Session, actions: &mut Vec<PanelAction>) {
+    /// Hands imported traces over as soon as the volume of their memory is open.
+    fn import_when_ready(&mut self, session: &Session, actions: &mut Vec<PanelAction>) {
+        let Some((_, is_requested)) = &mut self.imported else { return };
+        let Some(volume) = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id) else {
+            return;
+        };
+        let home = session.memory_home(volume).and_then(|(home, _)| session.volume(home));
+        if home.is_some_and(|home| home.known) {
+            let traces = self.imported.take().map(|(traces, _)| traces).unwrap_or_default();
+            actions.push(PanelAction::Memory(Box::new(MemoryAction::Import { volume, traces })));
+        } else if !std::mem::replace(is_requested, true) {
+            actions.push(PanelAction::Do(Command::OpenMemory { volume }));
+        }
+    }
+
+    fn receive(&mut self, session: &Session) {
         let Some(waits) = &self.waits else { return };
         let done = match waits.try_recv() {
             Ok(done) => done,
@@ -224,9 +242,7 @@ impl TracesPage {
         self.waits = None;
         let volume = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         match (done, volume) {
-            (TraceFileResult::Read(Ok(traces)), Some(volume)) => {
-                actions.push(PanelAction::Memory(Box::new(MemoryAction::Import { volume, traces })));
-            }
+            (TraceFileResult::Read(Ok(traces)), Some(_)) => self.imported = Some((traces, false)),
             (TraceFileResult::Read(Ok(_)), None) => {
                 self.said = Some(Err("Open a folder first: traces lie in one.".to_owned()))
             }

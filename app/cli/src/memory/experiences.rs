@@ -76,7 +76,7 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments)
 
 /// The experience of this id.
 fn find_experience<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a ExperienceEntry), CliError> {
-    let entries = all.iter().flat_map(|project| project.memory.entries.iter().map(|entry| (project.id, entry)));
+    let entries = all.iter().flat_map(|project| project.memory.entries.iter().map(|entry| (project.home, entry)));
     let found: Vec<(DocId, &ExperienceEntry)> =
         entries.filter(|(_, entry)| entry.experience.experience_id.starts_with(word)).collect();
     match found.as_slice() {
@@ -256,6 +256,7 @@ fn add_experience(
     };
     let new = new.with_limits(now_ms());
     let path = format!("{MEMORY_FOLDER}/{EXPERIENCE_LOG_FILE}");
+    let volume = super::open_memory(scene, volume)?;
     let old = note_text_at(scene, volume, &path)?;
     let known = experience::parse_entries(&path, &old, &mut Vec::new());
     let count = known.len();
@@ -310,7 +311,10 @@ fn consolidate_memory(scene: &mut CommandContext<'_>, all: &[RememberedProject])
         scene.handle.read(move |session| session.notices().notices_after(before).cloned().collect())?;
     for noticed in new {
         if let Notice::Consolidated { volume, .. } = &noticed.notice {
-            let name = all.iter().find(|project| project.id == *volume).map_or("", |project| project.name.as_str());
+            let name = all
+                .iter()
+                .find(|project| [project.id, project.home].contains(volume))
+                .map_or("", |project| project.name.as_str());
             writeln!(scene.out, "{name}: {}", noticed.notice.describe())?;
         }
     }

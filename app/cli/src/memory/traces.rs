@@ -60,7 +60,7 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
 fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
     let found: Vec<(DocId, &StoredTrace)> = all
         .iter()
-        .flat_map(|project| project.memory.traces.iter().map(|filed| (project.id, filed)))
+        .flat_map(|project| project.memory.traces.iter().map(|filed| (project.home, filed)))
         .filter(|(_, filed)| {
             let name = filed.path.rsplit('/').next().unwrap_or_default();
             let signed = word.len() >= 4 && filed.trace.known.goal_signature.starts_with(word);
@@ -128,6 +128,7 @@ fn import_traces(scene: &mut CommandContext<'_>, args: &TracesArguments, from: &
     let found = trace::parse_library(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
     super::super::resolve::wait_for_volumes(scene, true)?;
     let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
+    let volume = super::open_memory(scene, volume)?;
     for trace in found {
         let trace = trace.reset_for_import();
         let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::MEMORY_FOLDER, trace.file_name());
@@ -160,6 +161,7 @@ fn learn_trace(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErro
     };
     let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::memory_folder(note.as_deref()), trace.file_name());
     super::super::resolve::wait_for_volumes(scene, true)?;
+    let volume = super::open_memory(scene, volume)?;
     if find_file(scene, volume, &path)?.is_some() {
         writeln!(scene.errors, "tracebook: there is a trace for this goal already: {path}")?;
         return Ok(EXIT_FAILED);

@@ -107,6 +107,7 @@ impl DockState {
 impl HostLink {
     /// Makes notes of traces of another workspace; those of goals that are known here are left out.
     fn import_traces(&mut self, notices: &mut NoticeState, volume: DocId, traces: Vec<RunTrace>) {
+        let volume = self.session().memory_home(volume).map_or(volume, |(home, _)| home);
         let (mut made, mut known) = (0_usize, 0_usize);
         for trace in traces {
             let trace = trace.reset_for_import();

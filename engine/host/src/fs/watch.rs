@@ -106,6 +106,10 @@ impl FolderWatcher {
                     // A caller that has given up needs no answer.
                     Ok(WatchRequest::Entered(answer)) => _ = answer.send(()),
                     Ok(WatchRequest::Watch { volume, root }) => {
+                        if agent::memory::place::is_private_memory_root(&root) {
+                            // What can't be made is reported by the scan.
+                            let _ = std::fs::create_dir_all(&root);
+                        }
                         watches.watch(&root);
                         roots.insert(volume, root);
                     }

@@ -35,6 +35,19 @@ pub fn load_config(workspace: &Path) -> Result<AgentConfig, ConfigError> {
     merge(&layers)
 }
 
+/// The configuration that would hold if the workspace's file said this.
+///
+/// # Errors
+/// The user's own file can't be read, or both don't fit together.
+pub(crate) fn load_config_with(workspace: &Path, layer: ConfigLayer) -> Result<AgentConfig, ConfigError> {
+    let mut layers = Vec::new();
+    for path in config_files(workspace).iter().filter(|path| path.parent() != Some(workspace)) {
+        layers.extend(read_config_layer(path)?);
+    }
+    layers.push(layer);
+    merge(&layers)
+}
+
 /// The workspace that the user's own file names for where none is named. A file that cannot be read names none; the
 /// error is for [`load_config`] to tell.
 pub(crate) fn configured_workspace() -> Option<PathBuf> {

@@ -85,7 +85,8 @@ fn experience_passages(path: &str, blocks: &[Block]) -> Vec<IndexedPassage> {
 fn new_passage(place: String, kind: PassageKind, lang: &str, heading: String, text: String) -> IndexedPassage {
     let has = |wanted: bool| text.lines().any(|line| todo_state(line) == Some(wanted));
     let links = if kind == PassageKind::Prose { linked_names(&text) } else { Vec::new() };
-    IndexedPassage { place, kind, lang: lang.to_owned(), heading, todo: has(false), done: has(true), links, text }
+    let (todo, done, lang) = (has(false), has(true), lang.to_owned());
+    IndexedPassage { place, lang, heading, todo, done, links, text, ..IndexedPassage::new(kind) }
 }
 
 /// The names of the notes that a text links to, each once.

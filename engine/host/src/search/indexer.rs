@@ -493,8 +493,10 @@ impl Indexer {
         let content = loader::load_note_content(self.reader.as_ref(), note, row.volume, &row.path, read);
         let blocks = content.map(|content| content.blocks).unwrap_or_default();
         let executions = self.read_executions(note);
-        let text =
+        let mut text =
             catch_index_panic(|| Ok(index_documents::build_note_text(&volume, &row, key, &blocks, &executions)))?;
+        let private = self.volumes.keys().any(|owner| owner.memory_id() == row.volume);
+        text.passages.iter_mut().for_each(|passage| passage.private = private);
         catch_index_panic(|| index.put_note(&text))?;
         self.known.insert(note, key);
         self.uncommitted += 1;

@@ -166,7 +166,7 @@ impl RunsState {
         let limits = self.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
         let lines = self.month_run_summaries(workspace, now);
         let mut all = vec![self.month_budget_status(now, &limits, &lines)];
-        for volume in volumes.by_id.values() {
+        for volume in volumes.volumes() {
             all.push(volumes.project_budget_status(volume.id, &limits, &lines));
         }
         all

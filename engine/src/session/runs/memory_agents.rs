@@ -21,8 +21,13 @@ const MEMORY_ANALYSIS_AGENT: &str = "memory-analysis";
 const MEMORY_CONSOLIDATION_AGENT: &str = "memory-consolidation";
 
 /// Whether a run can do its work without a model.
+pub(super) fn is_memory_agent(name: &str) -> bool {
+    matches!(name, MEMORY_ANALYSIS_AGENT | MEMORY_CONSOLIDATION_AGENT)
+}
+
+/// Whether it is the run of one of them.
 pub(super) fn is_memory_agent_run(run: &AgentRun) -> bool {
-    matches!(run.about.agent.as_str(), MEMORY_ANALYSIS_AGENT | MEMORY_CONSOLIDATION_AGENT)
+    is_memory_agent(&run.about.agent)
 }
 
 /// The JSON in a text: from its first brace to its last.
@@ -44,6 +49,12 @@ fn analysis_to_json(said: &MemoryAnalysis) -> String {
 }
 
 impl RunsState {
+    /// Whether a question is for an agent of memory.
+    pub(in crate::session) fn is_for_memory(&self, text: &str, agent: Option<&str>) -> bool {
+        let mentioned = agent.is_none().then(|| self.mentioned_agent(text)).flatten();
+        agent.or(mentioned.as_deref()).is_some_and(is_memory_agent)
+    }
+
     /// If no model can be used, an agent of memory does its work without one.
     pub(super) fn run_memory_agent_without_model(
         &mut self,

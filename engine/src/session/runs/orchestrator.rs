@@ -16,7 +16,7 @@ use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::memory::RecallOptions;
+use agent::memory::{MEMORY_FOLDER, RecallOptions};
 use agent::planner::{self, TaskPlan};
 use agent::policy::ToolPolicy;
 use agent::task_block::{self, TaskBlock, TaskStatus};
@@ -331,8 +331,9 @@ impl RunsState {
         let mut wanted: Vec<(String, String)> = Vec::new();
         match run.project_folder() {
             Some(home) => {
-                wanted
-                    .extend(PROJECT_FOLDERS.iter().map(|folder| (format!("{home}/{folder}/.gitkeep"), String::new())));
+                let in_folder = files.volumes.memory_home(run.about.volume) == run.about.volume;
+                let folders = PROJECT_FOLDERS.iter().filter(|folder| in_folder || !folder.starts_with(MEMORY_FOLDER));
+                wanted.extend(folders.map(|folder| (format!("{home}/{folder}/.gitkeep"), String::new())));
                 wanted.push((format!("{home}/{}/plan.md", task_block::TASKS_FOLDER), text_of));
             }
             None => wanted.push((

@@ -129,7 +129,7 @@ impl RunsState {
             results: clip(answer, 4 * MAX_ANSWER_SUMMARY_BYTES),
             code: calls.iter().filter_map(task_log::LoggedTask::call_code).collect(),
         };
-        let volume = about.volume;
+        let volume = files.volumes.memory_home(about.volume);
         files.write_memory_note(
             turn,
             sync,

@@ -54,10 +54,13 @@ impl RunsState {
             results: self.run_summary_text(&files.volumes, run),
             code: Vec::new(),
         };
-        let (volume, path) = (run.about.volume, format!("{home}/{MEMORY_FOLDER}/{}", task_log::TASK_LOG_FILE));
+        let path = format!("{home}/{MEMORY_FOLDER}/{}", task_log::TASK_LOG_FILE);
+        let volume = files.volumes.memory_home(run.about.volume);
         let logged = self.mask_secrets(logged.to_markdown());
-        files.write_memory_note(turn, sync, volume, &path, None, Some(logged));
-        self.add_program_step(turn, sync, id, None, format!("Logged in {path}."));
+        if self.setup().is_some_and(|setup| setup.config.memory.learn) {
+            files.write_memory_note(turn, sync, volume, &path, None, Some(logged));
+            self.add_program_step(turn, sync, id, None, format!("Logged in {path}."));
+        }
         PhaseOutcome::Finished
     }
 
@@ -194,7 +197,8 @@ impl RunsState {
             author: SYSTEM_AGENT.to_owned(),
             ..Experience::default()
         };
-        let (volume, path) = (run.about.volume, format!("{home}/{MEMORY_FOLDER}/{}", experience::EXPERIENCE_LOG_FILE));
+        let path = format!("{home}/{MEMORY_FOLDER}/{}", experience::EXPERIENCE_LOG_FILE);
+        let volume = files.volumes.memory_home(run.about.volume);
         if self.setup().is_some_and(|setup| setup.config.memory.learn) {
             files.write_memory_note(turn, sync, volume, &path, Some(new.with_limits(turn.now.0)), None);
         }

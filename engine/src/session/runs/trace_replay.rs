@@ -143,7 +143,9 @@ impl RunsState {
         let Some(root) = volumes.by_id.get(&run.about.volume).and_then(|volume| volume.root.clone()) else {
             return false;
         };
-        let (memory, text) = (memory::memory_folders(volumes.note_of(run).as_deref()), run.about.prompt.clone());
+        let memory_root = volumes.memory_root(run.about.volume).unwrap_or_default();
+        let memory = (memory_root, memory::memory_folders(volumes.note_of(run).as_deref()));
+        let text = run.about.prompt.clone();
         turn.effects.push(Effect::Gather { run: id, root, paths: Vec::new(), text, limit: 0, memory });
         if let Some(run) = self.runs.get_mut(&id) {
             run.project_read = ProjectReadState::ReadingToResume;
@@ -312,7 +314,7 @@ impl RunsState {
             let count = replay.trace.steps.len();
             format!("Done as before, in {count} steps of {}. The last one said:\n\n{last}", replay.path)
         });
-        let volume = run.about.volume;
+        let volume = files.volumes.memory_home(run.about.volume);
         let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
@@ -339,7 +341,7 @@ impl RunsState {
         replay: &TraceReplay,
         (number, why): (usize, &str),
     ) {
-        let Some(volume) = self.runs.get(&id).map(|run| run.about.volume) else { return };
+        let Some(volume) = self.runs.get(&id).map(|run| files.volumes.memory_home(run.about.volume)) else { return };
         files.count_replay(turn, sync, volume, (&replay.path, &replay.trace), false, None);
         let count = replay.trace.steps.len();
         self.stop_replay(turn, sync, id, &replay.path, &format!("at step {number} of {count}"), why);
@@ -392,7 +394,9 @@ impl RunsState {
         let Some(run) = self.runs.get(&id).filter(whole) else { return };
         let mut routes = run.steps.iter().filter_map(|step| step.route.as_deref());
         let path = routes.find_map(|route| route.strip_prefix("trace/")).unwrap_or_default().to_owned();
-        let Some(note) = files.volumes.find_file(run.about.volume, &path) else { return };
+        let Some(note) = files.volumes.find_file(files.volumes.memory_home(run.about.volume), &path) else {
+            return;
+        };
         if let Err(CommandError(why)) = files.count_replay_proof(turn, sync, note, good) {
             turn.journal.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
         }
@@ -421,7 +425,8 @@ impl RunsState {
             return;
         }
         let Ok(learned) = self.trace_of_run(&files.volumes, id) else { return };
-        let (volume, prompt, note) = (run.about.volume, run.about.prompt.clone(), files.volumes.note_of(run));
+        let (prompt, note) = (run.about.prompt.clone(), files.volumes.note_of(run));
+        let volume = files.volumes.memory_home(run.about.volume);
         let known = memory.traces.iter().find(|filed| {
             filed.trace.goal_signature() == learned.goal_signature()
                 && filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).is_ok()

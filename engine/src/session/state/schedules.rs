@@ -6,7 +6,7 @@ use agent::memory::MemoryMaintenance;
 use agent::schedule::LastOccurrence;
 use agent::schedule::Schedule;
 use agent::schedule::ScheduleOutcome;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
 use store::disk::RowWrite;
 use text::time::UnixMillis;
@@ -29,6 +29,8 @@ pub(in crate::session) struct SchedulesState {
     pub(in crate::session) zones: Vec<ZoneClock>,
     /// What is to be made of memory, once that is read.
     pub(in crate::session) pending_maintenance: Vec<PendingMaintenance>,
+    /// Volumes whose memory is being read for that.
+    pub(in crate::session) reading_memory: BTreeSet<DocId>,
 }
 
 impl SchedulesState {

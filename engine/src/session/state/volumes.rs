@@ -5,6 +5,7 @@ use crate::event::{KnownLinks, SkippedFile};
 use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::agent_run::AgentRun;
+use agent::memory::place::MemoryPlace;
 use std::collections::HashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -23,12 +24,16 @@ pub(in crate::session) struct VolumesState {
     pub(in crate::session) mounts: BTreeMap<DocId, PathBuf>,
     /// The volume and the path of each file.
     pub(in crate::session) locations: HashMap<DocId, (DocId, String)>,
+    /// The workspace's folder, which holds private memory.
+    pub(in crate::session) workspace_folder: PathBuf,
+    /// Where new memory is kept; `None`: where the volume has it already.
+    pub(in crate::session) memory_place: Option<MemoryPlace>,
 }
 
 impl VolumesState {
-    /// The volumes, by id.
+    /// The volumes, by id, without those of private memory.
     pub(in crate::session) fn volumes(&self) -> impl Iterator<Item = &Volume> {
-        self.by_id.values()
+        self.by_id.values().filter(|volume| volume.memory_of.is_none())
     }
 
     /// Returns the volume with this id.
@@ -224,6 +229,8 @@ pub struct Volume {
     pub name: String,
     /// Its folder on this device; `None` if it's on other devices only.
     pub root: Option<PathBuf>,
+    /// The volume whose private memory it is. Such a volume isn't listed with the others.
+    pub memory_of: Option<DocId>,
     /// Its files by path.
     pub files: BTreeMap<String, FileRow>,
     /// Whether its files are known yet.
@@ -261,6 +268,7 @@ impl Volume {
             id,
             name,
             root,
+            memory_of: None,
             files: BTreeMap::new(),
             known: false,
             scanning: ScanState::Idle,

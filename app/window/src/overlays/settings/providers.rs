@@ -1,21 +1,24 @@
 //! The agents page: language models and their status, the configuration's path, and permanent approvals. Keys are never
 //! shown.
 
-use agent::config::AgentConfig;
+use agent::config::{AgentConfig, MemoryConfig};
+use agent::memory::place::MemoryPlace;
 use agent::model_call::ModelEndpoint;
 use agent::policy::Permission;
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{Command, RunsState};
 use host::agents::llm::{self, ProviderClient, ProviderTimeouts};
+use host::maintenance::config_edit::{ConfigChange, change_config};
 use host::maintenance::configuration;
 use host::maintenance::secrets::UserSecrets;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use text::untrusted_text;
 use ui::icons;
-use ui::setting_rows::SettingsRows;
+use ui::setting_rows::{SettingsRows, segmented_control};
 use ui::theme::{self, ThemeColors, size};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
@@ -34,17 +37,22 @@ pub(super) struct ProviderSettings {
     tests: BTreeMap<String, ProviderTest>,
     /// Whether the configuration was requested since the page was opened.
     asked: bool,
+    /// A change of the configuration on its way.
+    change: Option<Receiver<Result<(), String>>>,
+    /// Why the last one wasn't made.
+    trouble: Option<String>,
 }
 
 impl ProviderSettings {
     pub(crate) fn new(folder: PathBuf) -> ProviderSettings {
-        ProviderSettings { folder, tests: BTreeMap::new(), asked: false }
+        ProviderSettings { folder, tests: BTreeMap::new(), asked: false, change: None, trouble: None }
     }
 
     pub(super) fn show(&mut self, lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
         if !std::mem::replace(&mut self.asked, true) {
             wishes.push(Command::ReadSetup);
         }
+        self.receive_change(wishes);
         let path = self.folder.join(CONFIG_FILE_NAME);
         lines.show_matching_row("Configuration", &path.display().to_string(), |ui| {
             if text_button(ui, "Read it again", false).clicked() {
@@ -84,7 +92,63 @@ impl ProviderSettings {
             None => "Yes: programs that tools run see the project and no network.".to_owned(),
         };
         lines.show_matching_row("Tools run in a sandbox", &confined, |_| ());
+        self.memory(lines, &config.memory);
         rules(lines, agents, wishes);
+    }
+
+    /// Where agents keep what they learn.
+    fn memory(&mut self, lines: &mut SettingsRows<'_>, memory: &MemoryConfig) {
+        const PLACES: [&str; 3] = ["Off", "Private to this device", "In this folder"];
+        let about = match (&self.trouble, memory.learn, memory.place) {
+            (Some(why), ..) => why.as_str(),
+            (None, false, _) => "Agents keep nothing of what they do.",
+            (None, true, Some(MemoryPlace::Folder)) => {
+                "Agents keep what they learn as notes in the folder memory, searched and synced like others."
+            }
+            (None, true, Some(MemoryPlace::Private)) => {
+                "Agents keep what they learn in the workspace, outside of your folders."
+            }
+            (None, true, None) => {
+                "Agents keep what they learn in the workspace. Folders that hold memory already go on with it."
+            }
+        };
+        let chosen = match (memory.learn, memory.place) {
+            (false, _) => 0,
+            (true, None | Some(MemoryPlace::Private)) => 1,
+            (true, Some(MemoryPlace::Folder)) => 2,
+        };
+        let mut clicked = None;
+        lines.show_matching_row("Memory", about, |ui| clicked = segmented_control(ui, &PLACES, Some(chosen)));
+        let Some(place) = clicked else { return };
+        let key = |name: &str, value: Value| (vec!["memory".to_owned(), name.to_owned()], Some(value));
+        let mut changes = vec![key("learn", (place > 0).into())];
+        if place > 0 {
+            changes.push(key("place", ["private", "folder"][place - 1].into()));
+        }
+        self.change_config(lines.ui.ctx(), changes);
+    }
+
+    /// Changes `config.yaml` on a thread of its own.
+    fn change_config(&mut self, ctx: &egui::Context, changes: Vec<ConfigChange>) {
+        let (tell, told) = channel();
+        let (wake, folder) = (ctx.clone(), self.folder.clone());
+        std::thread::spawn(move || {
+            // Nobody waits where the settings were closed.
+            let _ = tell.send(change_config(&folder, &changes).map(drop));
+            wake.request_repaint();
+        });
+        self.change = Some(told);
+    }
+
+    fn receive_change(&mut self, wishes: &mut Vec<Command>) {
+        let Some(change) = &self.change else { return };
+        let made = match change.try_recv() {
+            Ok(made) => made,
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => Err("The configuration couldn't be changed.".to_owned()),
+        };
+        (self.change, self.trouble) = (None, made.err().map(|why| ui::text::sentence(&why)));
+        wishes.push(Command::ReadSetup);
     }
 
     /// Returns a provider's test result, or that it's running.

@@ -1,0 +1,66 @@
+//! Memory that isn't kept in a project's folder: a volume inside the workspace's folder, which isn't listed with the
+//! others, so that what runs learn stays a note with a history without being among the user's notes.
+
+use crate::effect::Effect;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::volumes::{Volume, VolumesState};
+use crate::session::state::workspace::WorkspaceState;
+use agent::memory::place::{MemoryPlace, has_memory_files, private_memory_root};
+use std::path::PathBuf;
+use store::DocId;
+
+impl VolumesState {
+    /// Returns the volume that holds what is remembered for this one: itself, or that of its private memory.
+    pub(in crate::session) fn memory_home(&self, volume: DocId) -> DocId {
+        let has_memory = |id: DocId| self.by_id.get(&id).is_some_and(|known| has_memory_files(&known.files));
+        if self.by_id.get(&volume).is_some_and(|known| known.memory_of.is_some()) {
+            return volume;
+        }
+        let private = volume.memory_id();
+        let in_folder = match self.memory_place {
+            Some(place) => place == MemoryPlace::Folder,
+            None => !has_memory(private) && has_memory(volume),
+        };
+        if in_folder { volume } else { private }
+    }
+
+    /// Returns the folder that holds what is remembered for a volume, whether or not it exists.
+    pub(in crate::session) fn memory_root(&self, volume: DocId) -> Option<PathBuf> {
+        let own = self.by_id.get(&volume)?.root.as_ref()?;
+        let home = self.by_id.get(&self.memory_home(volume)).and_then(|home| home.root.clone());
+        Some(home.unwrap_or_else(|| private_memory_root(&self.workspace_folder, own)))
+    }
+
+    /// Opens the volume of a volume's private memory, if that is where its memory is kept.
+    pub(super) fn open_private_memory(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        workspace: &mut WorkspaceState,
+        owner: DocId,
+    ) -> Result<(), CommandError> {
+        let id = self.memory_home(owner);
+        let (false, Some(root)) = (self.by_id.contains_key(&id), self.memory_root(owner)) else { return Ok(()) };
+        let name = self.by_id.get(&owner).map_or("", |volume| volume.name.as_str());
+        let name = self.free_name(&format!("{name} (memory)"));
+        let mut volume = Volume::new(id, name.clone(), Some(root.clone()));
+        volume.memory_of = Some(owner);
+        self.mounts.insert(id, root);
+        self.by_id.insert(id, volume);
+        let mut writes = workspace.workspace_writes(turn, id, Some(&name))?;
+        writes.push(self.mounts_write());
+        turn.append_writes(writes, None);
+        turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
+        // As after a start: its folder may hold what was remembered before the volume was closed.
+        turn.effects.push(Effect::LoadVolume { volume: id });
+        Ok(())
+    }
+
+    /// Marks the volumes of private memory among those that the workspace lists.
+    pub(super) fn mark_private_memory(&mut self) {
+        for owner in self.by_id.keys().copied().collect::<Vec<_>>() {
+            if let Some(memory) = self.by_id.get_mut(&owner.memory_id()) {
+                memory.memory_of = Some(owner);
+            }
+        }
+    }
+}
