@@ -1128,15 +1128,24 @@ command_table!(
         "Language models",
         "providers",
         &[
-            command_argument("WHAT", ArgumentForm::Optional, "list (when left out), test or models"),
+            command_argument("WHAT", ArgumentForm::Optional, "list (when left out), test, models or add"),
             command_argument(
                 "NAME",
                 ArgumentForm::Optional,
-                "a provider of config.yaml; the default one when left out"
+                "a provider of config.yaml; the default one when left out; with `add`, the new one's name"
             ),
+            command_argument(
+                "kind",
+                ArgumentForm::Value,
+                "what to add: anthropic, openai, google, openrouter, ollama, llamacpp, lmstudio, vllm or compatible; \
+                 the name when left out"
+            ),
+            command_argument("base-url", ArgumentForm::Value, "the address of what is added"),
+            command_argument("model", ArgumentForm::Value, "its model"),
+            command_argument("key-stdin", ArgumentForm::Flag, "it takes a key, which is read from standard input"),
         ],
         "List the providers of language models that config.yaml names, look whether one is there, takes its key and \
-         has its model, or list its models.",
+         has its model, list its models, or add one, which is tested and becomes the default.",
     ),
     LlmSecrets = command_line_form(
         "llm.secrets",

@@ -7,6 +7,7 @@ mod coding;
 mod collections;
 mod commands;
 mod comments;
+mod connection;
 mod driven;
 mod dropped;
 mod figures;

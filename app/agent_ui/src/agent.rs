@@ -6,9 +6,11 @@ mod branches;
 mod changes;
 mod comparison;
 mod composer;
+pub mod connection;
 mod labels;
 mod markdown_view;
 mod messages;
+mod model_picker;
 mod phases;
 mod recall_preview;
 mod sessions;
@@ -28,6 +30,7 @@ use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder
 use engine::commands::CommandId;
 use engine::{AgentRun, AgentSession, Command, RunsState, Session};
 use std::collections::BTreeSet;
+use std::path::Path;
 use store::{AgentState, DocId, MessageId, MessageRole as Speaker, StepKind};
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
@@ -75,6 +78,9 @@ pub struct AgentPanel {
     sessions: sessions::SessionList,
     /// The session's title while it is changed.
     title: Option<String>,
+    /// The card that connects a model.
+    pub connection: connection::ModelConnection,
+    picker: model_picker::ModelPicker,
     /// A message to scroll to once its session is loaded.
     pub go_to: Option<MessageId>,
     /// How high the lower part was.
@@ -208,11 +214,12 @@ impl AgentPanel {
     pub fn show(
         &mut self,
         ui: &mut Ui,
-        session: &Session,
+        (session, workspace): (&Session, &Path),
         note: Option<DocId>,
         actions: &mut Vec<PanelAction>,
     ) -> Option<AgentPanelAction> {
         self.sync(session, actions);
+        self.connection.refresh(ui.ctx(), workspace);
         let agents = session.agents();
         let area = ui.available_rect_before_wrap();
         let conversation = self.session.and_then(|id| agents.session(id));
@@ -223,7 +230,9 @@ impl AgentPanel {
         let foot = self.foot.clamp(120.0, most.max(120.0));
         let middle = Rect::from_min_max(pos2(area.left(), top), pos2(area.right(), area.bottom() - foot));
         let mut body = ui::layout::part(ui, "conversation", middle, middle);
-        if self.sessions.open {
+        if self.is_connecting(agents, conversation) {
+            self.connect(&mut body, actions);
+        } else if self.sessions.open {
             wanted = self.sessions.show(&mut body, agents, self.session).map(AgentPanelAction::Session).or(wanted);
         } else if let Some(conversation) = conversation {
             match self.messages.show(&mut body, agents, conversation, run, actions) {
@@ -246,7 +255,7 @@ impl AgentPanel {
             ui.new_child(UiBuilder::new().max_rect(inner).id_salt("agent's foot").layout(Layout::top_down(Align::Min)));
         lower.set_clip_rect(below.intersect(ui.clip_rect()));
         let area = egui::ScrollArea::vertical().id_salt("foot").max_height(most).auto_shrink([false, true]);
-        let shown = area.show(&mut lower, |ui| self.lower(ui, session, conversation, note, run, actions));
+        let shown = area.show(&mut lower, |ui| self.lower(ui, (session, workspace), conversation, note, run, actions));
         wanted = shown.inner.or(wanted);
         let high = (shown.content_size.y.min(most) + space::S).ceil();
         if (high - self.foot).abs() > 0.5 {
@@ -319,6 +328,32 @@ impl AgentPanel {
         wanted
     }
 
+    /// Whether the card that connects a model is shown: the user wants it, or there is nothing else and no model.
+    fn is_connecting(&self, agents: &RunsState, conversation: Option<&AgentSession>) -> bool {
+        let is_reading = self.session.is_some_and(|id| agents.sessions().any(|(known, _)| known == id));
+        let is_empty = conversation.is_none() && self.waits.is_none() && !self.sessions.open && !is_reading;
+        self.connection.open || (is_empty && self.connection.is_needed())
+    }
+
+    /// The card that connects a model.
+    fn connect(&mut self, ui: &mut Ui, actions: &mut Vec<PanelAction>) {
+        let shown = egui::ScrollArea::vertical().id_salt("connect a model").auto_shrink(false).show(ui, |ui| {
+            let colours = ThemeColors::of(ui);
+            let frame = egui::Frame::NONE
+                .fill(colours.raised)
+                .stroke(Stroke::new(1.0, colours.line))
+                .corner_radius(theme::CARD_CORNER)
+                .inner_margin(space::L)
+                .outer_margin(space::L);
+            frame.show(ui, |ui| self.connection.show(ui)).inner
+        });
+        if let Some(connection::ConnectionEvent::Connected(model)) = shown.inner {
+            self.composer.focus = true;
+            actions.push(PanelAction::Do(Command::ReadSetup));
+            actions.push(PanelAction::Say(format!("Agents ask {model} from now on.")));
+        }
+    }
+
     /// Draws the placeholder of an empty session.
     fn nothing(&self, ui: &mut Ui, agents: &RunsState) {
         let trouble = self.session.and_then(|id| agents.read_error(id));
@@ -341,7 +376,7 @@ impl AgentPanel {
     fn lower(
         &mut self,
         ui: &mut Ui,
-        session: &Session,
+        (session, workspace): (&Session, &Path),
         conversation: Option<&AgentSession>,
         note: Option<DocId>,
         run: Option<&AgentRun>,
@@ -353,7 +388,9 @@ impl AgentPanel {
         if let Some(run) = run {
             self.phases.show(ui, run, actions);
             self.todos.show(ui, run, actions);
-            todos::show_run_usage(ui, run, actions);
+            if todos::show_run_usage(ui, run, actions) {
+                self.connection.open = true;
+            }
             changes::show_changes_link(ui, run, actions);
             recall_preview::show_recalled_memory(ui, run, &mut self.given, actions);
         }
@@ -381,7 +418,17 @@ impl AgentPanel {
         } else {
             (0, [].as_slice())
         };
-        match self.composer.show(ui, session, (volume, callable), &before, busy.is_some()) {
+        let (picker, config) = (&mut self.picker, self.connection.config());
+        let mut picked = None;
+        let pick = |ui: &mut Ui| picked = picker.show(ui, agents, config, workspace);
+        let wish = self.composer.show(ui, session, (volume, callable), &before, (busy.is_some(), pick));
+        match picked {
+            Some(model_picker::PickerEvent::Connect) => self.connection.open = true,
+            Some(model_picker::PickerEvent::Changed) => actions.push(PanelAction::Do(Command::ReadSetup)),
+            Some(model_picker::PickerEvent::Failed(why)) => actions.push(PanelAction::Say(ui::text::sentence(&why))),
+            None => {}
+        }
+        match wish {
             Some(composer::ComposerAction::Send) => Some(AgentPanelAction::Send),
             Some(composer::ComposerAction::Stop) => busy.map(AgentPanelAction::Stop),
             None => None,

@@ -547,6 +547,14 @@ pub(super) struct ProvidersArguments {
     pub(super) what: Option<String>,
     #[arg(id = "NAME")]
     pub(super) name: Option<String>,
+    #[arg(id = "kind", long = "kind")]
+    pub(super) kind: Option<String>,
+    #[arg(id = "base-url", long = "base-url")]
+    pub(super) base_url: Option<String>,
+    #[arg(id = "model", long = "model")]
+    pub(super) model: Option<String>,
+    #[arg(id = "key-stdin", long = "key-stdin")]
+    pub(super) key_stdin: bool,
 }
 
 /// `secrets`.

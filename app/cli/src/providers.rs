@@ -7,6 +7,7 @@ use crate::parse::needed;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
 use host::agents::llm::{self, ProviderClient, ProviderTestReport, ProviderTimeouts};
+use host::agents::model_setup::{self, KEYED_PROVIDERS, LOCAL_SERVERS, NewProvider};
 use host::maintenance::configuration;
 use host::maintenance::secrets::{MAX_SECRET_BYTES, SecretError, SecretValue, UserSecrets};
 use serde_json::json;
@@ -44,8 +45,99 @@ pub(super) fn cmd_providers(
         "list" => list_providers(&config, &secrets, json, out),
         "test" => print_provider_test(&config, &secrets, name, json, out),
         "models" => list_provider_models(&config, &secrets, name, json, out),
-        other => Err(CliError::usage(format!("`providers {other}` is not known: list, test, models"))),
+        "add" => add_provider(workspace, &secrets, args, json, out),
+        other => Err(CliError::usage(format!("`providers {other}` is not known: list, test, models, add"))),
     }
+}
+
+/// The word for a server that speaks like OpenAI and is none of the known ones.
+const COMPATIBLE_KIND: &str = "compatible";
+
+/// Describes a new provider by the arguments, without its key.
+fn described_provider(args: &ProvidersArguments) -> Result<NewProvider, CliError> {
+    let name = needed(args.name.as_deref(), "NAME")?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !name.chars().all(fits) || name.len() > 64 {
+        return Err(CliError::usage(format!("a provider's name has letters, digits, - and _, unlike “{name}”")));
+    }
+    let word = args.kind.as_deref().unwrap_or(name);
+    let mut provider = match (model_setup::provider_kind(word), &args.base_url) {
+        (Some(kind), _) => NewProvider::of_kind(kind, None),
+        (None, Some(address)) if word == COMPATIBLE_KIND || args.kind.is_none() => {
+            NewProvider::at_address(address, None).map_err(CliError::usage)?
+        }
+        (None, None) if word == COMPATIBLE_KIND || args.kind.is_none() => {
+            return Err(CliError::usage("give its address: --base-url http://127.0.0.1:8080/v1"));
+        }
+        (None, _) => {
+            let kinds =
+                KEYED_PROVIDERS.iter().chain(&LOCAL_SERVERS).map(|kind| kind.name).collect::<Vec<_>>().join(", ");
+            return Err(CliError::usage(format!("--kind is {kinds} or {COMPATIBLE_KIND}, not “{word}”")));
+        }
+    };
+    if let Some(address) = &args.base_url {
+        provider.base_url = NewProvider::at_address(address, None).map_err(CliError::usage)?.base_url;
+    }
+    name.clone_into(&mut provider.name);
+    Ok(provider)
+}
+
+/// Tests a new provider, keeps its key, and makes it the one that agents ask.
+fn add_provider(
+    workspace: &Path,
+    secrets: &UserSecrets,
+    args: &ProvidersArguments,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
+    let mut provider = described_provider(args)?;
+    if args.key_stdin {
+        provider.key = Some(read_secret(&provider.key_name())?);
+    }
+    let failed = |why: String| CliError { code: EXIT_FAILED, why };
+    let report = provider.test(ProviderTimeouts::default()).map_err(failed)?;
+    let models = report.models.unwrap_or_default();
+    let has = |model: &str| models.iter().any(|one| one == model || *one == format!("{model}:latest"));
+    let usual =
+        model_setup::provider_kind(args.kind.as_deref().unwrap_or(&provider.name)).map_or("", |kind| kind.model);
+    let model = match (&args.model, models.as_slice()) {
+        (Some(model), []) => model.clone(),
+        (Some(model), _) if has(model) => model.clone(),
+        (Some(model), _) => {
+            let some = models.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(failed(format!("{} has no model “{model}”; it has {some}", report.host)));
+        }
+        (None, _) if has(usual) => usual.to_owned(),
+        (None, [only]) => only.clone(),
+        (None, []) => return Err(CliError::usage(format!("{} lists no models; say which: --model NAME", report.host))),
+        (None, _) => {
+            let some = models.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(CliError::usage(format!("say which model: --model NAME; {} has {some}", report.host)));
+        }
+    };
+    let context = report.context.filter(|_| models.len() == 1);
+    provider.save(workspace, secrets, &model, context).map_err(failed)?;
+    match json {
+        true => writeln!(out, "{}", json!({"name": provider.name, "model": model, "host": report.host}))?,
+        false => {
+            writeln!(out, "{} at {} answers. Agents ask its model {model} from now on.", provider.name, report.host)?
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Reads a secret from standard input without showing it.
+fn read_secret(name: &str) -> Result<SecretValue, CliError> {
+    if host::terminal::is_terminal() {
+        eprint!("Value of {name}, which is not shown: ");
+    }
+    // The first line, and no more than a secret may have.
+    let read = host::terminal::read_without_echo(|| {
+        let mut line = String::new();
+        let limit = MAX_SECRET_BYTES as u64 + 2;
+        std::io::stdin().lock().take(limit).read_line(&mut line).map(|_| line)
+    });
+    Ok(SecretValue::new(read?)?)
 }
 
 fn list_providers(
@@ -212,16 +304,7 @@ pub(super) fn cmd_secrets(args: &SecretsArguments, json: bool, out: &mut dyn Wri
         }
         "set" => {
             let name = needed(args.name.as_deref(), "NAME")?;
-            if host::terminal::is_terminal() {
-                eprint!("Value of {name}, which is not shown: ");
-            }
-            // The first line, and no more than a secret may have.
-            let read = host::terminal::read_without_echo(|| {
-                let mut line = String::new();
-                let limit = MAX_SECRET_BYTES as u64 + 2;
-                std::io::stdin().lock().take(limit).read_line(&mut line).map(|_| line)
-            });
-            let value = SecretValue::new(read?)?;
+            let value = read_secret(name)?;
             let place = secrets.set(name, &value)?;
             match json {
                 true => writeln!(out, "{}", json!({"name": name, "place": place}))?,

@@ -2,6 +2,7 @@
 //! run.
 
 pub mod llm;
+pub mod model_setup;
 pub mod project_memory;
 
 use crate::agents::llm::{ModelUpdate, ProviderClient};

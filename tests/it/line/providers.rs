@@ -71,6 +71,34 @@ fn a_key_is_kept_used_and_stands_nowhere() {
 }
 
 #[test]
+fn a_provider_is_added_with_its_key_from_standard_input() {
+    let house = house_with_a_server();
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    let address =
+        config.lines().find_map(|line| line.trim().strip_prefix("base_url: ")).expect("an address").to_owned();
+    house.write("W/config.yaml", b"# mine\nbudget:\n  month: 5 # dollars\n");
+    let add = ["providers", "add", "work", "--kind", "compatible", "--base-url", &address, "--key-stdin"];
+    // A wrong key: nothing is kept.
+    let wrong = run(&house, &add, "sk-planted-wrong\n").code(1);
+    assert!(wrong.err.contains("does not accept the key") && !wrong.err.contains("planted"), "{}", wrong.err);
+    assert_eq!(run(&house, &["secrets", "list"], "").good().text(), "");
+    run(&house, &add, &format!("{PLANTED}\n")).refused(2, "say which model: --model NAME");
+    let with: Vec<&str> = add.iter().copied().chain(["--model", "large"]).collect();
+    let said = run(&house, &with, &format!("{PLANTED}\n")).good().text();
+    assert!(said.contains("Agents ask its model large from now on."), "{said}");
+    let written = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    assert!(written.starts_with("# mine\nbudget:\n  month: 5 # dollars\n"), "{written}");
+    assert!(written.contains("${WORK_API_KEY}") && written.contains("default_provider: work"), "{written}");
+    assert!(run(&house, &["providers", "test"], "").good().text().contains("“large” is one of its models"));
+    for (path, bytes) in bytes(&house.path("")) {
+        assert!(!String::from_utf8_lossy(&bytes).contains("planted"), "a key stands in {path}");
+    }
+    run(&house, &["providers", "add", "x", "--kind", "magic"], "").refused(2, "not “magic”");
+    run(&house, &["providers", "add", "a/b", "--kind", "openai"], "").refused(2, "unlike “a/b”");
+    run(&house, &["providers", "add", "x"], "").refused(2, "give its address");
+}
+
+#[test]
 fn a_passphrase_opens_the_file_and_the_environment_goes_first() {
     let house = house_with_a_server();
     let with = |words: &[&str], input: &str, variables: &[(&str, &str)]| {

@@ -32,7 +32,9 @@ pub(super) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'stat
 fn answer(mut stream: TcpStream, script: &dyn Fn(usize, &Value) -> Said, goes: &Mutex<Receiver<()>>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let (mut line, mut length) = (String::new(), 0);
+    let mut is_list = false;
     while reader.read_line(&mut line).ok()? > 2 {
+        is_list |= line.starts_with("GET ");
         if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().ok()?;
         }
@@ -41,6 +43,11 @@ fn answer(mut stream: TcpStream, script: &dyn Fn(usize, &Value) -> Said, goes: &
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if is_list {
+        let models = json!({"data": [{"id": "m"}, {"id": "big", "context_length": 65_536}]}).to_string();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", models.len());
+        return write!(stream, "{head}{models}").ok();
+    }
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let turn = messages.iter().filter(|message| message["role"] == "assistant").count();
     let (words, calls) = script(turn, &body);

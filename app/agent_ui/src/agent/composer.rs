@@ -73,7 +73,7 @@ impl MessageComposer {
         session: &Session,
         around: ComposerContext<'_>,
         before: PromptHistory<'_>,
-        busy: bool,
+        (busy, pick): (bool, impl FnOnce(&mut Ui)),
     ) -> Option<ComposerAction> {
         let mut wish = None;
         if std::mem::take(&mut self.end) {
@@ -140,17 +140,13 @@ impl MessageComposer {
             }
         });
         ui.horizontal(|ui| {
+            pick(ui);
             let room = ui.available_width() - 72.0;
-            let (rect, _) = ui.allocate_exact_size(vec2(room.max(0.0), size::MIN_CLICK_HEIGHT), Sense::hover());
+            let (rect, response) = ui.allocate_exact_size(vec2(room.max(0.0), size::MIN_CLICK_HEIGHT), Sense::hover());
             let keys = "Enter sends, Shift+Enter begins a line";
-            paint_clipped_text(
-                ui,
-                rect.left_center() - vec2(0.0, 8.0),
-                rect.width(),
-                keys,
-                &theme::caption(),
-                colours.muted,
-            );
+            let at = rect.left_center() - vec2(0.0, 8.0);
+            paint_clipped_text(ui, at, rect.width(), keys, &theme::caption(), colours.muted);
+            response.on_hover_text(keys);
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 ui.spacing_mut().item_spacing.x = space::XS;
                 if busy && icon_button(ui, icons::STOP, "Stop the agent", None).clicked() {

@@ -185,8 +185,8 @@ pub(super) fn show_header(ui: &mut Ui, title: &str, open: bool) -> bool {
     response.clicked()
 }
 
-/// Draws a run's usage, and the actions that its state allows.
-pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
+/// Draws a run's usage, and the actions that its state allows. Returns whether the user wants to connect a model.
+pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) -> bool {
     let about = &run.about;
     let budget = about.budget.map(|budget| format!(" of {}", labels::dollars_label(budget))).unwrap_or_default();
     let said = format!(
@@ -213,13 +213,13 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     ui.painter().rect_filled(bar.with_max_x(bar.left() + bar.width() * part), 1.5, colour);
     ui.add_space(space::XS);
     if super::works(run) {
-        return;
+        return false;
     }
     let Some(ending) = about.ending.filter(|ending| *ending != RunEnding::Done) else {
         if about.ending.is_none() {
             stopped(ui, run.id, "It was interrupted.", &[("Resume the run", None, about.budget)], actions);
         }
-        return;
+        return false;
     };
     let why = super::last_error(run).unwrap_or_else(|| labels::ending_label(ending).to_owned());
     let needs = about.iteration >= about.limit;
@@ -234,6 +234,9 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
         RunEnding::Done | RunEnding::Cancelled | RunEnding::Failed => vec![("Resume the run", None, about.budget)],
     };
     stopped(ui, run.id, &why, &offers, actions);
+    // No answer of a model came: another model may give one.
+    let lacks_model = ending == RunEnding::Failed && about.iteration == 0;
+    lacks_model && text_button(ui, "Connect a model", false).clicked()
 }
 
 /// Draws why a run has stopped, and how to continue it.

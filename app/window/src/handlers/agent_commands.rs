@@ -31,7 +31,7 @@ impl DockState {
         let goal = agent.goal(session, here.note);
         let mut asked = Vec::new();
         agent.before.poll_recall(ui.ctx(), driver, goal, &mut asked);
-        let wanted = agent.show(ui, session, here.note, &mut asked);
+        let wanted = agent.show(ui, (session, driver.folder()), here.note, &mut asked);
         actions.extend(asked.into_iter().map(PageAction::from));
         let Some(wanted) = wanted else { return };
         match wanted {

@@ -149,6 +149,13 @@ impl UserSecrets {
         }
     }
 
+    /// Keeps values in the encrypted file alone, so that a test leaves the user's keyring alone.
+    #[cfg(test)]
+    pub(crate) fn without_keyring(mut self) -> UserSecrets {
+        self.keyring = None;
+        self
+    }
+
     /// Uses a passphrase entered by the user.
     #[must_use]
     pub fn with_passphrase(mut self, passphrase: String) -> UserSecrets {

@@ -5,6 +5,7 @@ use agent::config::{AgentConfig, MemoryConfig};
 use agent::memory::place::MemoryPlace;
 use agent::model_call::ModelEndpoint;
 use agent::policy::Permission;
+use agent_ui::agent::connection::{ConnectionEvent, ModelConnection};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{Command, RunsState};
@@ -41,11 +42,13 @@ pub(super) struct ProviderSettings {
     change: Option<Receiver<Result<(), String>>>,
     /// Why the last one wasn't made.
     trouble: Option<String>,
+    connection: ModelConnection,
 }
 
 impl ProviderSettings {
     pub(crate) fn new(folder: PathBuf) -> ProviderSettings {
-        ProviderSettings { folder, tests: BTreeMap::new(), asked: false, change: None, trouble: None }
+        let connection = ModelConnection::of_workspace(&folder);
+        ProviderSettings { folder, tests: BTreeMap::new(), asked: false, change: None, trouble: None, connection }
     }
 
     pub(super) fn show(&mut self, lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
@@ -53,6 +56,7 @@ impl ProviderSettings {
             wishes.push(Command::ReadSetup);
         }
         self.receive_change(wishes);
+        self.connect(lines, wishes);
         let path = self.folder.join(CONFIG_FILE_NAME);
         lines.show_matching_row("Configuration", &path.display().to_string(), |ui| {
             if text_button(ui, "Read it again", false).clicked() {
@@ -94,6 +98,24 @@ impl ProviderSettings {
         lines.show_matching_row("Tools run in a sandbox", &confined, |_| ());
         self.memory(lines, &config.memory);
         rules(lines, agents, wishes);
+    }
+
+    /// Connects a model without an editor.
+    fn connect(&mut self, lines: &mut SettingsRows<'_>, wishes: &mut Vec<Command>) {
+        let about = "One on this machine, one that takes an API key, or one at another address.";
+        lines.show_matching_row("Connect a model", about, |ui| {
+            if text_button(ui, if self.connection.open { "Close" } else { "Connect…" }, false).clicked() {
+                self.connection.open = !self.connection.open;
+            }
+        });
+        if !self.connection.open || !lines.wanted.is_empty() {
+            return;
+        }
+        let frame = egui::Frame::NONE.inner_margin(egui::Margin::symmetric(0, 12));
+        if let Some(ConnectionEvent::Connected(_)) = frame.show(lines.ui, |ui| self.connection.show(ui)).inner {
+            self.tests.clear();
+            wishes.push(Command::ReadSetup);
+        }
     }
 
     /// Where agents keep what they learn.

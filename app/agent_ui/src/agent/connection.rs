@@ -1,0 +1,405 @@
+//! The card that connects a model: those that run on this machine, an API key, or another address. Servers are asked
+//! and files written on threads; the key is kept by the user's secrets and forgotten here as soon as it was tried.
+
+use agent::config::{AgentConfig, merge};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{RichText, Sense, Ui, vec2};
+use host::agents::llm::{ProviderTestReport, ProviderTimeouts};
+use host::agents::model_setup::{
+    self, KEYED_PROVIDERS, LOCAL_SERVERS, LocalServer, NewProvider, find_local_servers, user_secrets,
+};
+use host::maintenance::configuration;
+use host::maintenance::secrets::SecretValue;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use text::untrusted_text;
+use ui::theme::{self, ThemeColors, size, space};
+use ui::widgets::{
+    chip_button, paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button,
+};
+
+/// Maximum number of models listed at once; a filter finds the others.
+const MAX_LISTED_MODELS: usize = 60;
+/// From this many models on, a filter is offered.
+const MIN_FILTERED_MODELS: usize = 8;
+/// Height of the list of models.
+const MODEL_LIST_HEIGHT: f32 = 240.0;
+
+/// What the card has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectionEvent {
+    /// This model is asked from now on.
+    Connected(String),
+    /// The card is to go.
+    Later,
+}
+
+/// Where the user is.
+#[derive(Default)]
+enum ConnectionStep {
+    #[default]
+    Choose,
+    Key,
+    Address,
+    Model {
+        provider: NewProvider,
+        models: Vec<String>,
+        context: Option<u64>,
+    },
+}
+
+/// What a thread has found out.
+enum ConnectionResult {
+    Tested(Box<NewProvider>, Result<ProviderTestReport, String>),
+    Saved(Result<String, String>),
+}
+
+/// The state of the card.
+#[derive(Default)]
+pub struct ModelConnection {
+    /// The user has asked for the card.
+    pub open: bool,
+    /// The user has put the card away.
+    put_away: bool,
+    workspace: PathBuf,
+    /// The configuration as it was read for the card, and its reading.
+    config: Option<AgentConfig>,
+    reading: Option<Receiver<Option<AgentConfig>>>,
+    /// Whether a configuration was read or asked for.
+    is_read: bool,
+    /// Servers that were found on this machine, and the search for them.
+    servers: Option<Vec<LocalServer>>,
+    search: Option<Receiver<Vec<LocalServer>>>,
+    step: ConnectionStep,
+    /// The chosen kind of provider that takes a key.
+    kind: usize,
+    key: String,
+    address: String,
+    model: String,
+    work: Option<Receiver<ConnectionResult>>,
+    trouble: Option<String>,
+}
+
+/// Whether the user has said anything about models.
+fn is_configured(config: &AgentConfig) -> bool {
+    merge(&[]).is_ok_and(|built_in| built_in.llm != config.llm || built_in.agents != config.agents)
+}
+
+fn start<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
+    let (tell, told) = channel();
+    let wake = ctx.clone();
+    std::thread::spawn(move || {
+        let _ = tell.send(work()); // the card may be gone
+        wake.request_repaint();
+    });
+    told
+}
+
+impl ModelConnection {
+    /// The card of this workspace.
+    pub fn of_workspace(workspace: &Path) -> ModelConnection {
+        ModelConnection { workspace: workspace.to_owned(), ..ModelConnection::default() }
+    }
+
+    /// Says whose configuration it is about, and reads it the first time.
+    pub fn refresh(&mut self, ctx: &egui::Context, workspace: &Path) {
+        if self.workspace != workspace {
+            workspace.clone_into(&mut self.workspace);
+            self.is_read = false;
+        }
+        if !std::mem::replace(&mut self.is_read, true) {
+            let folder = self.workspace.clone();
+            self.reading = Some(start(ctx, move || configuration::load_config(&folder).ok()));
+        }
+        if let Some(config) = self.reading.as_ref().and_then(|reading| reading.try_recv().ok()) {
+            (self.config, self.reading) = (config, None);
+        }
+    }
+
+    /// The configuration as it was read for the card.
+    pub fn config(&self) -> Option<&AgentConfig> {
+        self.config.as_ref()
+    }
+
+    /// Whether the card is shown where nothing else is.
+    pub fn is_needed(&self) -> bool {
+        !self.put_away && self.config.as_ref().is_some_and(|config| !is_configured(config))
+    }
+
+    /// Draws the card.
+    pub fn show(&mut self, ui: &mut Ui) -> Option<ConnectionEvent> {
+        let mut event = self.receive();
+        let colours = ThemeColors::of(ui);
+        ui.spacing_mut().item_spacing = vec2(space::S, space::S);
+        let title = RichText::new("Connect a model to get started")
+            .font(theme::inter_font(theme::InterCut::SemiBold, 15.0))
+            .color(colours.ink);
+        ui.label(title);
+        match self.step {
+            ConnectionStep::Choose => event = self.show_choice(ui).or(event),
+            ConnectionStep::Key => self.show_key(ui),
+            ConnectionStep::Address => self.show_address(ui),
+            ConnectionStep::Model { .. } => self.show_models(ui),
+        }
+        if self.work.is_some() {
+            paragraph(ui, "Asking it…", colours.muted);
+        }
+        if let Some(why) = &self.trouble {
+            paragraph(ui, why, colours.bad);
+        }
+        if matches!(event, Some(ConnectionEvent::Connected(_) | ConnectionEvent::Later)) {
+            (self.open, self.put_away) = (false, true);
+        }
+        event
+    }
+
+    fn receive(&mut self) -> Option<ConnectionEvent> {
+        if let Some(found) = self.search.as_ref().and_then(|search| search.try_recv().ok()) {
+            (self.servers, self.search) = (Some(found), None);
+        }
+        let result = match self.work.as_ref()?.try_recv() {
+            Ok(result) => result,
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => ConnectionResult::Saved(Err("It doesn't answer. Try again.".to_owned())),
+        };
+        self.work = None;
+        match result {
+            ConnectionResult::Tested(provider, Ok(report)) => {
+                self.trouble = None;
+                let models = report.models.unwrap_or_default();
+                let usual = model_setup::provider_kind(&provider.name).map_or("", |kind| kind.model);
+                let listed = models.iter().any(|model| model == usual) || models.is_empty();
+                self.model = if listed { usual.to_owned() } else { models.first().cloned().unwrap_or_default() };
+                self.step = ConnectionStep::Model { provider: *provider, models, context: report.context };
+                None
+            }
+            ConnectionResult::Tested(_, Err(why)) | ConnectionResult::Saved(Err(why)) => {
+                self.trouble = Some(ui::text::sentence(&why));
+                None
+            }
+            ConnectionResult::Saved(Ok(model)) => {
+                let (workspace, servers) = (std::mem::take(&mut self.workspace), self.servers.take());
+                *self = ModelConnection { workspace, servers, ..ModelConnection::default() };
+                Some(ConnectionEvent::Connected(model))
+            }
+        }
+    }
+
+    fn show_choice(&mut self, ui: &mut Ui) -> Option<ConnectionEvent> {
+        let colours = ThemeColors::of(ui);
+        if self.servers.is_none() && self.search.is_none() {
+            self.search = Some(start(ui.ctx(), || find_local_servers(&LOCAL_SERVERS)));
+        }
+        let mut chosen = None;
+        match &self.servers {
+            None => paragraph(ui, "Looking for models on this machine…", colours.muted),
+            Some(servers) if servers.is_empty() => {
+                paragraph(
+                    ui,
+                    "No model runs on this machine. Ollama, LM Studio or llama.cpp can run one.",
+                    colours.muted,
+                );
+            }
+            Some(servers) => {
+                paragraph(ui, "Found on this machine:", colours.muted);
+                let all = servers.iter().flat_map(|server| server.models.iter().map(move |model| (server, model)));
+                list(ui, |ui| {
+                    for (server, model) in all.take(MAX_LISTED_MODELS) {
+                        if model_row(ui, model, server.kind.label, false) {
+                            chosen = Some((NewProvider::of_kind(server.kind, None), model.clone(), server.context));
+                        }
+                    }
+                });
+            }
+        }
+        if let Some((provider, model, context)) = chosen {
+            self.save(ui.ctx(), provider, model, context);
+        }
+        let mut later = false;
+        ui.horizontal_wrapped(|ui| {
+            let has_servers = self.servers.as_ref().is_some_and(|servers| !servers.is_empty());
+            if text_button(ui, "Add an API key", !has_servers).clicked() {
+                self.go_to(ConnectionStep::Key);
+            }
+            if text_button(ui, "Other endpoint…", false).clicked() {
+                self.go_to(ConnectionStep::Address);
+            }
+            if self.servers.is_some() && text_button(ui, "Look again", false).clicked() {
+                self.servers = None;
+            }
+            later = text_button(ui, "Later", false).clicked();
+        });
+        later.then_some(ConnectionEvent::Later)
+    }
+
+    fn go_to(&mut self, step: ConnectionStep) {
+        (self.step, self.trouble) = (step, None);
+        self.key.clear();
+    }
+
+    fn show_key(&mut self, ui: &mut Ui) {
+        ui.horizontal_wrapped(|ui| {
+            for (at, kind) in KEYED_PROVIDERS.iter().enumerate() {
+                if chip_button(ui, kind.label, kind.label, at == self.kind, &theme::small()) {
+                    self.kind = at;
+                }
+            }
+        });
+        let sent = field(ui, "API key", &mut self.key, "Paste the key", true);
+        paragraph(
+            ui,
+            "It's kept in the system's keyring or, where there is none, in an encrypted file. It isn't written to a \
+             note or to config.yaml.",
+            ThemeColors::of(ui).muted,
+        );
+        let provider = KEYED_PROVIDERS.get(self.kind).copied();
+        if self.show_test_buttons(ui, sent, !self.key.trim().is_empty())
+            && let Some(kind) = provider
+        {
+            match SecretValue::new(std::mem::take(&mut self.key)) {
+                Ok(key) => self.test(ui.ctx(), NewProvider::of_kind(kind, Some(key))),
+                Err(error) => self.trouble = Some(ui::text::sentence(&error.to_string())),
+            }
+        }
+    }
+
+    fn show_address(&mut self, ui: &mut Ui) {
+        let sent = field(ui, "Base URL", &mut self.address, "http://127.0.0.1:8080/v1", false);
+        let sent = field(ui, "API key, if it needs one", &mut self.key, "Key, if it needs one", true) || sent;
+        paragraph(ui, "Any server that speaks like OpenAI, or Ollama.", ThemeColors::of(ui).muted);
+        if self.show_test_buttons(ui, sent, !self.address.trim().is_empty()) {
+            let key = std::mem::take(&mut self.key);
+            let key = if key.trim().is_empty() { Ok(None) } else { SecretValue::new(key).map(Some) };
+            let provider =
+                key.map_err(|error| error.to_string()).and_then(|key| NewProvider::at_address(&self.address, key));
+            match provider {
+                Ok(provider) => self.test(ui.ctx(), provider),
+                Err(why) => self.trouble = Some(ui::text::sentence(&why)),
+            }
+        }
+    }
+
+    /// The buttons below a form; whether what it says is to be tried.
+    fn show_test_buttons(&mut self, ui: &mut Ui, sent: bool, can: bool) -> bool {
+        let mut goes = sent;
+        ui.horizontal_wrapped(|ui| {
+            goes |= text_button(ui, "Connect", can).clicked();
+            if text_button(ui, "Back", false).clicked() {
+                self.go_to(ConnectionStep::Choose);
+            }
+        });
+        goes && can && self.work.is_none()
+    }
+
+    fn show_models(&mut self, ui: &mut Ui) {
+        let ConnectionStep::Model { provider, models, context } = &self.step else { return };
+        let colours = ThemeColors::of(ui);
+        let mut chosen = None;
+        if models.is_empty() {
+            paragraph(ui, "It answers, and has no list of models. Which one do you want?", colours.muted);
+        } else {
+            paragraph(ui, "It works. Which model do you want?", colours.muted);
+        }
+        let listed = models.contains(&self.model);
+        if models.is_empty() || models.len() >= MIN_FILTERED_MODELS {
+            field(ui, "Model", &mut self.model, "Name of the model", false);
+        }
+        // A name that is in the list is the choice, and no filter.
+        let wanted = if listed { String::new() } else { self.model.trim().to_lowercase() };
+        if !models.is_empty() {
+            list(ui, |ui| {
+                let fits = models.iter().filter(|model| model.to_lowercase().contains(&wanted));
+                for model in fits.take(MAX_LISTED_MODELS) {
+                    if model_row(ui, model, "", *model == self.model) {
+                        chosen = Some(model.clone());
+                    }
+                }
+            });
+        }
+        let (provider, context) = (provider.clone(), context.filter(|_| models.len() == 1));
+        if let Some(model) = chosen {
+            self.model = model;
+        }
+        let can = !self.model.trim().is_empty() && (models.is_empty() || listed) && self.work.is_none();
+        let (mut uses, mut back) = (false, false);
+        ui.horizontal_wrapped(|ui| {
+            uses = text_button(ui, "Use this model", can).clicked() && can;
+            back = text_button(ui, "Back", false).clicked();
+        });
+        if uses {
+            self.save(ui.ctx(), provider, self.model.trim().to_owned(), context);
+        } else if back {
+            self.go_to(ConnectionStep::Choose);
+        }
+    }
+
+    fn test(&mut self, ctx: &egui::Context, provider: NewProvider) {
+        self.trouble = None;
+        self.work = Some(start(ctx, move || {
+            let tested = provider.test(ProviderTimeouts::default());
+            ConnectionResult::Tested(Box::new(provider), tested)
+        }));
+    }
+
+    fn save(&mut self, ctx: &egui::Context, provider: NewProvider, model: String, context: Option<u64>) {
+        let workspace = self.workspace.clone();
+        self.trouble = None;
+        self.work = Some(start(ctx, move || {
+            let saved = user_secrets().and_then(|secrets| provider.save(&workspace, &secrets, &model, context));
+            ConnectionResult::Saved(saved.map(|_| model))
+        }));
+    }
+}
+
+/// A text of several lines.
+fn paragraph(ui: &mut Ui, text: &str, colour: egui::Color32) {
+    let style = theme::small();
+    ui.label(RichText::new(untrusted_text::escape_block(text)).font(style.font).color(colour));
+}
+
+/// A field with a name; whether Enter was pressed in it.
+fn field(ui: &mut Ui, name: &str, text: &mut String, hint: &str, hidden: bool) -> bool {
+    let style = theme::small();
+    let hint = RichText::new(hint).font(style.font.clone()).color(ThemeColors::of(ui).muted);
+    let field = egui::TextEdit::singleline(text)
+        .font(style.font)
+        .hint_text(hint)
+        .password(hidden)
+        .margin(egui::Margin::symmetric(8, 6))
+        .desired_width(f32::INFINITY);
+    let response = ui.add(field).accessible_name(name);
+    response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter))
+}
+
+/// A list that scrolls where it is long.
+fn list(ui: &mut Ui, rows: impl FnOnce(&mut Ui)) {
+    egui::ScrollArea::vertical().id_salt("models").max_height(MODEL_LIST_HEIGHT).auto_shrink([false, true]).show(
+        ui,
+        |ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            rows(ui);
+        },
+    );
+}
+
+/// A model to choose; whether it was clicked.
+pub(super) fn model_row(ui: &mut Ui, model: &str, at: &str, is: bool) -> bool {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
+    let colours = ThemeColors::of(ui);
+    if is {
+        ui.painter().rect_filled(rect, theme::CONTROL_CORNER, colours.accent_ground);
+    }
+    paint_hover_fill(ui, &response);
+    let style = theme::small();
+    let at_width = if at.is_empty() { 0.0 } else { 80.0 };
+    let place = rect.left_center() + vec2(space::S, -10.0);
+    let room = rect.width() - at_width - 2.0 * space::S;
+    paint_clipped_text(ui, place, room, model, &style, colours.ink);
+    let end = rect.right_center() + vec2(-at_width, -10.0);
+    paint_clipped_text(ui, end, at_width, at, &style, colours.muted);
+    paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
+    let name = if at.is_empty() { format!("Use {model}") } else { format!("Use {model}, {at}") };
+    set_accessible_name(&response, Role::Button, &name);
+    response.clicked()
+}

@@ -1,0 +1,200 @@
+//! The model that is asked, by the message field: its name, and a menu with the others that the configured providers
+//! have.
+
+use super::connection::model_row;
+use agent::config::AgentConfig;
+use agent::model_call::ModelEndpoint;
+use agent::router::{RequestFeatures, RoutingContext, choose_provider};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Popup, RichText, Sense, Ui, vec2};
+use engine::{AgentSetup, RunsState};
+use host::agents::llm::ProviderTestReport;
+use host::agents::model_setup::{choose_model, list_models};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use text::untrusted_text;
+use ui::icons;
+use ui::theme::{self, ThemeColors, size, space};
+use ui::widgets::{paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button};
+
+/// Width of the menu.
+const MENU_WIDTH: f32 = 280.0;
+/// Maximum number of models of one provider in the menu.
+const MAX_MENU_MODELS: usize = 40;
+
+/// What the menu asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PickerEvent {
+    /// The configuration was changed.
+    Changed,
+    /// The card that connects a model is wanted.
+    Connect,
+    /// It couldn't be changed; why.
+    Failed(String),
+}
+
+/// The models of a provider, on their way or here.
+enum ProviderModels {
+    Waits(Receiver<Result<ProviderTestReport, String>>),
+    Listed(Result<Vec<String>, String>),
+}
+
+#[derive(Default)]
+pub(super) struct ModelPicker {
+    lists: BTreeMap<String, ProviderModels>,
+    change: Option<Receiver<Result<(), String>>>,
+    was_open: bool,
+}
+
+/// The endpoint that an ordinary question goes to.
+pub(super) fn current_endpoint(config: &AgentConfig, setup: Option<&AgentSetup>) -> Option<ModelEndpoint> {
+    let situation = RoutingContext {
+        providers: setup.map(|setup| setup.known.clone()).unwrap_or_default(),
+        wanted: config.agents.lead.llm_provider.clone(),
+        ..RoutingContext::default()
+    };
+    let chosen = choose_provider(config, &RequestFeatures::default(), &situation);
+    chosen.ok().map(|decision| decision.endpoint)
+}
+
+impl ModelPicker {
+    /// Draws the button and, while it's open, the menu.
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        agents: &RunsState,
+        config: Option<&AgentConfig>,
+        workspace: &Path,
+    ) -> Option<PickerEvent> {
+        let mut event = self.receive();
+        let setup = agents.setup().filter(|setup| setup.trouble.is_none());
+        let Some(config) = setup.map(|setup| &setup.config).or(config) else { return event };
+        let current = current_endpoint(config, setup);
+        let shown = current.as_ref().map_or("No model", |endpoint| endpoint.model.as_str());
+        let button = model_button(ui, shown);
+        let mut is_open = false;
+        Popup::menu(&button).width(MENU_WIDTH).show(|ui| {
+            is_open = true;
+            ui.set_min_width(MENU_WIDTH);
+            if !self.was_open {
+                self.request_lists(ui.ctx(), config, setup);
+            }
+            let area = egui::ScrollArea::vertical().max_height(360.0);
+            event = area.show(ui, |ui| self.show_menu(ui, config, current.as_ref(), workspace)).inner.or(event.take());
+        });
+        self.was_open = is_open;
+        event
+    }
+
+    fn show_menu(
+        &mut self,
+        ui: &mut Ui,
+        config: &AgentConfig,
+        current: Option<&ModelEndpoint>,
+        workspace: &Path,
+    ) -> Option<PickerEvent> {
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let colours = ThemeColors::of(ui);
+        let mut chosen = None;
+        for (provider, list) in &mut self.lists {
+            let Some(own) = config.endpoint(provider) else { continue };
+            if let ProviderModels::Waits(told) = list {
+                match told.try_recv() {
+                    Ok(report) => {
+                        *list = ProviderModels::Listed(report.map(|report| report.models.unwrap_or_default()));
+                    }
+                    Err(TryRecvError::Empty) => {}
+                    Err(TryRecvError::Disconnected) => *list = ProviderModels::Listed(Ok(Vec::new())),
+                }
+            }
+            let caption = theme::caption().font;
+            ui.label(RichText::new(untrusted_text::escape_line(provider)).font(caption.clone()).color(colours.muted));
+            let is = |model: &str| current.is_some_and(|now| now.provider == *provider && now.model == model);
+            let mut row = |ui: &mut Ui, model: &str| {
+                if model_row(ui, model, "", is(model)) {
+                    chosen = Some((provider.clone(), model.to_owned()));
+                }
+            };
+            match list {
+                ProviderModels::Listed(Ok(models)) if !models.is_empty() => {
+                    models.iter().take(MAX_MENU_MODELS).for_each(|model| row(ui, model));
+                }
+                ProviderModels::Listed(Err(why)) => {
+                    let why = untrusted_text::escape_line(why).into_owned();
+                    ui.label(RichText::new(why).font(caption).color(colours.warn));
+                }
+                ProviderModels::Listed(Ok(_)) | ProviderModels::Waits(_) => row(ui, &own.model),
+            }
+        }
+        ui.add_space(space::XS);
+        let connects = text_button(ui, "Connect another model…", false).clicked();
+        if connects || chosen.is_some() {
+            ui.close();
+        }
+        if let Some((provider, model)) = chosen {
+            let (tell, told) = channel();
+            let (wake, workspace) = (ui.ctx().clone(), workspace.to_owned());
+            std::thread::spawn(move || {
+                // Nobody waits where the window was closed.
+                let _ = tell.send(choose_model(&workspace, &provider, &model).map(drop));
+                wake.request_repaint();
+            });
+            self.change = Some(told);
+        }
+        connects.then_some(PickerEvent::Connect)
+    }
+
+    /// Asks each provider that can be asked for its models.
+    fn request_lists(&mut self, ctx: &egui::Context, config: &AgentConfig, setup: Option<&AgentSetup>) {
+        self.lists.clear();
+        let barred =
+            |name: &str| setup.and_then(|setup| setup.known.get(name)).is_some_and(|known| known.barred.is_some());
+        for (name, provider) in &config.llm.providers {
+            let Some(endpoint) = config.endpoint(name).filter(|_| provider.is_enabled() && !barred(name)) else {
+                continue;
+            };
+            // Without a setup it's not known which keys there are: only what the user has chosen is asked.
+            if setup.is_none() && *name != config.llm.default_provider {
+                continue;
+            }
+            let (tell, told) = channel();
+            let wake = ctx.clone();
+            std::thread::spawn(move || {
+                let _ = tell.send(list_models(endpoint)); // the menu may be closed
+                wake.request_repaint();
+            });
+            self.lists.insert(name.clone(), ProviderModels::Waits(told));
+        }
+    }
+
+    fn receive(&mut self) -> Option<PickerEvent> {
+        let made = match self.change.as_ref()?.try_recv() {
+            Ok(made) => made,
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => Err("the model couldn't be changed".to_owned()),
+        };
+        self.change = None;
+        Some(match made {
+            Ok(()) => PickerEvent::Changed,
+            Err(why) => PickerEvent::Failed(why),
+        })
+    }
+}
+
+/// The name of the model, which opens the menu.
+fn model_button(ui: &mut Ui, model: &str) -> egui::Response {
+    let room = (ui.available_width() * 0.6).clamp(80.0, 220.0);
+    let style = theme::caption();
+    let (rect, response) = ui.allocate_exact_size(vec2(room, size::MIN_CLICK_HEIGHT), Sense::click());
+    let colours = ThemeColors::of(ui);
+    paint_hover_fill(ui, &response);
+    let at = rect.left_center() + vec2(space::XS, -8.0);
+    let used = paint_clipped_text(ui, at, room - 2.0 * space::L, model, &style, colours.muted);
+    let caret = rect.left_center() + vec2(space::XS + used + space::S, 0.0);
+    ui.painter().text(caret, Align2::CENTER_CENTER, icons::CARET_DOWN, theme::icon_font(10.0), colours.muted);
+    paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
+    set_accessible_name(&response, Role::Button, &format!("Model: {model}"));
+    response
+}

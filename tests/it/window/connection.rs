@@ -1,0 +1,97 @@
+//! Connecting a model without an editor: by the card in the agent's panel, from a run that found none, in the settings;
+//! and switching it by the message field.
+
+use super::agent::{ask, asked, ended, model, shows, soon};
+use super::*;
+
+fn panel(bench: &Bench) -> Driven {
+    let mut window = bench.opened();
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
+    window
+}
+
+fn click(window: &mut Driven, label: &str) {
+    window.get_by_label(label).click_accesskit();
+    window.run_steps(3);
+}
+
+fn config(bench: &Bench) -> String {
+    std::fs::read_to_string(bench.folder.path().join("workspace/config.yaml")).unwrap_or_default()
+}
+
+const CARD: &str = "Connect a model to get started";
+
+#[test]
+fn a_model_is_connected_by_its_address_and_switched() {
+    let (address, _) = model(|_, body| (format!("{} hears you.", body["model"]), Vec::new()));
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = panel(&bench);
+    until(&mut window, "the card is shown", |window| shows(window, CARD));
+    for offer in ["Add an API key", "Other endpoint…", "Later"] {
+        window.get_by_label(offer);
+    }
+    // A key is typed unseen.
+    click(&mut window, "Add an API key");
+    window.get_by_label("OpenRouter");
+    window.get_by_label("API key").focus();
+    window.run();
+    type_text(&mut window, "sk-planted");
+    assert!(!shows(&mut window, "sk-planted"));
+    click(&mut window, "Back");
+    click(&mut window, "Other endpoint…");
+    window.get_by_label("Base URL").focus();
+    window.run();
+    type_text(&mut window, "http://127.0.0.1:1");
+    click(&mut window, "Connect");
+    until(&mut window, "it says why not", |window| shows(window, "127.0.0.1:1 cannot be reached"));
+    window.get_by_label("Base URL").focus();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, &address);
+    click(&mut window, "Connect");
+    until(&mut window, "its models are listed", |window| shows(window, "Use big"));
+    click(&mut window, "Use big");
+    click(&mut window, "Use this model");
+    until(&mut window, "its name is shown", |window| shows(window, "Model: big"));
+    assert!(!shows(&mut window, CARD));
+    let written = config(&bench);
+    assert!(written.contains("model: big") && written.contains(&format!("{address}/v1")), "{written}");
+    ask(&mut window, "Do you hear me?");
+    soon(&mut window, "it answers", ended);
+    assert!(shows(&mut window, "\"big\" hears you."));
+
+    click(&mut window, "Model: big");
+    until(&mut window, "the others are listed", |window| shows(window, "Use m"));
+    window.get_by_label("Connect another model…");
+    click(&mut window, "Use m");
+    until(&mut window, "it's the other one", |window| shows(window, "Model: m"));
+    let kept = config(&bench);
+    assert!(kept.contains("model: m\n") && kept.lines().count() == written.lines().count(), "{kept}");
+}
+
+#[test]
+fn the_card_is_put_away_and_settings_have_it() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = panel(&bench);
+    until(&mut window, "the card is shown", |window| shows(window, CARD));
+    click(&mut window, "Later");
+    until(&mut window, "it's gone", |window| !shows(window, CARD));
+    window.get_by_label("Message to the agent");
+    press(&mut window, CTRL, Key::Comma);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    window.run();
+    click(&mut window, "Connect…");
+    until(&mut window, "it's in the settings", |window| shows(window, CARD));
+}
+
+#[test]
+fn a_run_that_finds_no_model_leads_to_the_card() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, "http://127.0.0.1:1");
+    assert!(!shows(&mut window, CARD), "one was chosen");
+    ask(&mut window, "Are you there?");
+    soon(&mut window, "it has failed", |window| shows(window, "Connect a model"));
+    assert!(shows(&mut window, "cannot be reached"));
+    click(&mut window, "Connect a model");
+    until(&mut window, "the card is shown", |window| shows(window, CARD));
+}
