@@ -418,6 +418,7 @@ impl AgentPanel {
         } else {
             (0, [].as_slice())
         };
+        self.picker.show_small_context(ui, agents, workspace);
         let (picker, config) = (&mut self.picker, self.connection.config());
         let mut picked = None;
         let pick = |ui: &mut Ui| picked = picker.show(ui, agents, config, workspace);

@@ -17,9 +17,9 @@ pub use values::is_local;
 /// A longer file is refused, in bytes.
 const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
 /// Context size in tokens of an unknown model.
-pub const DEFAULT_CONTEXT_TOKENS: u64 = 8_192;
-/// Context size in tokens of a local model: Ollama's default, beyond which it truncates silently.
-pub const LOCAL_CONTEXT_TOKENS: u64 = 4_096;
+pub const DEFAULT_CONTEXT_TOKENS: u64 = 32_768;
+/// Context size in tokens of Ollama's models unless it was started with another one. It truncates silently beyond it.
+pub const OLLAMA_CONTEXT_TOKENS: u64 = 4_096;
 
 /// The whole of `config.yaml`, with defaults filled in.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -66,7 +66,8 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
         .unwrap_or_default();
     let names = config.llm.providers.keys();
     let window = |name: &String| Some((name.clone(), llm::context_window_tokens(&config, &config.endpoint(name)?)));
-    let contexts = names.filter_map(window).collect();
+    let mut contexts: BTreeMap<String, u64> = names.filter_map(window).collect();
+    contexts.extend(model_setup::served_context(&config, secrets));
     let (plugins, mut problems) = read_plugin_tools(&folder.join(PLUGINS_FOLDER));
     let unconfined = tools.check_confinement().err();
     let servers = list_mcp_tools(servers, &config, secrets, &mut problems);

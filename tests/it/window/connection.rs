@@ -70,6 +70,23 @@ fn a_model_is_connected_by_its_address_and_switched() {
 }
 
 #[test]
+fn a_small_context_is_told_and_changed() {
+    let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    let file = bench.folder.path().join("workspace/config.yaml");
+    std::fs::write(&file, config(&bench).replace("context: 32000", "context: 4096")).expect("written");
+    ask(&mut window, "Are you there?");
+    soon(&mut window, "it has ended", ended);
+    assert!(shows(&mut window, "Context is limited to 4k tokens"));
+    click(&mut window, "Change");
+    until(&mut window, "sizes are offered", |window| shows(window, "64k tokens"));
+    click(&mut window, "64k tokens");
+    until(&mut window, "it's larger", |window| !shows(window, "Context is limited"));
+    assert!(config(&bench).contains("context: 65536"), "{}", config(&bench));
+}
+
+#[test]
 fn the_card_is_put_away_and_settings_have_it() {
     let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
     let mut window = panel(&bench);

@@ -3,14 +3,14 @@
 
 use super::connection::model_row;
 use agent::config::AgentConfig;
-use agent::model_call::ModelEndpoint;
+use agent::model_call::{ModelEndpoint, WireProtocol};
 use agent::router::{RequestFeatures, RoutingContext, choose_provider};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, RichText, Sense, Ui, vec2};
 use engine::{AgentSetup, RunsState};
 use host::agents::llm::ProviderTestReport;
-use host::agents::model_setup::{choose_model, list_models};
+use host::agents::model_setup::{choose_model, list_models, set_context};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -134,14 +134,8 @@ impl ModelPicker {
             ui.close();
         }
         if let Some((provider, model)) = chosen {
-            let (tell, told) = channel();
-            let (wake, workspace) = (ui.ctx().clone(), workspace.to_owned());
-            std::thread::spawn(move || {
-                // Nobody waits where the window was closed.
-                let _ = tell.send(choose_model(&workspace, &provider, &model).map(drop));
-                wake.request_repaint();
-            });
-            self.change = Some(told);
+            let workspace = workspace.to_owned();
+            self.start_change(ui.ctx(), move || choose_model(&workspace, &provider, &model).map(drop));
         }
         connects.then_some(PickerEvent::Connect)
     }
@@ -180,6 +174,59 @@ impl ModelPicker {
             Ok(()) => PickerEvent::Changed,
             Err(why) => PickerEvent::Failed(why),
         })
+    }
+}
+
+/// A smaller context is worth a word, in tokens.
+const SMALL_CONTEXT_TOKENS: u64 = 8_192;
+/// Context sizes to choose from, in tokens.
+const CONTEXT_CHOICES: [u64; 5] = [8_192, 16_384, 32_768, 65_536, 131_072];
+
+/// A number of tokens, in thousands.
+fn tokens_label(tokens: u64) -> String {
+    if tokens < 1_024 { tokens.to_string() } else { format!("{}k", tokens / 1_024) }
+}
+
+impl ModelPicker {
+    /// Says that little fits into a request, and lets it be changed.
+    pub(super) fn show_small_context(&mut self, ui: &mut Ui, agents: &RunsState, workspace: &Path) {
+        let Some(setup) = agents.setup().filter(|setup| setup.trouble.is_none()) else { return };
+        let Some(endpoint) = current_endpoint(&setup.config, Some(setup)) else { return };
+        let Some(context) = setup.contexts.get(&endpoint.provider).filter(|tokens| **tokens < SMALL_CONTEXT_TOKENS)
+        else {
+            return;
+        };
+        let colours = ThemeColors::of(ui);
+        ui.horizontal(|ui| {
+            let words = format!("Context is limited to {} tokens", tokens_label(*context));
+            let label = ui.label(RichText::new(words).font(theme::caption().font).color(colours.muted));
+            if endpoint.wire == WireProtocol::Ollama {
+                label.on_hover_text(
+                    "Ollama drops what is longer. Start it with OLLAMA_CONTEXT_LENGTH, and set the same here.",
+                );
+            }
+            let button = text_button(ui, "Change", false);
+            Popup::menu(&button).show(|ui| {
+                for tokens in CONTEXT_CHOICES {
+                    if ui.button(format!("{} tokens", tokens_label(tokens))).clicked() {
+                        let (provider, workspace) = (endpoint.provider.clone(), workspace.to_owned());
+                        self.start_change(ui.ctx(), move || set_context(&workspace, &provider, tokens).map(drop));
+                        ui.close();
+                    }
+                }
+            });
+        });
+    }
+
+    /// Changes the configuration on a thread of its own.
+    fn start_change(&mut self, ctx: &egui::Context, work: impl FnOnce() -> Result<(), String> + Send + 'static) {
+        let (tell, told) = channel();
+        let wake = ctx.clone();
+        std::thread::spawn(move || {
+            let _ = tell.send(work()); // nobody waits where the window was closed
+            wake.request_repaint();
+        });
+        self.change = Some(told);
     }
 }
 

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// A longer list of models is not read, in bytes.
 const MAX_MODEL_LIST_BYTES: usize = 8 << 20;
+/// A context size outside of this range is none, in tokens.
+const CONTEXT_TOKENS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 /// Maximum number of listed models.
 const MAX_LISTED_MODELS: usize = 5_000;
 
@@ -103,8 +105,40 @@ async fn list_models(
     let name = |model: &Value| {
         let name = ["id", "model", "name"].iter().find_map(|name| model.get(name)?.as_str())?;
         let name = name.strip_prefix("models/").unwrap_or(name);
-        let context = model.get("meta").and_then(|meta| meta.get("n_ctx")).and_then(Value::as_u64);
-        (name.len() <= 300 && !name.chars().any(char::is_control)).then(|| (name.to_owned(), context))
+        (name.len() <= 300 && !name.chars().any(char::is_control)).then(|| (name.to_owned(), context_of(model)))
     };
     Ok(list.map(|list| list.iter().filter_map(name).take(MAX_LISTED_MODELS).collect()))
+}
+
+/// How many tokens fit into a request to a listed model. Servers say it in different places: what was loaded comes
+/// before what the model was trained for.
+fn context_of(model: &Value) -> Option<u64> {
+    let meta = model.get("meta").unwrap_or(&Value::Null);
+    let said = [
+        meta.get("n_ctx"),
+        model.get("loaded_context_length"),
+        model.get("context_length"),
+        model.get("max_model_len"),
+        model.get("context_window"),
+        model.get("max_context_length"),
+        model.get("inputTokenLimit"),
+        meta.get("n_ctx_train"),
+    ];
+    said.into_iter().flatten().filter_map(Value::as_u64).find(|tokens| CONTEXT_TOKENS.contains(tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn servers_say_how_much_they_read() {
+        let of = |model: Value| context_of(&model);
+        assert_eq!(of(json!({"id": "llama.cpp", "meta": {"n_ctx": 16_384, "n_ctx_train": 131_072}})), Some(16_384));
+        assert_eq!(of(json!({"id": "llama.cpp", "meta": {"n_ctx_train": 131_072}})), Some(131_072));
+        assert_eq!(of(json!({"id": "vllm", "max_model_len": 32_768})), Some(32_768));
+        assert_eq!(of(json!({"id": "openrouter", "context_length": 262_144})), Some(262_144));
+        assert_eq!(of(json!({"id": "odd", "context_length": 0, "max_model_len": "many"})), None);
+    }
 }

@@ -2,8 +2,8 @@
 //! answers took.
 
 use crate::maintenance::secrets::{SecretValue, UserSecrets};
-use agent::config::{AgentConfig, DEFAULT_CONTEXT_TOKENS, LOCAL_CONTEXT_TOKENS};
-use agent::model_call::ModelEndpoint;
+use agent::config::{AgentConfig, DEFAULT_CONTEXT_TOKENS, OLLAMA_CONTEXT_TOKENS};
+use agent::model_call::{ModelEndpoint, WireProtocol};
 use agent::router::{ProviderLatencies, ProviderStatus};
 pub use providers::{
     ModelUpdate, ProviderClient, ProviderTestReport, ProviderTimeouts, context_window, model_price, wire_name,
@@ -42,10 +42,19 @@ pub fn provider_statuses(
     known
 }
 
-/// Returns the context size in tokens: from the configuration, otherwise the price list, otherwise a low default. The
+/// Returns the context size in tokens: from the configuration, otherwise the price list, otherwise a default. The
 /// server's own figure is in [`ProviderTestReport`].
 pub fn context_window_tokens(config: &AgentConfig, endpoint: &ModelEndpoint) -> u64 {
+    stated_context_tokens(config, endpoint).unwrap_or(match endpoint.wire {
+        WireProtocol::Ollama => OLLAMA_CONTEXT_TOKENS,
+        WireProtocol::OpenAi | WireProtocol::Responses | WireProtocol::Anthropic | WireProtocol::Google => {
+            DEFAULT_CONTEXT_TOKENS
+        }
+    })
+}
+
+/// Returns the context size that the configuration or the price list states.
+pub(crate) fn stated_context_tokens(config: &AgentConfig, endpoint: &ModelEndpoint) -> Option<u64> {
     let own = config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.context);
-    let unknown = if endpoint.local { LOCAL_CONTEXT_TOKENS } else { DEFAULT_CONTEXT_TOKENS };
-    own.or_else(|| context_window(endpoint)).unwrap_or(unknown)
+    own.or_else(|| context_window(endpoint))
 }

@@ -14,10 +14,15 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// A server on this machine is looked for this long.
-const LOCAL_PROBE_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// A connection to this machine is made at once, or not at all.
-const LOCAL_CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+/// A server that nobody may run is asked for this long.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// A connection to such a server is made soon, or not at all.
+const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The patience of a probe that the user hasn't asked for.
+fn probe_timeouts() -> ProviderTimeouts {
+    ProviderTimeouts { connect: PROBE_CONNECT_TIMEOUT, provider_test: PROBE_TIMEOUT, ..ProviderTimeouts::default() }
+}
 
 /// A kind of provider that a user can choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +253,19 @@ fn test_endpoint(
     found.map_err(|failure| failure.why)
 }
 
+/// Asks the default provider how many tokens fit into a request, where neither the configuration nor the price list
+/// says so. Blocks for less than two seconds.
+pub(crate) fn served_context(config: &AgentConfig, secrets: Option<&UserSecrets>) -> Option<(String, u64)> {
+    let name = &config.llm.default_provider;
+    let endpoint = config.endpoint(name).filter(|endpoint| matches!(endpoint.wire, WireProtocol::OpenAi))?;
+    if !config.llm.providers.get(name)?.is_enabled() || llm::stated_context_tokens(config, &endpoint).is_some() {
+        return None;
+    }
+    let key = llm::read_endpoint_key(&endpoint, secrets?).ok()?;
+    let report = test_endpoint(endpoint, key.as_ref(), probe_timeouts()).ok()?;
+    Some((name.clone(), report.context?))
+}
+
 /// A server that was found, and its models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalServer {
@@ -261,13 +279,8 @@ pub struct LocalServer {
 
 /// Looks which of these servers run, all at once. Blocks for less than two seconds.
 pub fn find_local_servers(kinds: &[ProviderKind]) -> Vec<LocalServer> {
-    let timeouts = ProviderTimeouts {
-        connect: LOCAL_CONNECT_TIMEOUT,
-        provider_test: LOCAL_PROBE_TIMEOUT,
-        ..ProviderTimeouts::default()
-    };
     let probe = |kind: ProviderKind| {
-        let report = NewProvider::of_kind(kind, None).test(timeouts).ok()?;
+        let report = NewProvider::of_kind(kind, None).test(probe_timeouts()).ok()?;
         let models = report.models.filter(|models| !models.is_empty())?;
         Some(LocalServer { kind, models, context: report.context })
     };
