@@ -375,6 +375,26 @@ fn names_are_completed_and_settings_say_which_models_there_are() {
 }
 
 #[test]
+fn what_the_model_was_told_is_one_row() {
+    let (address, _) = model(|_, _| ("Two.".to_owned(), Vec::new()));
+    let bench =
+        Bench::new(&[(talk(), "# Talk\n\nHerons stand in the reeds.\n"), ("Birds.md", "# Herons\n\nTwo herons.\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "How many herons are there?");
+    soon(&mut window, "it has ended", ended);
+    soon(&mut window, "it's one row", |window| shows(window, "Context ("));
+    assert!(!shows(&mut window, "Told the model") && window.query_all_by_label_contains("Context (").count() == 1);
+    let names = ["Context (1 item)", "Context (2 items)", "Context (3 items)"];
+    let row = names.into_iter().find(|name| window.query_by_label(name).is_some()).expect("the row");
+    window.get_by_label(row).click();
+    window.run();
+    let told = session(&window).agents().session(super::agent::run(&window).about.session).expect("open");
+    let first = told.branch().into_iter().find(|message| message.role == Speaker::System).expect("told");
+    let beginning: String = first.content.lines().next().unwrap_or_default().chars().take(60).collect();
+    assert!(shows(&mut window, &beginning), "{beginning}");
+}
+
+#[test]
 fn where_memory_is_kept_is_a_setting() {
     let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
     let bench = Bench::new(&[(talk(), "# Talk\n")]);

@@ -201,7 +201,7 @@ fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>, in_full: bool) ->
         };
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = (width - 2.0 * space::S).max(48.0);
-        job.wrap.break_anywhere = true;
+        job.wrap.break_anywhere = false;
         job.append(line, 0.0, ui::widgets::format(font.clone(), 18.0, ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let height = galley.size().y.max(18.0);

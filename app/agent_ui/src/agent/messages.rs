@@ -17,6 +17,12 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// Time per frame spent on measuring new messages.
 const MESSAGE_MEASURE_BUDGET: Duration = Duration::from_millis(4);
+/// How far what the model was told is indented.
+const CONTEXT_INDENT: f32 = space::L;
+/// Maximum number of characters of its beginning.
+const MAX_TOLD_TITLE_CHARS: usize = 120;
+/// The part of such a message that is unfolded.
+const TOLD_TEXT: &str = "text";
 /// What surrounds a message on its card.
 const MESSAGE_PADDING: f32 = space::M;
 
@@ -35,9 +41,9 @@ enum MessageContent {
         result: Option<MessageId>,
         run: Option<DocId>,
     },
-    /// What the program said to the model: folded, since it is long.
-    Aside {
-        title: String,
+    /// What the program said to the model in this turn, each message with its beginning: folded, since it is long.
+    Context {
+        told: Vec<(MessageId, String)>,
     },
     /// Here a phase of a run begins.
     Phase {
@@ -66,7 +72,7 @@ pub(super) struct MessageList {
     setting: MarkdownLayoutCache,
     /// For which width and which setting the heights hold.
     measured: (f32, u64),
-    /// Calls and asides that are unfolded.
+    /// Calls and told messages that are unfolded.
     open: BTreeSet<(MessageId, String)>,
     /// The answer on its way, and its text as it was cut last.
     live: Option<(u64, usize, MarkdownView)>,
@@ -91,8 +97,12 @@ impl MessageList {
             let kind = std::mem::discriminant(&item.what);
             let alike = |before: &MessageRow| before.id == item.id && std::mem::discriminant(&before.what) == kind;
             let Some(before) = kept.next_if(alike).filter(|_| same) else { break };
-            let answered = matches!(&item.what, MessageContent::Call { result, .. } if result.is_some());
-            item.height = before.height.filter(|_| !answered);
+            let has_grown = match &item.what {
+                MessageContent::Call { result, .. } => result.is_some(),
+                MessageContent::Context { .. } => true,
+                MessageContent::User { .. } | MessageContent::Words { .. } | MessageContent::Phase { .. } => false,
+            };
+            item.height = before.height.filter(|_| !has_grown);
         }
         if !same {
             self.at_end = true;
@@ -199,10 +209,16 @@ impl MessageList {
                 size::MIN_CLICK_HEIGHT
                     + if open { details(ui, agents, session, call, *result, *run, width).1 + space::S } else { 0.0 }
             }
-            MessageContent::Aside { .. } => {
-                let open = open.contains(&(item.id, String::new()));
-                let text = session.tree().get(item.id).map_or("", |message| message.content.as_str());
-                size::MIN_CLICK_HEIGHT + if open { height_of(ui, text, width) + space::S } else { 0.0 }
+            MessageContent::Context { told } => {
+                let is_open = |id: MessageId, part: &str| open.contains(&(id, part.to_owned()));
+                let one = |(id, _): &(MessageId, String)| {
+                    let text = session.tree().get(*id).map_or("", |message| message.content.as_str());
+                    let inner = width - CONTEXT_INDENT;
+                    let text = if is_open(*id, TOLD_TEXT) { height_of(ui, text, inner) + space::S } else { 0.0 };
+                    size::MIN_CLICK_HEIGHT + text
+                };
+                let inside = if is_open(item.id, "") { told.iter().map(one).sum() } else { 0.0 };
+                size::MIN_CLICK_HEIGHT + inside
             }
         }
     }
@@ -256,15 +272,30 @@ impl MessageList {
                 }
             }
             MessageContent::Phase { title } => phase_line(ui, rect, title, id),
-            MessageContent::Aside { title } => {
+            MessageContent::Context { told } => {
                 let key = (item.id, String::new());
                 let is_open = open.contains(&key);
                 let line = rect.with_max_y(rect.top() + size::MIN_CLICK_HEIGHT);
-                if quiet_line(ui, line, icons::INFO, colours.muted, title, "", is_open, id) {
+                let count = told.len();
+                let title = format!("Context ({count} item{})", if count == 1 { "" } else { "s" });
+                if quiet_line(ui, line, icons::INFO, colours.muted, &title, "", is_open, id) {
                     toggled = Some(key);
                 }
-                if is_open {
-                    unfolded(ui, pos2(rect.left(), line.bottom()), rect.width(), &message.content, id.with("text"));
+                let mut top = line.bottom();
+                for (told, title) in told.iter().filter(|_| is_open) {
+                    let key = (*told, TOLD_TEXT.to_owned());
+                    let is_open = open.contains(&key);
+                    let left = rect.left() + CONTEXT_INDENT;
+                    let line = Rect::from_min_max(pos2(left, top), pos2(rect.right(), top + size::MIN_CLICK_HEIGHT));
+                    let id = id.with(told.0);
+                    if quiet_line(ui, line, icons::CHAT, colours.muted, title, "", is_open, id) {
+                        toggled = Some(key);
+                    }
+                    top = line.bottom();
+                    if let Some(message) = session.tree().get(*told).filter(|_| is_open) {
+                        unfolded(ui, pos2(left, top), line.width(), &message.content, id.with("text"));
+                        top += height_of(ui, &message.content, line.width()) + space::S;
+                    }
                 }
             }
         }
@@ -360,8 +391,13 @@ fn items(session: &AgentSession, branch: &[&SessionMessage], phases: &BTreeMap<M
         .iter()
         .filter_map(|message| Some(((message.run, message.tool_call_id.as_deref()?), message.id)))
         .collect();
-    let mut items = Vec::new();
+    let mut items: Vec<MessageRow> = Vec::new();
+    // Where what the model was told in this turn is listed.
+    let mut context: Option<usize> = None;
     for message in branch {
+        if message.role == MessageRole::User {
+            context = None;
+        }
         let mut push = |what| items.push(MessageRow { id: message.id, what, height: None });
         if let Some(title) = phases.get(&message.id) {
             push(MessageContent::Phase { title: title.clone() });
@@ -383,11 +419,19 @@ fn items(session: &AgentSession, branch: &[&SessionMessage], phases: &BTreeMap<M
                 }
             }
             MessageRole::System => {
+                let beginning = message.content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
                 let title = match message.summary_of.len() {
-                    0 => "Told the model".to_owned(),
+                    0 => beginning.chars().take(MAX_TOLD_TITLE_CHARS).collect(),
                     count => format!("Summary of {count} messages"),
                 };
-                push(MessageContent::Aside { title });
+                match context.and_then(|at| items.get_mut(at)).map(|row: &mut MessageRow| &mut row.what) {
+                    Some(MessageContent::Context { told }) => told.push((message.id, title)),
+                    _ => {
+                        context = Some(items.len());
+                        let what = MessageContent::Context { told: vec![(message.id, title)] };
+                        items.push(MessageRow { id: message.id, what, height: None });
+                    }
+                }
             }
             MessageRole::Tool => {}
         }
@@ -402,7 +446,7 @@ fn guess(item: &MessageRow, width: f32) -> f32 {
         MessageContent::Words { text } => {
             (text.byte_len() as f32 * 7.5 / width).ceil().max(1.0) * 24.0 + size::MIN_CLICK_HEIGHT
         }
-        MessageContent::Call { .. } | MessageContent::Aside { .. } => size::MIN_CLICK_HEIGHT,
+        MessageContent::Call { .. } | MessageContent::Context { .. } => size::MIN_CLICK_HEIGHT,
         MessageContent::Phase { .. } => size::MIN_CLICK_HEIGHT + space::S,
     }
 }
