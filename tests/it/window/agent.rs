@@ -375,6 +375,41 @@ fn names_are_completed_and_settings_say_which_models_there_are() {
 }
 
 #[test]
+fn the_chat_follows_what_one_asks_and_jumps_to_the_latest() {
+    let long = "a line\n\n".repeat(80);
+    let (address, _) = model(move |_, _| (long.clone(), Vec::new()));
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "First?");
+    soon(&mut window, "it has ended", ended);
+    let up = |window: &mut Driven| {
+        let at = window.get_by_label("Message to the agent").rect().center() - egui::vec2(0.0, 300.0);
+        window.event(egui::Event::PointerMoved(at));
+        window.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            delta: egui::vec2(0.0, 900.0),
+            phase: egui::TouchPhase::Move,
+            source: egui::MouseWheelSource::Wheel,
+            modifiers: NONE,
+        });
+        window.run_steps(30);
+    };
+    assert!(!shows(&mut window, "Jump to latest"), "it follows");
+    up(&mut window);
+    window.get_by_label("Jump to latest").click();
+    window.run_steps(10);
+    assert!(!shows(&mut window, "Jump to latest"), "it's at the end");
+    up(&mut window);
+    assert!(shows(&mut window, "Jump to latest"));
+    window.get_by_label("Message to the agent").focus();
+    window.run_steps(2);
+    ask(&mut window, "Second?");
+    soon(&mut window, "it's asked", |window| window.query_by_label("Jump to latest").is_none());
+    soon(&mut window, "it has ended", ended);
+    assert!(!shows(&mut window, "Jump to latest"), "it has followed the answer");
+}
+
+#[test]
 fn what_the_model_was_told_is_one_row() {
     let (address, _) = model(|_, _| ("Two.".to_owned(), Vec::new()));
     let bench =

@@ -23,6 +23,8 @@ const CONTEXT_INDENT: f32 = space::L;
 const MAX_TOLD_TITLE_CHARS: usize = 120;
 /// The part of such a message that is unfolded.
 const TOLD_TEXT: &str = "text";
+/// Width of the pill that leads to the end.
+const JUMP_PILL_WIDTH: f32 = 116.0;
 /// What surrounds a message on its card.
 const MESSAGE_PADDING: f32 = space::M;
 
@@ -78,6 +80,10 @@ pub(super) struct MessageList {
     live: Option<(u64, usize, MarkdownView)>,
     offset: f32,
     at_end: bool,
+    /// The end is shown with the next frame.
+    goes_to_end: bool,
+    /// What the user has asked last.
+    last_asked: Option<MessageId>,
 }
 
 impl MessageList {
@@ -104,6 +110,10 @@ impl MessageList {
             };
             item.height = before.height.filter(|_| !has_grown);
         }
+        let asked = branch.iter().rev().find(|message| message.role == MessageRole::User).map(|message| message.id);
+        // Whoever has just asked wants to see the answer.
+        self.goes_to_end |= same && asked.is_some() && asked != self.last_asked;
+        self.last_asked = asked;
         if !same {
             self.at_end = true;
         }
@@ -133,7 +143,10 @@ impl MessageList {
         let total = total + live + space::L;
         let mut area =
             egui::ScrollArea::vertical().id_salt(("messages", session.id)).auto_shrink(false).stick_to_bottom(true);
-        if grown != 0.0 && !self.at_end {
+        if std::mem::take(&mut self.goes_to_end) {
+            area = area.vertical_scroll_offset((total - ui.available_height()).max(0.0));
+            ui.ctx().request_repaint();
+        } else if grown != 0.0 && !self.at_end {
             // The visible part stays in place while content above it grows.
             area = area.vertical_scroll_offset((self.offset + grown).max(0.0));
         }
@@ -157,7 +170,20 @@ impl MessageList {
         });
         self.offset = shown.state.clamped_offset().y;
         self.at_end = self.offset + shown.inner_rect.height() >= total - 2.0;
+        if !self.at_end {
+            self.jump_pill(ui, shown.inner_rect);
+        }
         wish
+    }
+
+    /// A pill above the end of what is seen, which leads to the end.
+    fn jump_pill(&mut self, ui: &mut Ui, view: Rect) {
+        let place = Rect::from_center_size(
+            view.center_bottom() - vec2(0.0, size::MIN_CLICK_HEIGHT),
+            vec2(JUMP_PILL_WIDTH, size::MIN_CLICK_HEIGHT),
+        );
+        let mut child = ui.new_child(egui::UiBuilder::new().max_rect(place).id_salt("jump to latest"));
+        self.goes_to_end |= ui::widgets::text_button(&mut child, "Jump to latest", true).clicked();
     }
 
     /// Finds out how high items are, from the end, for as long as a frame may take. Gives by how much what is above the
