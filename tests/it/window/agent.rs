@@ -618,7 +618,7 @@ fn pictures_of_the_agent() {
         ask(&mut window, "Plan the garden for this year, and say how many weeks it takes.");
         soon(&mut window, "it asks", |window| shows(window, "The agent waits"));
         picture(&mut window, &folder, &name("approval"));
-        window.get_by_label("Allow once").click();
+        window.get_by_label("Allow").click();
         soon(&mut window, "it writes", |window| shows(window, "Writing"));
         picture(&mut window, &folder, &name("writing"));
         go.send(()).expect("it waits");

@@ -71,7 +71,7 @@ fn a_view_is_drawn_once_the_user_says_so_and_its_controls_reach_the_note() {
     until(&mut window, "it waits", |window| has(window, "Waiting for approval"));
     click(&mut window, "Waiting for approval");
     until(&mut window, "the card is there", |window| shows(window, "The agent waits: Run all cells in Loan.md"));
-    click(&mut window, "Allow once");
+    click(&mut window, "Allow");
     until(&mut window, "the cells ran, and the kernel was asked", |window| has(window, "1, 90.5"));
     pictured(&mut window, "view");
     assert!(has(&window, "year, left"));

@@ -17,6 +17,13 @@ use ui::widgets::{paint_clipped_text, set_accessible_name, text_button};
 
 /// Maximum height of a request without scrolling.
 const MAX_REQUEST_HEIGHT: f32 = 160.0;
+/// How often the time that is left is written anew.
+const EXPIRY_REFRESH_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
+/// For how long something may be allowed.
+const LASTING_SCOPES: [(DecisionScope, &str); 3] =
+    [(DecisionScope::Run, "This run"), (DecisionScope::Project, "This project"), (DecisionScope::Always, "Always")];
+/// Width of the menu with them.
+const LASTING_MENU_WIDTH: f32 = 260.0;
 /// Arguments that are edited as what they are, and not as JSON.
 const PLAIN_TEXT_ARGUMENTS: [&str; 3] = ["command", "code", "content"];
 
@@ -83,9 +90,10 @@ impl ApprovalCards {
             let count = waiting.len();
             let more = if count > 1 { format!("1 of {count}") } else { String::new() };
             title(ui, &approval_text::title(approval), &more);
-            let (reason, until) = (untrusted_text::escape_line(&approval.reason), labels::time_label(approval.expires));
-            let reach = approval_text::lasting_scope(approval);
-            let why = format!("{} {reach} Counts as denied at {until}.", sentence(&reason)).replace("  ", " ");
+            let reason = untrusted_text::escape_line(&approval.reason);
+            let left = approval.expires.saturating_sub(jiff::Timestamp::now().as_millisecond());
+            ui.ctx().request_repaint_after(EXPIRY_REFRESH_INTERVAL);
+            let why = format!("{} {}", sentence(&reason), labels::expiry_label(left));
             line(ui, &why, &theme::caption(), colours.muted);
             if BuiltInTool::AskUser.is_named(&approval.tool) {
                 self.question(ui, run.id, approval, actions);
@@ -165,28 +173,31 @@ impl ApprovalCards {
 
     fn buttons(&mut self, ui: &mut Ui, run: DocId, approval: &RunApproval, actions: &mut Vec<PanelAction>) {
         let changing = self.edit.as_ref().is_some_and(|(id, ..)| *id == approval.id);
+        let colours = ThemeColors::of(ui);
         let mut chosen = None;
         ui.horizontal_wrapped(|ui| {
-            let lead = if changing { "Allow this instead" } else { "Allow once" };
-            if text_button(ui, lead, true).on_hover_text("Ctrl+Enter").clicked() {
+            let lead = if changing { "Allow this instead" } else { "Allow" };
+            if text_button(ui, lead, true).on_hover_text("Once   Ctrl+Enter").clicked() {
                 chosen = Some((true, DecisionScope::Once));
-            }
-            if !changing {
-                for (scope, words) in [
-                    (DecisionScope::Run, "This run"),
-                    (DecisionScope::Project, "This project"),
-                    (DecisionScope::Always, "Always"),
-                ] {
-                    let button = text_button(ui, words, false).on_hover_text(
-                        untrusted_text::escape_block(&approval_text::lasting_scope(approval)).into_owned(),
-                    );
-                    if button.clicked() {
-                        chosen = Some((true, scope));
-                    }
-                }
             }
             if text_button(ui, "Deny", false).on_hover_text("Ctrl+Backspace").clicked() {
                 chosen = Some((false, DecisionScope::Once));
+            }
+            if !changing {
+                let menu = text_button(ui, "Allow for…", false);
+                egui::Popup::menu(&menu).show(|ui| {
+                    let reach = approval_text::lasting_scope(approval);
+                    if !reach.is_empty() {
+                        ui.set_max_width(LASTING_MENU_WIDTH);
+                        line(ui, &reach, &theme::caption(), colours.muted);
+                    }
+                    for (scope, words) in LASTING_SCOPES {
+                        if ui.button(words).clicked() {
+                            chosen = Some((true, scope));
+                            ui.close();
+                        }
+                    }
+                });
             }
             let words = if changing { "As it was" } else { "Edit" };
             if text_button(ui, words, false).clicked() {

@@ -16,6 +16,15 @@ pub(super) fn duration_label(milliseconds: u64) -> String {
     }
 }
 
+/// How long something waits for the user's decision, as a sentence.
+pub(super) fn expiry_label(milliseconds: i64) -> String {
+    match u64::try_from(milliseconds).unwrap_or(0).div_ceil(1_000) {
+        seconds @ 0..60 => format!("Expires in {seconds} s."),
+        seconds @ 60..3_600 => format!("Expires in {} min.", seconds.div_ceil(60)),
+        seconds => format!("Expires in {} h.", seconds.div_ceil(3_600)),
+    }
+}
+
 /// A time of day.
 pub(super) fn time_label(milliseconds: i64) -> String {
     let time = Timestamp::from_millisecond(milliseconds).map(|time| time.to_zoned(TimeZone::system()));
@@ -167,6 +176,10 @@ mod tests {
         assert_eq!(
             [duration_label(40), duration_label(4_260), duration_label(61_000)],
             ["40 ms", "4.2 s", "1 min 1 s"]
+        );
+        assert_eq!(
+            [expiry_label(-5), expiry_label(40_000), expiry_label(200_000), expiry_label(7_000_000)],
+            ["Expires in 0 s.", "Expires in 40 s.", "Expires in 4 min.", "Expires in 2 h."]
         );
         assert_eq!([dollars_label(0.0), dollars_label(0.0123), dollars_label(2.5)], ["$0.00", "$0.0123", "$2.50"]);
         assert_eq!(cost_label(&CallUsage::default()), "cost unknown");

@@ -239,7 +239,7 @@ fn ask(endpoint: &ModelEndpoint, default: &str) -> Result<String, String> {
 fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
     let lasting: Vec<_> = agents.rules().iter().enumerate().collect();
     let about = match lasting.len() {
-        0 => "No rules yet. “Always” and “This project” in an approval add rules here.".to_owned(),
+        0 => "No rules yet. “Allow for…” in an approval adds them.".to_owned(),
         count => format!("{count}, made by your answers."),
     };
     lines.show_matching_row("What you have allowed", &about, |_| ());
