@@ -64,6 +64,14 @@ impl AgentDefinition {
     }
 }
 
+/// Agents that come with the program and are for those who write programs.
+const DEVELOPER_AGENTS: [&str; 5] = ["backend", "devops", "frontend", "qa", "security"];
+
+/// Whether an agent that comes with the program is for those who write programs.
+pub fn is_developer_agent(name: &str) -> bool {
+    DEVELOPER_AGENTS.contains(&name)
+}
+
 /// The agents that come with the program.
 pub fn built_in() -> Vec<AgentDefinition> {
     system::BUILT_IN_AGENTS

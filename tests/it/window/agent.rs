@@ -239,6 +239,16 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.run_steps(3);
     assert_eq!(run(&window).todos.len(), 2);
 
+    // For how long it's allowed is a menu, and the time that is left is told.
+    assert!(shows(&mut window, "Expires in 5 min."), "it says when");
+    window.get_by_label("Deny");
+    window.get_by_label("Allow for…").click();
+    window.run_steps(3);
+    for scope in ["This run", "This project", "Always"] {
+        window.get_by_label(scope);
+    }
+    window.get_by_label("Allow for…").click();
+    window.run_steps(3);
     // Another command than the one that was asked for.
     window.get_by_label("Edit").click();
     window.run_steps(3);

@@ -584,7 +584,7 @@ fn agents() -> Drive {
         (CommandId::ViewTraces, "File of traces"),
         (CommandId::ViewBudget, "Spent by: Task"),
         (CommandId::ViewSchedule, "What begins: Ask an agent"),
-        (CommandId::ViewAgents, "Agent: qa"),
+        (CommandId::ViewAgents, "Agent: data"),
         (CommandId::ViewPlans, "Goal of a new plan"),
     ] {
         drive.choose(id);

@@ -596,3 +596,17 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
     type_text(&mut window, "documentation");
     assert_eq!(tasks(&mut window), 2, "a plan whose title fits is shown whole");
 }
+
+#[test]
+fn agents_for_software_development_are_listed_when_they_are_asked_for() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = bench.opened();
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::ViewAgents);
+    until(&mut window, "they are read", |window| shows(window, "Agent: data"));
+    assert!(!shows(&mut window, "Agent: qa") && !shows(&mut window, "Agent: backend"));
+    window.get_by_label("Show developer agents").click();
+    until(&mut window, "they are listed", |window| shows(window, "Agent: qa"));
+    window.get_by_label("Hide developer agents").click();
+    until(&mut window, "they are gone", |window| !shows(window, "Agent: qa"));
+}

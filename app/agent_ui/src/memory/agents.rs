@@ -62,8 +62,10 @@ pub struct AgentsPage {
     shelf: MemoryCache<AgentRegistry>,
     query: String,
     whose: usize,
+    /// Whether the agents for those who write programs are listed, too.
+    with_developers: bool,
     /// For which crews, which state of the agents, and which filters the rows were made.
-    made: Option<(u64, u64, String, usize)>,
+    made: Option<(u64, u64, String, usize, bool)>,
     rows: Vec<AgentRow>,
     /// The one that is unfolded.
     open: Option<(AgentOwner, String)>,
@@ -157,14 +159,19 @@ fn listed(session: &Session, crews: &MemoryCache<AgentRegistry>) -> Vec<AgentRow
 impl AgentsPage {
     fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
         self.shelf.refresh(ctx, session);
-        let key = (self.shelf.revision, session.agents().revision(), self.query.clone(), self.whose);
+        let (query, developers) = (self.query.clone(), self.with_developers);
+        let key = (self.shelf.revision, session.agents().revision(), query, self.whose, developers);
         if self.made.as_ref() == Some(&key) {
             return;
         }
         self.made = Some(key);
         let query = self.query.trim().to_lowercase();
         self.rows = listed(session, &self.shelf);
-        self.rows.retain(|row| row.fits(&query, self.whose));
+        // Whoever types a name means it.
+        let hides = !self.with_developers && query.is_empty();
+        let hidden =
+            |row: &AgentRow| row.whose == AgentOwner::Program && agent_definition::is_developer_agent(&row.name);
+        self.rows.retain(|row| row.fits(&query, self.whose) && !(hides && hidden(row)));
     }
 
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
@@ -181,7 +188,13 @@ impl AgentsPage {
             }
         }
         widgets::row(ui, |ui| {
-            self.whose = widgets::filter_chips(ui, "Whose", &OWNER_FILTERS, self.whose).unwrap_or(self.whose)
+            self.whose = widgets::filter_chips(ui, "Whose", &OWNER_FILTERS, self.whose).unwrap_or(self.whose);
+        });
+        widgets::row(ui, |ui| {
+            let words = if self.with_developers { "Hide developer agents" } else { "Show developer agents" };
+            if text_button(ui, words, false).clicked() {
+                self.with_developers = !self.with_developers;
+            }
         });
         ui.add_space(space::S);
         if self.rows.is_empty() {
