@@ -245,7 +245,7 @@ pub struct CodePiece {
 }
 
 /// A piece of a text that was replaced.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextHunk {
     /// Where, in bytes of the text after the change.
     pub at: usize,
@@ -256,6 +256,15 @@ pub struct TextHunk {
     /// The end of the text before it, used to find its place again.
     #[serde(default)]
     pub before: String,
+    /// Numbers of its first line in the old and the new text, from 1; `None`: an older version has recorded it.
+    #[serde(default)]
+    pub lines: Option<(u32, u32)>,
+    /// The lines before it, to show it among them.
+    #[serde(default)]
+    pub lines_before: String,
+    /// The lines after it.
+    #[serde(default)]
+    pub lines_after: String,
 }
 
 /// A change to a file.

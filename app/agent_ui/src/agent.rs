@@ -7,6 +7,7 @@ mod changes;
 mod comparison;
 mod composer;
 pub mod connection;
+mod diff_view;
 mod labels;
 mod markdown_view;
 mod messages;
@@ -391,7 +392,6 @@ impl AgentPanel {
             if todos::show_run_usage(ui, run, actions) {
                 self.connection.open = true;
             }
-            changes::show_changes_link(ui, run, actions);
             recall_preview::show_recalled_memory(ui, run, &mut self.given, actions);
         }
         let own = |run: &&AgentRun| conversation.is_some_and(|conversation| conversation.id == run.about.session);

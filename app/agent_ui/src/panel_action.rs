@@ -23,6 +23,8 @@ pub enum PanelAction {
     Say(String),
     /// Something is done with what is remembered.
     Memory(Box<MemoryAction>),
+    /// Show what this run and the others of its session changed.
+    ShowChanges(DocId),
     /// Show a step of a run on its timeline.
     ShowStep(DocId, StepId),
 }

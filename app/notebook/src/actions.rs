@@ -64,6 +64,8 @@ pub enum PageAction {
     ShowAgent,
     /// Show a step of a run on its timeline.
     ShowStep(DocId, StepId),
+    /// Show what this run and the others of its session changed.
+    ShowChanges(DocId),
     /// Something is done in a collection.
     Collection(DocId, CollectionEdit),
     /// Show what a search has found.
@@ -88,6 +90,7 @@ impl From<PanelAction> for PageAction {
             PanelAction::Say(text) => PageAction::Say(text),
             PanelAction::Memory(wish) => PageAction::Memory(wish),
             PanelAction::ShowStep(run, step) => PageAction::ShowStep(run, step),
+            PanelAction::ShowChanges(run) => PageAction::ShowChanges(run),
         }
     }
 }

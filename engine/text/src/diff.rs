@@ -10,6 +10,8 @@ const MAX_WEIGHED_LINE_PAIRS: usize = 4_000;
 const MIN_LINE_SIMILARITY: f32 = 0.34;
 /// Longer lines are compared only by common prefix and suffix.
 const MAX_REFINED_LINE_BYTES: usize = 20_000;
+/// Longer lines around a hunk aren't kept with it, in bytes.
+const MAX_HUNK_CONTEXT_BYTES: usize = 1_000;
 /// Lines around a change in a unified diff.
 const DIFF_CONTEXT_LINES: usize = 3;
 
@@ -93,6 +95,63 @@ impl TextDiff {
     pub fn change_count(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, DiffPart::Change { .. })).count()
     }
+}
+
+/// Lines that differ, and where. Ranges are bytes of whole lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineHunk {
+    /// Byte range in the old text.
+    pub old: Range<usize>,
+    /// Byte range in the new text.
+    pub new: Range<usize>,
+    /// Numbers of the first line in both texts, from 1.
+    pub lines: (usize, usize),
+    /// Byte range in the new text of the lines before it.
+    pub before: Range<usize>,
+    /// Byte range in the new text of the lines after it.
+    pub after: Range<usize>,
+}
+
+/// Returns the lines in which two texts differ, each hunk with a few lines around it.
+pub fn line_hunks(old: &str, new: &str) -> Vec<LineHunk> {
+    let parts = compare(old, new).parts;
+    let mut lines = (1, 1);
+    let mut hunks: Vec<LineHunk> = Vec::new();
+    let mut before = 0..0;
+    for part in parts {
+        match part {
+            DiffPart::Same { new: same, lines: count, .. } => {
+                let text = &new[same.clone()];
+                if let Some(last) = hunks.last_mut() {
+                    let ends = text.split_inclusive('\n').take(DIFF_CONTEXT_LINES).map(str::len);
+                    last.after = same.start..same.start + bounded_sum(ends);
+                }
+                let starts = text.split_inclusive('\n').rev().take(DIFF_CONTEXT_LINES).map(str::len);
+                before = same.end - bounded_sum(starts)..same.end;
+                lines = (lines.0 + count, lines.1 + count);
+            }
+            DiffPart::Change { old: gone, new: come, rows } => {
+                let after = come.end..come.end;
+                let hunk = LineHunk { old: gone, new: come, lines, before: before.clone(), after };
+                before = hunk.after.clone();
+                lines.0 += rows.iter().filter(|row| row.old.is_some()).count();
+                lines.1 += rows.iter().filter(|row| row.new.is_some()).count();
+                hunks.push(hunk);
+            }
+        }
+    }
+    hunks
+}
+
+/// The sum of the first lengths that stay below the bound of a hunk's surroundings.
+fn bounded_sum(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths
+        .scan(0, |sum, length| {
+            *sum += length;
+            (*sum <= MAX_HUNK_CONTEXT_BYTES).then_some(*sum)
+        })
+        .last()
+        .unwrap_or(0)
 }
 
 /// The edits that bring back what the old text had in one part: in order, at offsets of the new text.
@@ -316,6 +375,19 @@ fn push_mark(marks: &mut Vec<Range<usize>>, mark: Range<usize>, text: &str) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn hunks_are_whole_lines_with_lines_around_them() {
+        let (old, new) = ("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nD\nx\ne\nf\n");
+        let hunks = line_hunks(old, new);
+        assert_eq!(hunks.len(), 1);
+        let hunk = &hunks[0];
+        assert_eq!((&old[hunk.old.clone()], &new[hunk.new.clone()], hunk.lines), ("d\n", "D\nx\n", (4, 4)));
+        assert_eq!((&new[hunk.before.clone()], &new[hunk.after.clone()]), ("a\nb\nc\n", "e\nf\n"));
+        let two = line_hunks("1\n2\n3\n", "0\n1\n2\n3");
+        assert_eq!(two.iter().map(|hunk| hunk.lines).collect::<Vec<_>>(), [(1, 1), (3, 4)]);
+        assert!(line_hunks("same\n", "same\n").is_empty());
+    }
 
     #[test]
     fn a_unified_diff_is_one_that_patch_understands() {

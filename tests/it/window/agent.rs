@@ -282,9 +282,12 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.get_by_label_contains("Iteration 5 of 20");
 
     // What it changed is a page; all of it is taken back and made again.
-    window.get_by_label("Review what changed in 1 file").click();
+    window.get_by_label("1 file changed").click();
     window.run();
-    window.get_by_label("Reject: plan.md part 1").click();
+    window.get_by_label("Keep: plan.md part 1").click();
+    window.run();
+    assert!(window.query_by_label("Keep: plan.md part 1").is_none(), "it is kept");
+    window.get_by_label("Revert: plan.md part 1").click();
     // One move at a time: the file is gone a little before the move has ended.
     let moved = |window: &mut Driven, there: bool| {
         bench.notes().join("plan.md").exists() == there && session(window).pending_move().is_none()
@@ -382,6 +385,38 @@ fn names_are_completed_and_settings_say_which_models_there_are() {
     until(&mut window, "the models are listed", |window| shows(window, "test: m"));
     window.get_by_label("Test test").click_accesskit();
     until(&mut window, "it was tested", |window| shows(window, "test: m: It"));
+}
+
+#[test]
+fn changes_of_a_session_stay_with_their_messages_and_read_line_by_line() {
+    let (address, _) = model(|turn, body| {
+        let second = body["messages"].to_string().contains("the second");
+        let (old, new) = if second { ("three", "3") } else { ("one", "1") };
+        let edit = json!({"path": "List.md", "old_content": format!("- {old}\n"), "new_content": format!("- {new}\n")});
+        match turn % 2 {
+            0 => (String::new(), vec![("edit_file", edit)]),
+            _ => ("It is changed.".to_owned(), Vec::new()),
+        }
+    });
+    let bench = Bench::new(&[(talk(), "# Talk\n"), ("List.md", "# List\n\n- one\n- two\n- three\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "Change the first");
+    soon(&mut window, "it has ended", ended);
+    soon(&mut window, "it's told", |window| window.query_all_by_label("1 file changed").count() == 1);
+    ask(&mut window, "Change the second");
+    soon(&mut window, "it's asked", |window| !ended(window));
+    soon(&mut window, "it has ended", ended);
+    soon(&mut window, "both are told", |window| window.query_all_by_label("1 file changed").count() == 2);
+    let chip = window.query_all_by_label("1 file changed").next().expect("the first");
+    chip.click();
+    window.run();
+    // Whole lines among their neighbours, of both runs.
+    assert!(shows(&mut window, " # List\n \n-- one\n+- 1\n - two\n - three\n"));
+    assert!(
+        shows(&mut window, " # List\n \n - 1\n - two\n-- three\n+- 3\n")
+            || shows(&mut window, " - two\n-- three\n+- 3\n")
+    );
+    assert_eq!(window.query_all_by_label("Revert: List.md part 1").count(), 2);
 }
 
 #[test]
@@ -716,7 +751,12 @@ fn an_approval_shows_all_of_the_code_and_nothing_that_hides() {
     window.get_by_label("403 lines. Scroll to read all of them.");
     let drawn = window.get_by_label_contains("print(399)\n").rect().height();
     assert!(drawn >= 403.0 * 18.0, "all of it has room: {drawn}");
+    // What a lasting answer reaches is told where one is given.
+    window.get_by_label("Allow for…").click();
+    window.run_steps(3);
     assert!(window.query_all_by_label_contains("A lasting answer allows exactly this").next().is_some());
+    window.get_by_label("Allow for…").click();
+    window.run_steps(3);
     window.get_by_label("Deny").click();
     soon(&mut window, "it asks", |window| {
         shows(window, "The agent waits: Run in the sandbox: echo ␛[8m\\u{202e}x␊echo hidden")

@@ -594,7 +594,7 @@ fn agents() -> Drive {
     assert!(drive.has("Dismiss: Nothing was forgotten."));
     for (id, says) in [
         (CommandId::AgentTimeline, "The run has made no step yet."),
-        (CommandId::AgentChanges, "This run has changed nothing."),
+        (CommandId::AgentChanges, "This session has changed nothing."),
         (CommandId::AgentBranches, "a question"),
         (CommandId::AgentTools, "File of tools"),
     ] {

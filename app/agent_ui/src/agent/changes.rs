@@ -1,25 +1,41 @@
-//! What a run changed, as a page: each file with its hunks; a hunk is taken back or brought again, or all of it.
+//! What the runs of a session changed, as a page: each run with its files and their hunks. A hunk is kept or reverted,
+//! or brought back; so is all that a run changed.
 
-use super::{labels, markdown_view};
+use super::diff_view::DiffView;
+use super::labels;
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::commands::CommandId;
-use engine::{AgentRun, Command, Session};
+use egui::{Align2, Id, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::{AgentRun, Command, RunsState, Session};
+use std::collections::BTreeSet;
 use store::{ChangeKind, DocId, RunChange};
 use ui::empty_state;
 use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, text_button, word_button};
 
+/// Height of a run's title, a file's title, and the buttons below a hunk.
+const RUN_HEADER_HEIGHT: f32 = 40.0;
+const FILE_HEADER_HEIGHT: f32 = 36.0;
+const HUNK_FOOTER_HEIGHT: f32 = 36.0;
+/// Maximum number of a session's runs that are read for the page, the latest first.
+const MAX_LISTED_RUNS: usize = 50;
+
 /// A part of a change.
 struct ChangeHunk {
     number: u64,
     part: usize,
-    text: String,
+    body: HunkBody,
     undone: bool,
     height: f32,
+}
+
+/// What is shown of a hunk.
+enum HunkBody {
+    Diff(DiffView),
+    /// It isn't a text.
+    Words(&'static str),
 }
 
 /// A file, and what was changed in it.
@@ -30,174 +46,199 @@ struct ChangedFileView {
     pieces: Vec<ChangeHunk>,
 }
 
-pub struct ChangesPage {
-    run: DocId,
-    made: Option<(u64, u32)>,
+/// A run, and the files that it changed.
+struct ChangedRunView {
+    id: DocId,
+    title: String,
+    works: bool,
     files: Vec<ChangedFileView>,
 }
 
-/// A line in the panel that leads to the page.
-pub(super) fn show_changes_link(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
-    if run.changes.is_empty() {
-        return;
-    }
-    let files: std::collections::BTreeSet<&str> = run.changes.iter().map(|change| change.path.as_str()).collect();
-    let words = if files.len() == 1 {
-        "Review what changed in 1 file".to_owned()
-    } else {
-        format!("Review what changed in {} files", files.len())
-    };
-    if text_button(ui, &words, false).clicked() {
-        actions.push(PanelAction::Run(CommandId::AgentChanges));
+/// For which runs, in which states, and which width the page was made.
+type ChangesKey = (Vec<(DocId, u64)>, u32, usize);
+
+pub struct ChangesPage {
+    run: DocId,
+    made: Option<ChangesKey>,
+    runs: Vec<ChangedRunView>,
+    /// Hunks that the user has looked at and keeps.
+    kept: BTreeSet<(DocId, u64, usize)>,
+    /// Runs that were asked for.
+    read: BTreeSet<DocId>,
+}
+
+/// How many files a run changed, in words; `None`: none.
+pub(super) fn changed_files_label(run: &AgentRun) -> Option<String> {
+    let files: BTreeSet<&str> = run.changes.iter().map(|change| change.path.as_str()).collect();
+    match files.len() {
+        0 => None,
+        1 => Some("1 file changed".to_owned()),
+        count => Some(format!("{count} files changed")),
     }
 }
 
-/// What a change did, in a word, and each of its parts as a diff.
-fn describe_change(change: &RunChange) -> (&'static str, Vec<String>) {
+/// What a change did, in a word, and each of its parts.
+fn describe_change(change: &RunChange) -> (&'static str, Vec<HunkBody>) {
     match &change.what {
-        ChangeKind::Created { text } => ("made", vec![labels::diff_text("all of it", "", text)]),
+        ChangeKind::Created { text } => ("made", vec![HunkBody::Diff(DiffView::of_new_text(text))]),
         ChangeKind::Edited { hunks } => {
-            let hunk = |hunk: &store::TextHunk| {
-                let before = hunk.before.lines().last().unwrap_or("").trim();
-                let place = if before.is_empty() { "at the start".to_owned() } else { format!("after “{before}”") };
-                labels::diff_text(&place, &hunk.removed, &hunk.inserted)
-            };
-            ("changed", hunks.iter().map(hunk).collect())
+            ("changed", hunks.iter().map(|hunk| HunkBody::Diff(DiffView::of_hunk(hunk))).collect())
         }
-        ChangeKind::Deleted => ("in the trash", vec!["The file was put into the trash.".to_owned()]),
+        ChangeKind::Deleted => ("in the trash", vec![HunkBody::Words("The file was put into the trash.")]),
         ChangeKind::Bytes { before, after } => {
             let words = match (before, after) {
                 (None, _) => "made",
                 (Some(_), None) => "removed",
                 (Some(_), Some(_)) => "changed",
             };
-            (words, vec!["This file isn't a note. It's reverted as a whole.".to_owned()])
+            (words, vec![HunkBody::Words("This file isn't a note. It's reverted as a whole.")])
         }
     }
 }
 
-impl ChangesPage {
-    pub fn new(run: DocId) -> ChangesPage {
-        ChangesPage { run, made: None, files: Vec::new() }
-    }
-
-    fn make(&mut self, ui: &Ui, run: &AgentRun, width: f32) {
-        let key = (run.revision, width.to_bits());
-        if self.made == Some(key) {
-            return;
-        }
-        self.files.clear();
+impl ChangedRunView {
+    fn of(ui: &Ui, run: &AgentRun, width: f32, kept: &BTreeSet<(DocId, u64, usize)>) -> ChangedRunView {
+        let mut files: Vec<ChangedFileView> = Vec::new();
         for change in &run.changes {
-            let (about, texts) = describe_change(change);
-            let pieces = texts.into_iter().enumerate().map(|(part, text)| {
-                let height = markdown_view::height(ui, width, &text) + 2.0 * space::XS;
-                ChangeHunk { number: change.number, part, text, undone: change.undone.contains(&part), height }
+            let (about, bodies) = describe_change(change);
+            let pieces = bodies.into_iter().enumerate().map(|(part, body)| {
+                let height = match &body {
+                    _ if kept.contains(&(run.id, change.number, part)) => 0.0,
+                    HunkBody::Diff(view) => view.height(ui, width) + 2.0 * space::XS,
+                    HunkBody::Words(_) => size::MIN_CLICK_HEIGHT,
+                };
+                ChangeHunk { number: change.number, part, body, undone: change.undone.contains(&part), height }
             });
             let about = format!("{about} at {}", labels::time_label(change.at));
-            match self.files.iter_mut().find(|file| file.title == change.path) {
+            match files.iter_mut().find(|file| file.title == change.path) {
                 Some(file) => {
                     file.about = about;
                     file.pieces.extend(pieces);
                 }
                 None => {
                     let (title, pieces) = (change.path.clone(), pieces.collect());
-                    self.files.push(ChangedFileView { title, about, file: change.file, pieces });
+                    files.push(ChangedFileView { title, about, file: change.file, pieces });
                 }
             }
         }
-        self.made = Some(key);
+        let title = run.about.prompt.lines().next().unwrap_or_default().to_owned();
+        ChangedRunView { id: run.id, title, works: super::works(run), files }
+    }
+
+    fn height(&self) -> f32 {
+        let pieces =
+            |file: &ChangedFileView| -> f32 { file.pieces.iter().map(|piece| piece.height + HUNK_FOOTER_HEIGHT).sum() };
+        let files = self.files.iter().map(|file| FILE_HEADER_HEIGHT + pieces(file) + space::XL);
+        RUN_HEADER_HEIGHT + files.sum::<f32>()
+    }
+}
+
+impl ChangesPage {
+    pub fn new(run: DocId) -> ChangesPage {
+        ChangesPage { run, made: None, runs: Vec::new(), kept: BTreeSet::new(), read: BTreeSet::new() }
+    }
+
+    /// The runs of the same session, the latest first. What isn't open yet is asked for.
+    fn session_runs<'a>(&mut self, agents: &'a RunsState, actions: &mut Vec<PanelAction>) -> Vec<&'a AgentRun> {
+        let session = agents.runs().find(|(id, _)| *id == self.run).map(|(_, line)| line.session);
+        let mut ids: Vec<(i64, DocId)> = agents
+            .runs()
+            .filter(|(id, line)| *id == self.run || Some(line.session) == session)
+            .map(|(id, line)| (line.start_time, id))
+            .collect();
+        ids.sort_unstable_by(|one, other| other.cmp(one));
+        ids.truncate(MAX_LISTED_RUNS);
+        for (_, run) in &ids {
+            if agents.run(*run).is_none() && self.read.insert(*run) {
+                actions.push(PanelAction::Do(Command::OpenRun { run: *run }));
+            }
+        }
+        ids.into_iter().filter_map(|(_, id)| agents.run(id)).filter(|run| !run.changes.is_empty()).collect()
     }
 
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
-        let Some(run) = session.agents().run(self.run) else {
-            empty_state::show_message(ui, "Reading the run…", None, "");
-            return;
-        };
-        if run.changes.is_empty() {
-            empty_state::show_message(ui, "This run has changed nothing.", None, "");
+        let agents = session.agents();
+        let runs = self.session_runs(agents, actions);
+        if runs.is_empty() {
+            let is_read = agents.run(self.run).is_some();
+            let words = if is_read { "This session has changed nothing." } else { "Reading the run…" };
+            empty_state::show_message(ui, words, None, "");
             return;
         }
         let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
         let margin = ((ui.available_width() - width) / 2.0).max(space::L);
-        self.make(ui, run, width);
-        let pieces = || self.files.iter().flat_map(|file| &file.pieces);
-        let (made, undone) = (pieces().any(|piece| !piece.undone), pieces().any(|piece| piece.undone));
-        let revert = |only, again| PanelAction::Do(Command::Revert { run: run.id, only, again });
-        ui.add_space(space::L);
-        ui.horizontal(|ui| {
-            ui.add_space(margin);
-            ui.spacing_mut().item_spacing.x = space::S;
-            if made && text_button(ui, "Undo all", false).clicked() {
-                actions.push(revert(None, false));
-            }
-            if undone && text_button(ui, "Redo all", false).clicked() {
-                actions.push(revert(None, true));
-            }
-            if super::works(run) {
-                let (rect, response) = ui.allocate_exact_size(vec2(260.0, size::MIN_CLICK_HEIGHT), Sense::hover());
-                let words = "The run is active. Stop it first.";
-                paint_clipped_text(
-                    ui,
-                    rect.left_center() - vec2(0.0, 8.0),
-                    260.0,
-                    words,
-                    &theme::caption(),
-                    ThemeColors::of(ui).muted,
-                );
-                set_accessible_name(&response, Role::Label, words);
-            }
-        });
+        let states = runs.iter().map(|run| (run.id, run.revision)).collect();
+        let key = (states, width.to_bits(), self.kept.len());
+        if self.made.as_ref() != Some(&key) {
+            self.runs = runs.iter().map(|run| ChangedRunView::of(ui, run, width, &self.kept)).collect();
+            self.made = Some(key);
+        }
+        let mut kept = None;
         ui.add_space(space::S);
-        let colours = ThemeColors::of(ui);
         egui::ScrollArea::vertical().id_salt("changes").auto_shrink(false).show_viewport(ui, |ui, viewport| {
-            let heights = |file: &ChangedFileView| {
-                FILE_HEADER_HEIGHT
-                    + file.pieces.iter().map(|piece| piece.height + FILE_FOOTER_HEIGHT).sum::<f32>()
-                    + space::XL
-            };
-            ui.set_height(self.files.iter().map(heights).sum::<f32>() + space::XL);
+            ui.set_height(self.runs.iter().map(ChangedRunView::height).sum::<f32>() + space::XL);
             let page = ui.max_rect();
             let (left, mut y) = (page.left() + margin, page.top());
             let near = |top: f32, height: f32| {
                 top + height >= page.top() + viewport.top() && top <= page.top() + viewport.bottom()
             };
-            for file in &self.files {
-                let head = Rect::from_min_size(pos2(left, y), vec2(width, FILE_HEADER_HEIGHT));
-                if near(y, FILE_HEADER_HEIGHT) {
-                    title(ui, head, file, actions);
+            for run in &self.runs {
+                if near(y, RUN_HEADER_HEIGHT) {
+                    let head = Rect::from_min_size(pos2(left, y), vec2(width, RUN_HEADER_HEIGHT));
+                    show_run_header(ui, head, run, actions);
                 }
-                y += FILE_HEADER_HEIGHT;
-                for piece in &file.pieces {
-                    if near(y, piece.height + FILE_FOOTER_HEIGHT) {
-                        let rect = Rect::from_min_size(pos2(left, y), vec2(width, piece.height));
-                        let ground = if piece.undone { colours.paper } else { colours.sunken };
-                        ui.painter().rect(
-                            rect,
-                            CARD_CORNER,
-                            ground,
-                            Stroke::new(1.0, colours.line),
-                            egui::StrokeKind::Inside,
-                        );
-                        markdown_view::paint_mono(ui, rect.min + vec2(0.0, space::XS), width, &piece.text);
-                        let id = Id::unique(("hunk", piece.number, piece.part));
-                        set_accessible_name(&ui.interact(rect, id, Sense::hover()), Role::Label, &piece.text);
-                        let foot = Rect::from_min_size(pos2(left, rect.bottom()), vec2(width, size::MIN_CLICK_HEIGHT));
-                        buttons(ui, foot, file, piece, &revert, actions);
+                y += RUN_HEADER_HEIGHT;
+                for file in &run.files {
+                    if near(y, FILE_HEADER_HEIGHT) {
+                        let head = Rect::from_min_size(pos2(left, y), vec2(width, FILE_HEADER_HEIGHT));
+                        show_file_header(ui, head, run.id, file, actions);
                     }
-                    y += piece.height + FILE_FOOTER_HEIGHT;
+                    y += FILE_HEADER_HEIGHT;
+                    for piece in &file.pieces {
+                        if near(y, piece.height + HUNK_FOOTER_HEIGHT) {
+                            let rect = Rect::from_min_size(pos2(left, y), vec2(width, piece.height));
+                            show_hunk(ui, rect, run.id, piece);
+                            let foot = Rect::from_min_size(rect.left_bottom(), vec2(width, size::MIN_CLICK_HEIGHT));
+                            let is_kept = self.kept.contains(&(run.id, piece.number, piece.part));
+                            if show_hunk_buttons(ui, foot, run.id, file, (piece, is_kept), actions) {
+                                kept = Some((run.id, piece.number, piece.part));
+                            }
+                        }
+                        y += piece.height + HUNK_FOOTER_HEIGHT;
+                    }
+                    y += space::XL;
                 }
-                y += space::XL;
             }
         });
+        self.kept.extend(kept);
     }
 }
 
-const FILE_HEADER_HEIGHT: f32 = 36.0;
-const FILE_FOOTER_HEIGHT: f32 = 36.0;
-
-fn title(ui: &mut Ui, rect: Rect, file: &ChangedFileView, actions: &mut Vec<PanelAction>) {
+/// What was asked of a run, and the buttons for all that it changed.
+fn show_run_header(ui: &mut Ui, rect: Rect, run: &ChangedRunView, actions: &mut Vec<PanelAction>) {
     let colours = ThemeColors::of(ui);
-    let id = Id::unique(("changed file", &file.title));
+    let pieces = || run.files.iter().flat_map(|file| &file.pieces);
+    let (made, undone) = (pieces().any(|piece| !piece.undone), pieces().any(|piece| piece.undone));
+    let layout = egui::Layout::right_to_left(egui::Align::Center);
+    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(("run", run.id)).layout(layout));
+    child.spacing_mut().item_spacing.x = space::S;
+    for (shown, words, again) in [(undone, "Redo all", true), (made, "Undo all", false)] {
+        if shown && text_button(&mut child, words, false).clicked() {
+            actions.push(PanelAction::Do(Command::Revert { run: run.id, only: None, again }));
+        }
+    }
+    let room = child.min_rect().left() - rect.left() - space::S;
+    let words = if run.works { "The run is active. Stop it first." } else { run.title.as_str() };
+    let style = theme::small();
+    paint_clipped_text(ui, rect.left_center() - vec2(0.0, 10.0), room, words, &style, colours.muted);
+    let id = Id::unique(("changes of", run.id));
+    let response = ui.interact(rect.with_max_x(rect.left() + room.max(0.0)), id, Sense::hover());
+    set_accessible_name(&response, Role::Heading, words);
+}
+
+fn show_file_header(ui: &mut Ui, rect: Rect, run: DocId, file: &ChangedFileView, actions: &mut Vec<PanelAction>) {
+    let colours = ThemeColors::of(ui);
+    let id = Id::unique(("changed file", run, &file.title));
     let response = ui.interact(rect, id, if file.file.is_some() { Sense::click() } else { Sense::hover() });
     let at = rect.left_center() + vec2(8.0, 0.0);
     ui.painter().text(at, Align2::CENTER_CENTER, icons::NOTE, theme::icon_font(size::ICON_SIZE), colours.muted);
@@ -219,29 +260,72 @@ fn title(ui: &mut Ui, rect: Rect, file: &ChangedFileView, actions: &mut Vec<Pane
     }
 }
 
-/// What can be done with a part of a change.
-fn buttons(
+fn show_hunk(ui: &mut Ui, rect: Rect, run: DocId, piece: &ChangeHunk) {
+    if piece.height == 0.0 {
+        return;
+    }
+    let colours = ThemeColors::of(ui);
+    let ground = if piece.undone { colours.paper } else { colours.sunken };
+    ui.painter().rect(rect, CARD_CORNER, ground, Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
+    let id = Id::unique(("hunk", run, piece.number, piece.part));
+    let response = ui.interact(rect, id, Sense::hover());
+    match &piece.body {
+        HunkBody::Diff(view) => {
+            view.paint(ui, rect.min + vec2(0.0, space::XS), rect.width());
+            set_accessible_name(&response, Role::Label, &view.text());
+        }
+        HunkBody::Words(words) => {
+            let at = rect.left_center() + vec2(space::S, -10.0);
+            paint_clipped_text(ui, at, rect.width() - space::L, words, &theme::small(), colours.muted);
+            set_accessible_name(&response, Role::Label, words);
+        }
+    }
+}
+
+/// What can be done with a part of a change. Returns whether the user keeps it.
+fn show_hunk_buttons(
     ui: &mut Ui,
     foot: Rect,
+    run: DocId,
     file: &ChangedFileView,
-    piece: &ChangeHunk,
-    revert: &dyn Fn(Option<(u64, Option<usize>)>, bool) -> PanelAction,
+    (piece, is_kept): (&ChangeHunk, bool),
     actions: &mut Vec<PanelAction>,
-) {
+) -> bool {
     let colours = ThemeColors::of(ui);
-    let (word, says) = if piece.undone { ("Bring it back", "Taken back") } else { ("Reject", "In the file") };
-    let layout = Layout::right_to_left(Align::Center);
-    let child =
-        ui.new_child(UiBuilder::new().max_rect(foot).id_salt(("hunk's foot", piece.number, piece.part)).layout(layout));
-    let wide = if piece.undone { 84.0 } else { 48.0 };
-    let rect = Rect::from_min_max(pos2(foot.right() - wide, foot.top()), foot.max);
-    let name = format!("{word}: {} part {}", file.title, piece.part + 1);
-    let mut child = child;
-    let id = Id::unique(("hunk's button", piece.number, piece.part));
-    if word_button(&mut child, rect, id, word, &name).clicked() {
-        actions.push(revert(Some((piece.number, Some(piece.part))), piece.undone));
+    let mut right = foot.right();
+    let mut button = |ui: &mut Ui, word: &str, width: f32| {
+        let rect = Rect::from_min_max(pos2(right - width, foot.top()), pos2(right, foot.bottom()));
+        right = rect.left() - space::S;
+        let name = format!("{word}: {} part {}", file.title, piece.part + 1);
+        let id = Id::unique(("hunk's button", run, piece.number, piece.part, word));
+        word_button(ui, rect, id, word, &name).clicked()
+    };
+    let mut keeps = false;
+    let reverts;
+    let says = match (piece.undone, is_kept) {
+        (true, _) => {
+            reverts = button(ui, "Bring it back", 84.0);
+            "Reverted"
+        }
+        (false, true) => {
+            reverts = button(ui, "Revert", 48.0);
+            "Kept"
+        }
+        (false, false) => {
+            reverts = button(ui, "Revert", 48.0);
+            keeps = button(ui, "Keep", 36.0);
+            ""
+        }
+    };
+    if reverts {
+        let only = Some((piece.number, Some(piece.part)));
+        actions.push(PanelAction::Do(Command::Revert { run, only, again: piece.undone }));
     }
-    let (icon, colour) = if piece.undone { (icons::UNDO, colours.muted) } else { (icons::CHECK, colours.ok) };
-    ui.painter().text(foot.left_center() + vec2(8.0, 0.0), Align2::CENTER_CENTER, icon, theme::icon_font(13.0), colour);
-    paint_clipped_text(ui, foot.left_center() + vec2(22.0, -8.0), 200.0, says, &theme::caption(), colours.muted);
+    if !says.is_empty() {
+        let (icon, colour) = if piece.undone { (icons::UNDO, colours.muted) } else { (icons::CHECK, colours.ok) };
+        let at = foot.left_center() + vec2(8.0, 0.0);
+        ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(13.0), colour);
+        paint_clipped_text(ui, foot.left_center() + vec2(22.0, -8.0), 200.0, says, &theme::caption(), colours.muted);
+    }
+    keeps
 }

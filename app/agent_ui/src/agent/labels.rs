@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use store::{CallUsage, ExecutionStep, RunEnding, StepKind};
+use text::diff::{self, DiffPart};
 use text::untrusted_text;
 
 /// How long something took.
@@ -156,12 +157,21 @@ fn parameters_as_sent(arguments: &Map<String, Value>) -> String {
 /// Two texts as a diff that is read as one.
 pub(super) fn diff_text(path: &str, old: &str, new: &str) -> String {
     let mut text = format!("@@ {path} @@");
-    for (sign, side) in [('-', old), ('+', new)] {
-        side.lines().for_each(|line| {
+    let mut push = |sign: char, side: &str| {
+        for line in side.lines() {
             text.push('\n');
             text.push(sign);
             text.push_str(line);
-        });
+        }
+    };
+    for part in diff::compare(old, new).parts {
+        match part {
+            DiffPart::Same { old: same, .. } => push(' ', &old[same]),
+            DiffPart::Change { old: gone, new: come, .. } => {
+                push('-', &old[gone]);
+                push('+', &new[come]);
+            }
+        }
     }
     text
 }
@@ -191,6 +201,8 @@ mod tests {
         assert_eq!(parameters_text(&object(json!({"command": "ls -l"}))), "ls -l");
         let edit = json!({"path": "a.md", "old_content": "one\ntwo", "new_content": "2"});
         assert_eq!(parameters_text(&object(edit)), "@@ a.md @@\n-one\n-two\n+2");
+        let edit = json!({"path": "a.md", "old_content": "one\ntwo\n", "new_content": "one\n2\n"});
+        assert_eq!(parameters_text(&object(edit)), "@@ a.md @@\n one\n-two\n+2");
         assert_eq!(parameters_text(&object(json!({"limit": 3, "query": "rain"}))), "limit: 3\nquery: rain");
         let more = parameters_text(&object(json!({"path": "a.md", "content": "x", "then": "rm \u{1b}"})));
         assert!(more.contains("then: rm ␛") && more.contains("content: x"), "nothing is left out: {more}");

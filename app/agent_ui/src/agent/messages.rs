@@ -1,6 +1,7 @@
 //! The current branch of a session: messages as Markdown, tool calls as collapsible lines. Only visible parts are
 //! drawn; other heights are cached or estimated.
 
+use super::changes::changed_files_label;
 use super::markdown_view::{self, MarkdownLayoutCache, MarkdownView};
 use super::{composer, labels, phases};
 use crate::panel_action::PanelAction;
@@ -51,6 +52,11 @@ enum MessageContent {
     Phase {
         title: String,
     },
+    /// Here a run ends that changed files.
+    Changed {
+        run: DocId,
+        title: String,
+    },
 }
 
 struct MessageRow {
@@ -68,7 +74,7 @@ pub(super) enum MessageAction {
 /// The branch as it was cut into items last.
 #[derive(Default)]
 pub(super) struct MessageList {
-    /// The session, its revision, the end of the branch, and the number of known runs.
+    /// The session, its revision, the end of the branch, and the number of known runs and their changes.
     made: Option<(DocId, u64, Option<MessageId>, usize)>,
     items: Vec<MessageRow>,
     setting: MarkdownLayoutCache,
@@ -80,6 +86,8 @@ pub(super) struct MessageList {
     live: Option<(u64, usize, MarkdownView)>,
     offset: f32,
     at_end: bool,
+    /// Runs that were asked for.
+    read: BTreeSet<DocId>,
     /// The end is shown with the next frame.
     goes_to_end: bool,
     /// What the user has asked last.
@@ -88,7 +96,9 @@ pub(super) struct MessageList {
 
 impl MessageList {
     fn sync(&mut self, agents: &RunsState, session: &AgentSession) {
-        let known = agents.open_runs().filter(|run| run.about.session == session.id).count();
+        // What runs have changed since, and which of them were opened.
+        let known = agents.open_runs().filter(|run| run.about.session == session.id);
+        let known = known.map(|run| 1 + run.changes.len()).sum();
         let key = (session.id, session.revision, session.head(), known);
         if self.made == Some(key) {
             return;
@@ -98,7 +108,7 @@ impl MessageList {
         let branch = session.branch();
         // Messages never change: what was cut and measured is taken over where the branches agree.
         let mut kept = old.into_iter().peekable();
-        self.items = items(session, &branch, &phases::phase_starts(agents, &branch));
+        self.items = items(agents, session, &branch, &phases::phase_starts(agents, &branch));
         for item in &mut self.items {
             let kind = std::mem::discriminant(&item.what);
             let alike = |before: &MessageRow| before.id == item.id && std::mem::discriminant(&before.what) == kind;
@@ -106,7 +116,10 @@ impl MessageList {
             let has_grown = match &item.what {
                 MessageContent::Call { result, .. } => result.is_some(),
                 MessageContent::Context { .. } => true,
-                MessageContent::User { .. } | MessageContent::Words { .. } | MessageContent::Phase { .. } => false,
+                MessageContent::User { .. }
+                | MessageContent::Words { .. }
+                | MessageContent::Phase { .. }
+                | MessageContent::Changed { .. } => false,
             };
             item.height = before.height.filter(|_| !has_grown);
         }
@@ -162,6 +175,7 @@ impl MessageList {
                 top += height;
                 let near = rect.bottom() - page.top() >= viewport.top() && rect.top() - page.top() <= viewport.bottom();
                 if near {
+                    self.read_run(at, agents, session, actions);
                     let asked = self.item(ui, at, rect, agents, session, actions);
                     wish = asked.or(wish.take());
                 }
@@ -174,6 +188,17 @@ impl MessageList {
             self.jump_pill(ui, shown.inner_rect);
         }
         wish
+    }
+
+    /// Asks for the run of an item that is seen, so that it's known what it changed.
+    fn read_run(&mut self, at: usize, agents: &RunsState, session: &AgentSession, actions: &mut Vec<PanelAction>) {
+        let message = self.items.get(at).and_then(|item| session.tree().get(item.id));
+        let Some(run) = message.and_then(|message| message.run).filter(|run| agents.run(*run).is_none()) else {
+            return;
+        };
+        if self.read.insert(run) && agents.runs().any(|(id, _)| id == run) {
+            actions.push(PanelAction::Do(Command::OpenRun { run }));
+        }
     }
 
     /// A pill above the end of what is seen, which leads to the end.
@@ -229,7 +254,7 @@ impl MessageList {
                     + space::S
             }
             MessageContent::Words { text } => setting.height(ui, text, width) + size::MIN_CLICK_HEIGHT,
-            MessageContent::Phase { .. } => size::MIN_CLICK_HEIGHT + space::S,
+            MessageContent::Phase { .. } | MessageContent::Changed { .. } => size::MIN_CLICK_HEIGHT + space::S,
             MessageContent::Call { call, result, run } => {
                 let open = open.contains(&(item.id, call.id.clone()));
                 size::MIN_CLICK_HEIGHT
@@ -298,6 +323,13 @@ impl MessageList {
                 }
             }
             MessageContent::Phase { title } => phase_line(ui, rect, title, id),
+            MessageContent::Changed { run, title } => {
+                let place = rect.with_max_y(rect.top() + size::MIN_CLICK_HEIGHT);
+                let mut child = ui.new_child(egui::UiBuilder::new().max_rect(place).id_salt(("changed", at)));
+                if ui::widgets::text_button(&mut child, title, false).clicked() {
+                    actions.push(PanelAction::ShowChanges(*run));
+                }
+            }
             MessageContent::Context { told } => {
                 let key = (item.id, String::new());
                 let is_open = open.contains(&key);
@@ -410,13 +442,21 @@ impl MessageList {
 }
 
 /// Cuts a branch into what is seen of it.
-fn items(session: &AgentSession, branch: &[&SessionMessage], phases: &BTreeMap<MessageId, String>) -> Vec<MessageRow> {
+fn items(
+    agents: &RunsState,
+    session: &AgentSession,
+    branch: &[&SessionMessage],
+    phases: &BTreeMap<MessageId, String>,
+) -> Vec<MessageRow> {
     let tree = session.tree();
     // A result is shown below its call, wherever its message is.
     let results: BTreeMap<(Option<DocId>, &str), MessageId> = branch
         .iter()
         .filter_map(|message| Some(((message.run, message.tool_call_id.as_deref()?), message.id)))
         .collect();
+    // The last message of each run.
+    let ends: BTreeMap<DocId, MessageId> =
+        branch.iter().filter_map(|message| Some((message.run?, message.id))).collect();
     let mut items: Vec<MessageRow> = Vec::new();
     // Where what the model was told in this turn is listed.
     let mut context: Option<usize> = None;
@@ -461,6 +501,11 @@ fn items(session: &AgentSession, branch: &[&SessionMessage], phases: &BTreeMap<M
             }
             MessageRole::Tool => {}
         }
+        let ends = message.run.filter(|run| ends.get(run) == Some(&message.id));
+        let changed = ends.and_then(|run| agents.run(run)).and_then(|run| Some((run.id, changed_files_label(run)?)));
+        if let Some((run, title)) = changed {
+            items.push(MessageRow { id: message.id, what: MessageContent::Changed { run, title }, height: None });
+        }
     }
     items
 }
@@ -473,7 +518,7 @@ fn guess(item: &MessageRow, width: f32) -> f32 {
             (text.byte_len() as f32 * 7.5 / width).ceil().max(1.0) * 24.0 + size::MIN_CLICK_HEIGHT
         }
         MessageContent::Call { .. } | MessageContent::Context { .. } => size::MIN_CLICK_HEIGHT,
-        MessageContent::Phase { .. } => size::MIN_CLICK_HEIGHT + space::S,
+        MessageContent::Phase { .. } | MessageContent::Changed { .. } => size::MIN_CLICK_HEIGHT + space::S,
     }
 }
 

@@ -212,6 +212,12 @@ impl DockState {
 }
 
 impl PaneState {
+    /// Shows what the runs of a session changed, by one of them.
+    pub(crate) fn show_changes(&mut self, host: &mut HostLink, notices: &mut NoticeState, run: DocId) {
+        host.send(Command::OpenRun { run }, notices);
+        self.view = Some(PageView::Changes(ChangesPage::new(run)));
+    }
+
     /// Shows a step of a run on its timeline.
     pub(crate) fn show_step(&mut self, host: &mut HostLink, notices: &mut NoticeState, run: DocId, step: StepId) {
         host.send(Command::OpenRun { run }, notices);

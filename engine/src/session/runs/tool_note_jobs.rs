@@ -12,9 +12,9 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::tool_job::ToolOutcome;
 use store::{ChangeKind, DocId, ExecutionStatus, RunChange, RunOrigin, TextHunk};
-use text::ansi;
-use text::text_edit::{self, TextEdit};
+use text::text_edit;
 use text::undo::UndoChange as Undoable;
+use text::{ansi, diff};
 
 /// Bytes before a change by which its place is found again.
 const HUNK_CONTEXT_BYTES: usize = 40;
@@ -280,21 +280,20 @@ impl RunsState {
         // What the user was typing becomes a separate change, so that authors can be told apart.
         files.notes.end_burst(turn, id);
         files.notes.create_note_document(turn, id);
-        let hunks = hunks_of_splices(old, new, &splices);
+        let hunks = line_hunks(old, new);
         files.notes.splice_note(turn, sync, id, &splices, true, Vec::new());
         if let Some(note) = files.notes.open.get_mut(&id) {
-            let back = hunks.iter().zip(&splices).rev();
-            let undoable = back.map(|(hunk, splice)| Undoable {
+            let undoable = splices.iter().rev().map(|splice| Undoable {
                 at: splice.at,
-                removed: hunk.removed.clone(),
-                inserted: hunk.inserted.clone(),
+                removed: old.get(splice.at..splice.at + splice.delete).unwrap_or_default().to_owned(),
+                inserted: splice.insert.clone(),
             });
             note.undo.record_all(turn.now, undoable.collect());
             note.by_agent = true;
         }
         files.notes.end_burst(turn, id);
         self.record_note_change(turn, files, sync, (run, call), id, ChangeKind::Edited { hunks });
-        successful_outcome(format!("Changed {path}.\n{}", text::diff::unified_diff(&path, Some(old), Some(new))))
+        successful_outcome(format!("Changed {path}.\n{}", diff::unified_diff(&path, Some(old), Some(new))))
     }
 
     /// Remembers what a call changed.
@@ -356,17 +355,21 @@ impl RunsState {
     }
 }
 
-/// Returns the hunks in `new` that splices of `old` produce.
-fn hunks_of_splices(old: &str, new: &str, splices: &[TextEdit]) -> Vec<TextHunk> {
-    let mut shift = 0_isize;
-    let mut hunks = Vec::new();
-    for splice in splices {
-        let at = splice.at.saturating_add_signed(shift);
-        let removed = old.get(splice.at..splice.at + splice.delete).unwrap_or("").to_owned();
-        shift += splice.insert.len() as isize - splice.delete as isize;
-        let from = new.floor_char_boundary(at.saturating_sub(HUNK_CONTEXT_BYTES));
-        let before = new.get(from..at).unwrap_or("").to_owned();
-        hunks.push(TextHunk { at, removed, inserted: splice.insert.clone(), before });
-    }
-    hunks
+/// Returns the lines in which two texts differ, so that each hunk reads and is taken back as whole lines.
+fn line_hunks(old: &str, new: &str) -> Vec<TextHunk> {
+    let hunk = |hunk: diff::LineHunk| {
+        let from = new.floor_char_boundary(hunk.new.start.saturating_sub(HUNK_CONTEXT_BYTES));
+        let part = |text: &str, range: std::ops::Range<usize>| text.get(range).unwrap_or_default().to_owned();
+        let number = |line: usize| u32::try_from(line).unwrap_or(u32::MAX);
+        TextHunk {
+            at: hunk.new.start,
+            before: part(new, from..hunk.new.start),
+            removed: part(old, hunk.old),
+            inserted: part(new, hunk.new),
+            lines: Some((number(hunk.lines.0), number(hunk.lines.1))),
+            lines_before: part(new, hunk.before),
+            lines_after: part(new, hunk.after),
+        }
+    };
+    diff::line_hunks(old, new).into_iter().map(hunk).collect()
 }
