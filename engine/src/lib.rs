@@ -40,6 +40,6 @@ pub use session::{
     TrashedFile, UNDO_MOVES_KEY, Volume, VolumeAttachments, hub_address, links_key, parse_heads, phases_of,
     read_volume_address, revertible_parts, run_address, session_address, volume_address,
 };
-pub use settings::{ColorTheme, Settings};
+pub use settings::{ColorTheme, EnterInsertion, Settings};
 pub use staleness::{Reactivity, StaleReason};
 pub use text::time::UnixMillis;

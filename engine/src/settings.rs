@@ -24,6 +24,17 @@ pub enum ColorTheme {
     Dark,
 }
 
+/// What Enter inserts in running text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EnterInsertion {
+    /// One line end; a second Enter on the empty line makes a paragraph.
+    #[default]
+    Line,
+    /// An empty line, so that a new paragraph begins.
+    Paragraph,
+}
+
 /// Settings, kept in the workspace's database. Unknown fields of newer versions are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -56,6 +67,8 @@ pub struct Settings {
     pub last_note: Option<DocId>,
     /// Recently opened notes, newest first; at most 50.
     pub recent: Vec<DocId>,
+    /// What Enter inserts in running text.
+    pub enter: EnterInsertion,
     /// Whether spelling is checked, if the system has a dictionary.
     pub spelling: bool,
     /// Whether a script runs automatically while it's edited.
@@ -119,6 +132,7 @@ impl Default for Settings {
             window: (1280.0, 800.0),
             last_note: None,
             recent: Vec::new(),
+            enter: EnterInsertion::Line,
             spelling: true,
             script_runs: true,
             words: Vec::new(),

@@ -283,10 +283,10 @@ fn keys_at_the_edges_of_rows() {
     let mut window = bench.opened();
     let cases: &[Case] = &[
         // Enter
-        ("on|e", &[(NONE, Key::Enter)], "on\n\n|e"),
-        ("one|\n\ntwo\n", &[(NONE, Key::Enter)], "one\n\n|\n\ntwo\n"),
-        ("one| two", &[(NONE, Key::Enter)], "one\n\n|two"),
-        ("# one|\n", &[(NONE, Key::Enter)], "# one\n\n|\n"),
+        ("on|e", &[(NONE, Key::Enter)], "on\n|e"),
+        ("one|\n\ntwo\n", &[(NONE, Key::Enter)], "one\n|\n\ntwo\n"),
+        ("one| two", &[(NONE, Key::Enter)], "one\n|two"),
+        ("# one|\n", &[(NONE, Key::Enter)], "# one\n|\n"),
         ("- one|\n", &[(NONE, Key::Enter)], "- one\n- |\n"),
         ("- [x] one|\n", &[(NONE, Key::Enter)], "- [x] one\n- [ ] |\n"),
         ("3. one|\n", &[(NONE, Key::Enter)], "3. one\n4. |\n"),
@@ -295,7 +295,7 @@ fn keys_at_the_edges_of_rows() {
         ("> one\n> |\n", &[(NONE, Key::Enter)], "> one\n\n|\n"),
         ("```js|", &[(NONE, Key::Enter)], "```js\n|\n```"),
         ("```python\nif x:|\n```\n", &[(NONE, Key::Enter)], "```python\nif x:\n    |\n```\n"),
-        ("one|", &[(Modifiers::SHIFT, Key::Enter)], "one\\\n|"),
+        ("one|", &[(Modifiers::SHIFT, Key::Enter)], "one\n|"),
         // Backspace and Delete
         ("one\n\n|two\n", &[(NONE, Key::Backspace)], "one|two\n"),
         ("one\n\n|\n", &[(NONE, Key::Backspace)], "one|\n"),
@@ -321,7 +321,7 @@ fn keys_at_the_edges_of_rows() {
         ("- one\n  - two|\n", &[(Modifiers::SHIFT, Key::Tab)], "- one\n- two|\n"),
         ("```python\nx|\n```\n", &[(NONE, Key::Tab)], "```python\nx   |\n```\n"),
         // Line ends of another system
-        ("one\r\n\r\ntw|o\r\n", &[(NONE, Key::Enter)], "one\r\n\r\ntw\r\n\r\n|o\r\n"),
+        ("one\r\n\r\ntw|o\r\n", &[(NONE, Key::Enter)], "one\r\n\r\ntw\r\n|o\r\n"),
         ("one\r\n\r\n|two\r\n", &[(NONE, Key::Backspace)], "one|two\r\n"),
     ];
     for (number, (before, keys, after)) in cases.iter().enumerate() {
@@ -342,7 +342,7 @@ fn keys_behind_typed_text_see_it() {
     window.input_mut().events.extend(events);
     window.step();
     window.run();
-    assert_eq!(with_caret(&window), "onex\n\nz\n\n|\n");
+    assert_eq!(with_caret(&window), "onex\nz\n|\n");
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Editor {
             Key::Backspace if plain || word => self.backspace(&target, &here, word, world),
             Key::Delete if plain || word => self.delete(&target, &here, word, world),
             Key::Enter if modifiers.is_none() => markdown_keys::insert_line(&target, &here, world),
-            Key::Enter if modifiers.shift_only() && !target.kind.is_mono() => self.write("\\\n", world),
+            Key::Enter if modifiers.shift_only() => markdown_keys::break_line(&target, &here),
             Key::Tab if plain => markdown_keys::indent_or_next_cell(caret, &target, &here, modifiers.shift, world),
             _ => KeyOutcome::Not,
         }
@@ -129,7 +129,10 @@ impl Editor {
         let selected = self.caret.filter(|caret| !caret.is_empty() && !extend);
         match key {
             Key::Home if word => self.step_to(0),
-            Key::End if word => self.step_to(world.sheet.bytes()),
+            Key::End if word => {
+                let end = last_row(world).and_then(|spot| target_of(spot, false, false, world));
+                self.step_to(end.map_or(0, |end| end.range.end))
+            }
             Key::ArrowLeft if !word && selected.is_some() => {
                 self.step_to(selected.map_or(0, |caret| caret.range().start))
             }

@@ -7,6 +7,7 @@ use super::grid::{MarkdownTable, TablePosition};
 use super::note_editor::{Caret, EditContext, EditTarget, NoteEdit};
 use super::row_splitter::RowKind;
 use super::{lists, motion, source_layout};
+use engine::EnterInsertion;
 use std::ops::Range;
 use text::text_edit::{apply_edits, trim_common};
 
@@ -77,11 +78,42 @@ fn enter_in(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_>)
                 return KeyOutcome::edit(with("\n"));
             }
             let spaces = text[here.to..].len() - text[here.to..].trim_start_matches(' ').len();
-            let rest_empty = spaces == text.len() - here.to;
+            let rest_empty = spaces == text[here.to..].find('\n').unwrap_or(text.len() - here.to);
             let to = if rest_empty { here.to } else { here.to + spaces };
-            target.replace(here.from..to, "\n\n", 2)
+            // Lines of a table that is being typed stay together, whatever Enter means.
+            let is_table_line = here.from > line_start && line.trim_start().starts_with('|');
+            let one = is_table_line || world.session.settings().enter == EnterInsertion::Line;
+            let insert = if one { "\n" } else { "\n\n" };
+            target.replace(here.from..to, insert, insert.len())
         }
     })
+}
+
+/// Shift+Enter: a line break that stays in the paragraph, item or quote; nothing on an empty line, nor where Markdown
+/// has no lines.
+pub(crate) fn break_line(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
+    let text = &target.shown;
+    if here.across.is_some() || matches!(target.kind, RowKind::Table | RowKind::Cell | RowKind::Blank) {
+        return KeyOutcome::Moved;
+    }
+    let line_start = text[..here.from].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = text[line_start..].lines().next().unwrap_or("");
+    let lead = source_layout::row_marks(line, target.kind);
+    if line.len() <= lead.len() || target.spot.is_none() {
+        return KeyOutcome::Moved;
+    }
+    let next = match target.kind {
+        RowKind::Item { tail: false, .. } if line_start == 0 => {
+            // The text of an item begins behind its bullet or number; a box is part of the text.
+            let mark = lead.trim_end_matches("[ ] ").trim_end_matches("[x] ").trim_end_matches("[X] ");
+            " ".repeat(mark.len())
+        }
+        RowKind::Quote => lead.to_owned(),
+        _ => line[..line.len() - line.trim_start_matches([' ', '\t']).len()].to_owned(),
+    };
+    let insert = format!("\n{next}");
+    let at = here.from.max(line_start + lead.len());
+    KeyOutcome::edit(target.replace(at..here.to.max(at), &insert, insert.len()))
 }
 
 /// Enter in a list: the next item; an empty one goes a level out, and from the outermost out of the list.
@@ -372,6 +404,10 @@ fn enter_table(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     if place.row + 1 == grid.rows() {
         grid.insert_row(place.row);
     }
+    // Behind the line of dashes, the first cell of a row comes next.
+    if text[..here.head].matches('\n').count() == 1 {
+        place.column = 0;
+    }
     place.row += 1;
     place.offset = 0;
     KeyOutcome::edit(table_edit(target, &grid, place, true))
@@ -543,7 +579,8 @@ pub fn insert_link(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
 /// Ticks the task at the caret, opens it again, or makes a task of an item or a line.
 pub fn toggle_task(caret: Caret, target: &EditTarget) -> KeyOutcome {
     let text = &target.shown;
-    let spaces = text.len() - text.trim_start_matches([' ', '\t']).len();
+    let line = motion::line_around(text, target.shown_byte(caret.at)).start;
+    let spaces = line + text[line..].len() - text[line..].trim_start_matches([' ', '\t']).len();
     let lead = source_layout::row_marks(text, target.kind);
     let item = matches!(target.kind, RowKind::Item { tail: false, .. });
     let (range, insert) = match (item, lead) {

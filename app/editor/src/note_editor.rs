@@ -171,6 +171,31 @@ impl EditTarget {
         self.range.start + to_raw(&self.raw, shown)
     }
 
+    /// Makes the line that Enter has just begun part of the target, as far as the caret: until something is typed,
+    /// Markdown reads it as an empty line behind the row.
+    fn include_new_line(&mut self, caret: usize, world: &EditContext<'_>) {
+        if self.code_only || caret <= self.range.end {
+            return;
+        }
+        let Some(behind) = world.note.slice(self.range.end, caret - self.range.end) else { return };
+        let line = behind.strip_prefix("\r\n").or_else(|| behind.strip_prefix('\n'));
+        let spaces = line.filter(|line| line.bytes().all(|byte| matches!(byte, b' ' | b'\t')));
+        let goes_on = match self.kind {
+            RowKind::Paragraph | RowKind::Heading(_) | RowKind::Rule => spaces.is_some(),
+            // A line of an item is indented.
+            RowKind::Item { .. } => spaces.is_some_and(|spaces| !spaces.is_empty()),
+            _ => false,
+        };
+        if goes_on {
+            self.range.end = caret;
+            self.shown.push_str(&behind.replace("\r\n", "\n"));
+            self.raw.push_str(&behind);
+        } else if self.kind == RowKind::Blank && behind.trim().is_empty() {
+            // Of several empty lines that are one row, that of the caret is written into.
+            self.range = caret..caret;
+        }
+    }
+
     /// From a byte of the note to one of `source_row`.
     pub fn shown_byte(&self, at: usize) -> usize {
         let raw = at.clamp(self.range.start, self.range.end) - self.range.start;
@@ -439,7 +464,11 @@ impl Editor {
         if self.fence.is_some_and(|fence| fence != (id, spot.row)) {
             self.fence = None;
         }
-        target_of(spot, self.fence.is_some(), crlf, world)
+        let mut target = target_of(spot, self.fence.is_some(), crlf, world)?;
+        if caret.is_empty() {
+            target.include_new_line(caret.at, world);
+        }
+        Some(target)
     }
 }
 

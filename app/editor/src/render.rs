@@ -382,8 +382,7 @@ impl<'a> RowRenderer<'a> {
             Mark::Code(code) => self.push(&code, range, true),
             Mark::InlineHtml(html) => self.push(&html, range, true),
             Mark::Html(html) => self.push(html.trim_end(), range, true),
-            Mark::SoftBreak => self.push(" ", range, false),
-            Mark::HardBreak => self.push("\n", range, false),
+            Mark::SoftBreak | Mark::HardBreak => self.push("\n", range, false),
             Mark::Rule => {
                 self.space();
                 let width = (self.width - self.x).max(1.0);

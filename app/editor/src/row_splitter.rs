@@ -315,6 +315,15 @@ impl RowSplitter<'_> {
         let first = usize::from(!self.gap && !blanks.is_empty());
         self.gap |= first == 1;
         let free = &blanks[first..];
+        // Where Enter at the end of a line puts the caret, directly below it, a line can be written.
+        let below_text =
+            self.rows.last().is_some_and(|row| matches!(row.kind, RowKind::Paragraph | RowKind::Heading(_)));
+        if !ends && first == 1 && free.len() == 1 && below_text {
+            self.gap = false;
+            self.push(RowKind::Blank, blanks[0].start..blanks[0].start, None);
+            self.gap = true;
+            return;
+        }
         let shown = if ends || free.len() < 2 { free.len() } else { free.len() - 1 };
         for blank in &free[..shown] {
             let spaced = std::mem::take(&mut self.gap);
@@ -611,6 +620,7 @@ mod tests {
         assert_eq!(show("a\n\n"), ["~paragraph \"a\"", "~blank \"\""]);
         assert_eq!(show("a\n\nb"), ["~paragraph \"a\"", "~paragraph \"b\""]);
         assert_eq!(show("a\n\n\n\nb"), ["~paragraph \"a\"", "~blank \"\"", "~paragraph \"b\""]);
+        assert_eq!(show("a\n\n\nb"), ["~paragraph \"a\"", "blank \"\"", "~paragraph \"b\""], "below a line");
         assert_eq!(show("\n"), ["~blank \"\"", "blank \"\""]);
         assert_eq!(show("\r\na\r\n\r\n"), ["~blank \"\"", "paragraph \"a\"", "~blank \"\""]);
         assert_eq!(show("\u{feff}# a"), ["~heading(1) \"# a\""]);

@@ -258,7 +258,15 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
         append(&mut job, &text[range.clone()], &format);
         at = range.end;
     }
-    append(&mut job, &text[at..], &mark);
+    // What is begun below a heading is no heading.
+    let end = if heading && text.starts_with('#') {
+        text[at..].find('\n').map_or(text.len(), |end| at + end)
+    } else {
+        text.len()
+    };
+    append(&mut job, &text[at..end], &mark);
+    let body = theme::body();
+    append(&mut job, &text[end..], &format(body.font, body.line, colours.muted));
     if job.sections.is_empty() {
         job.append("", 0.0, format(style.font, style.line, colours.ink));
     }

@@ -108,6 +108,17 @@ pub(super) fn choose_preset(window: &mut Driven, name: &str) {
     press(window, NONE, Key::Escape);
 }
 
+/// Sets what Enter inserts.
+pub(super) fn choose_enter(window: &mut Driven, name: &str) {
+    window.get_by_label("Settings").click_accesskit();
+    window.run();
+    window.get_by_role_and_label(Role::Tab, "Editor").click();
+    window.run();
+    window.get_by_role_and_label(Role::RadioButton, name).click();
+    window.run();
+    press(window, NONE, Key::Escape);
+}
+
 pub(super) fn press(harness: &mut Driven, modifiers: Modifiers, key: Key) {
     harness.key_press_modifiers(modifiers, key);
     harness.run();

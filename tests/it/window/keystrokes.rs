@@ -171,10 +171,53 @@ fn keys_in_and_text_out() {
 }
 
 #[test]
+fn enter_can_begin_a_paragraph() {
+    let bench = Bench::new(&[("A.md", "\n")]);
+    let mut window = bench.opened();
+    choose_enter(&mut window, "New paragraph");
+    let cases = r"
+on┃e => Enter => on\n\n┃e
+one┃\n\ntwo\n => Enter => one\n\n┃\n\ntwo\n
+x\n\n# one┃\n => Enter => x\n\n# one\n\n┃\n
+one ¦a\n\nb┃ two => Enter => one \n\n┃two
+one┃ => Enter*2 => one\n\n\n┃
+- one┃ => Enter => - one\n- ┃
+one┃ => Shift+Enter => one\n┃
+| a | b |┃ => Enter => | a | b |\n┃
+one\r\n\r\ntw┃o\r\n => Enter => one\r\n\r\ntw\r\n\r\n┃o\r\n
+";
+    assert_eq!(play_all(&mut window, cases, false), 9);
+}
+
+#[test]
+fn lines_of_a_paragraph_stand_below_each_other() {
+    let bench = Bench::new(&[("A.md", "zero\n\nfirst\nsecond\n\nthird\n")]);
+    let mut window = bench.opened();
+    let line = window.get_by_label("third").rect().height();
+    let both = window.get_by_label("first\nsecond").rect().height();
+    assert!(both > line + 20.0, "{both} is a line more than {line}");
+    // A new line is seen before anything is written on it.
+    window.state_mut().place_caret("zero\n\nfirst\nsecond".len());
+    window.run();
+    let top = |window: &Driven| window.get_by_label("third").rect().top();
+    let before = top(&window);
+    press(&mut window, NONE, Key::Enter);
+    let begun = top(&window);
+    type_text(&mut window, "x");
+    window.run();
+    assert!(begun > before + 0.5 * line);
+    assert!((top(&window) - begun).abs() < 1.0, "the text below stays when the line is written on");
+    assert_eq!(text(&window).as_deref(), Some("zero\n\nfirst\nsecond\nx\n\nthird\n"));
+    window.into_state().close().expect("all is saved");
+    assert_eq!(bench.file("A.md"), "zero\n\nfirst\nsecond\nx\n\nthird\n");
+}
+
+#[test]
 fn keys_of_vim_in_and_text_out() {
     let bench = Bench::new(&[("A.md", "\n")]);
     let mut window = bench.opened();
     choose_preset(&mut window, "Vim");
+    choose_enter(&mut window, "New paragraph");
     let count = play_all(&mut window, VIM, true);
     assert!(count >= 100, "only {count} cases");
 }

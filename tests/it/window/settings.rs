@@ -109,6 +109,9 @@ fn every_other_setting_is_set_and_found_by_its_words() {
     fill(&mut window, "Template of daily notes", "T/Day.md");
     fill(&mut window, "Folder of templates", "T");
     window.get_by_label_contains("Today: ");
+    click(&mut window, "Editor");
+    window.get_by_role_and_label(Role::RadioButton, "New paragraph").click();
+    window.run();
     click(&mut window, "Spelling");
     window.get_by_role_and_label(Role::Switch, "Check spelling").click();
     window.run();
@@ -127,6 +130,7 @@ fn every_other_setting_is_set_and_found_by_its_words() {
     window.run();
     assert!(window.query_by_label("Check spelling").is_none(), "only what was looked for is there");
     let set = settings(&window);
+    assert_eq!(set.enter, engine::EnterInsertion::Paragraph);
     assert_eq!((set.daily_folder.as_str(), set.daily_format.as_str()), ("Log", "%d.%m.%Y"));
     assert_eq!((set.daily_template.as_str(), set.templates.as_str()), ("T/Day.md", "T"));
     assert_eq!((set.spelling, set.words), (false, vec!["wrod".to_owned()]));

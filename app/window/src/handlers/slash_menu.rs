@@ -80,7 +80,13 @@ impl InputState {
             notices,
             ctx,
             |editor, world| match editor.edit_target(world) {
-                Some(target) => KeyOutcome::edit(target.replace(0..target.shown.len(), &text, caret)),
+                Some(target) => {
+                    let from = line_start(&target);
+                    // Right below other text, a block would continue it.
+                    let gap = if from > 0 { "\n" } else { "" };
+                    let insert = format!("{gap}{text}");
+                    KeyOutcome::edit(target.replace(from..target.shown.len(), &insert, gap.len() + caret))
+                }
                 None => KeyOutcome::Not,
             },
             false,

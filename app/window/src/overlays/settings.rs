@@ -14,7 +14,7 @@ use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke
 use embeddings::EmbeddingSettings;
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap};
-use engine::{ColorTheme, RunsState, Settings};
+use engine::{ColorTheme, EnterInsertion, RunsState, Settings};
 use host::search::SearchService;
 use providers::ProviderSettings;
 use ui::icons;
@@ -33,6 +33,7 @@ const SECTION_ROW_HEIGHT: f32 = 40.0;
 pub(crate) enum SettingsSection {
     Look,
     Window,
+    Editor,
     Notes,
     Spelling,
     Search,
@@ -42,9 +43,10 @@ pub(crate) enum SettingsSection {
 }
 
 impl SettingsSection {
-    const ALL: [SettingsSection; 8] = [
+    const ALL: [SettingsSection; 9] = [
         SettingsSection::Look,
         SettingsSection::Window,
+        SettingsSection::Editor,
         SettingsSection::Notes,
         SettingsSection::Spelling,
         SettingsSection::Search,
@@ -57,6 +59,7 @@ impl SettingsSection {
         match self {
             SettingsSection::Look => "Look",
             SettingsSection::Window => "Window and tree",
+            SettingsSection::Editor => "Editor",
             SettingsSection::Notes => "Daily notes and templates",
             SettingsSection::Spelling => "Spelling",
             SettingsSection::Search => "Search and meaning",
@@ -88,6 +91,7 @@ pub(crate) enum SettingsChange {
     CloseTabs,
     ForgetRecent,
     NoStars,
+    Enter(EnterInsertion),
     DailyFolder(String),
     DailyFormat(String),
     DailyTemplate(String),
@@ -128,6 +132,7 @@ impl SettingsChange {
             SettingsChange::CloseTabs => (settings.panes, settings.pane) = (None, 0),
             SettingsChange::ForgetRecent => (settings.recent, settings.last_note) = (Vec::new(), None),
             SettingsChange::NoStars => settings.starred.clear(),
+            SettingsChange::Enter(insertion) => settings.enter = insertion,
             SettingsChange::DailyFolder(folder) => settings.daily_folder = folder,
             SettingsChange::DailyFormat(format) => settings.daily_format = format,
             SettingsChange::DailyTemplate(path) => settings.daily_template = path,
@@ -286,6 +291,7 @@ impl SettingsPage {
         match section {
             SettingsSection::Look => sections::show_appearance(&mut lines, settings, changes),
             SettingsSection::Window => sections::show_window(&mut lines, settings, changes),
+            SettingsSection::Editor => sections::show_editor(&mut lines, settings, changes),
             SettingsSection::Notes => sections::show_notes(&mut lines, settings, changes),
             SettingsSection::Spelling => sections::show_spelling(&mut lines, settings, changes),
             SettingsSection::Search => self.meaning.show(&mut lines, settings, changes),
@@ -365,6 +371,7 @@ mod tests {
             theme: _, scale: _, contrast: _, calm: _, text: _, // Look
             left: _, left_open: _, right: _, right_open: _, window: _, last_note: _, recent: _, starred: _, // Window
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
+            enter: _, // Editor
             daily_folder: _, daily_format: _, daily_template: _, templates: _, // Notes
             spelling: _, words: _, // Spelling
             script_runs: _, // Beside each script

@@ -75,8 +75,13 @@ impl SlashMenu {
 pub(crate) fn filter(editor: &Editor, target: &EditTarget) -> Option<String> {
     let caret = editor.caret.filter(|caret| caret.is_empty() && editor.more.is_empty())?;
     let fits = matches!(target.kind, RowKind::Paragraph | RowKind::Blank);
-    let words = target.shown.strip_prefix('/').filter(|words| fits && !words.contains('\n') && words.len() < 24)?;
+    let words = target.shown[line_start(target)..].strip_prefix('/').filter(|words| fits && words.len() < 24)?;
     (target.shown_byte(caret.at) == target.shown.len()).then(|| words.to_owned())
+}
+
+/// Where the last line of a row begins: the one with the slash.
+pub(crate) fn line_start(target: &EditTarget) -> usize {
+    target.shown.rfind('\n').map_or(0, |newline| newline + 1)
 }
 
 /// The text of an entry, and where in it the caret goes.

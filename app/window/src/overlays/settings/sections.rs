@@ -3,7 +3,7 @@
 use super::SettingsChange;
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
-use engine::{ColorTheme, Settings};
+use engine::{ColorTheme, EnterInsertion, Settings};
 use jiff::Zoned;
 use ui::icons;
 use ui::setting_rows::{SettingsRows, points, segmented_control, stepper, text, toggle_switch};
@@ -105,6 +105,20 @@ pub(super) fn show_window(lines: &mut SettingsRows<'_>, settings: &Settings, cha
         |ui| {
             if text_button(ui, "Take all stars away", false).clicked() {
                 changes.push(SettingsChange::NoStars);
+            }
+        },
+    );
+}
+
+pub(super) fn show_editor(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
+    lines.show_matching_row(
+        "Enter inserts",
+        "In running text. With “New line”, press it twice for a paragraph.",
+        |ui| {
+            let all = [EnterInsertion::Line, EnterInsertion::Paragraph];
+            let chosen = all.iter().position(|insertion| *insertion == settings.enter);
+            if let Some(place) = segmented_control(ui, &["New line", "New paragraph"], chosen) {
+                changes.push(SettingsChange::Enter(all[place]));
             }
         },
     );
