@@ -447,7 +447,7 @@ impl SessionState {
             }
             Event::Cleared { note, execution } => self.files.notes.clear_outputs(note, execution),
             Event::Asked { note, execution, prompt, password } => {
-                self.files.notes.on_stdin_request(note, execution, prompt, password)
+                self.files.notes.on_stdin_request(turn, note, execution, prompt, password)
             }
             Event::KernelDied { note, why } => {
                 self.files.on_kernel_died(turn, &self.kernels, &mut self.sync, &self.workspace, note, &why)

@@ -134,8 +134,11 @@ pub struct Execution {
     pub code: String,
     /// When it was requested, in milliseconds since 1970.
     pub started: i64,
-    /// Duration in milliseconds; `None` while it's running, or if unknown.
+    /// Duration in milliseconds, without the waits for answers; `None` while it's running, or if unknown.
     pub duration: Option<u64>,
+    /// For how many milliseconds it has waited for answers so far.
+    #[serde(skip)]
+    pub waited: u64,
     /// How the execution ended, or that it's running.
     pub status: ExecutionStatus,
     /// The kernel's execution count.
@@ -290,6 +293,7 @@ impl OutputsDoc {
             code: word(keys::CODE).unwrap_or_default(),
             started: number(keys::STARTED).unwrap_or(0),
             duration: number(keys::DURATION).and_then(|ms| u64::try_from(ms).ok()),
+            waited: 0,
             status: ExecutionStatus::from_stored(&word(keys::STATUS).unwrap_or_default()),
             count: number(keys::COUNT).and_then(|count| u64::try_from(count).ok()),
             cached: self

@@ -144,6 +144,7 @@ fn house() -> House {
         code: "0".repeat(16),
         started: 1,
         duration: Some(1),
+        waited: 0,
         status: ExecutionStatus::Ok,
         count: Some(1),
         outputs: vec![CellOutput { body, whole: Some(whole) }],

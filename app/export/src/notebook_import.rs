@@ -62,6 +62,7 @@ pub fn create_note(
             code: String::new(),
             started: 0,
             duration: None,
+            waited: 0,
             status: if failed { ExecutionStatus::Error } else { ExecutionStatus::Ok },
             count: printed.count,
             outputs,

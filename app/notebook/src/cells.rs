@@ -4,12 +4,13 @@
 use super::outputs::{self, OutputLayout, OutputViewState};
 use crate::actions::PageAction;
 use editor::figure::PageFigures;
+use editor::note_editor::Editor;
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text_selection::LabelSelectionState;
 use egui::{Align2, Color32, Galley, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
-use engine::{Command, Note, StaleReason, StdinRequest};
+use engine::{Command, Note, StaleReason, StdinRequest, UnixMillis};
 use std::collections::{HashMap, HashSet};
 use store::{BlockId, Execution, ExecutionStatus};
 use ui::icons;
@@ -45,6 +46,14 @@ pub struct CellFrame<'a> {
     pub elsewhere: Option<&'a str>,
 }
 
+/// What a cell asks, and the answer so far.
+struct CellAnswer {
+    question: StdinRequest,
+    text: String,
+    /// Where the caret was when it asked, and whether that was the line behind the last row.
+    caret: Option<(usize, bool)>,
+}
+
 /// State of cells that's kept between frames.
 #[derive(Default)]
 pub struct CellViews {
@@ -56,7 +65,7 @@ pub struct CellViews {
     /// Cells whose output is unfolded.
     open: HashSet<BlockId>,
     /// What a cell asks, and the answer so far.
-    answer: Option<(StdinRequest, String)>,
+    answer: Option<CellAnswer>,
 }
 
 impl CellViews {
@@ -89,17 +98,18 @@ impl CellViews {
         ui: &mut Ui,
         note: &Note,
         shown: (BlockId, usize),
-        origin: Pos2,
-        width: f32,
+        (origin, width): (Pos2, f32),
+        editor: &mut Editor,
         actions: &mut Vec<PageAction>,
     ) {
         let (cell, number) = shown;
         let Some(question) = question(note, cell) else { return };
-        let new = self.answer.as_ref().is_none_or(|(known, _)| known != question);
+        let new = self.answer.as_ref().is_none_or(|answer| answer.question != *question);
         if new {
-            self.answer = Some((question.clone(), String::new()));
+            let caret = editor.caret.map(|caret| (caret.at, editor.behind));
+            self.answer = Some(CellAnswer { question: question.clone(), text: String::new(), caret });
         }
-        let Some((_, text)) = &mut self.answer else { return };
+        let Some(CellAnswer { text, caret, .. }) = &mut self.answer else { return };
         let colours = theme::ThemeColors::of(ui);
         let top = origin.y + self.outputs.get(&cell).map_or(0.0, taken) + space::S;
         let line = Rect::from_min_size(
@@ -128,6 +138,13 @@ impl CellViews {
         }
         if response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
             actions.push(PageAction::Do(Command::Answer { note: note.id, text: std::mem::take(text) }));
+            // Where the caret went when the cell was run; else into the cell.
+            let code = || Some((note.block_start(cell)? + note.cell_parts(cell)?.code.start, false));
+            match caret.or_else(code) {
+                Some((_, true)) => editor.move_caret_after(note.length()),
+                Some((at, false)) => editor.place_caret(at.min(note.length())),
+                None => {}
+            }
             self.answer = None;
         }
     }
@@ -177,7 +194,8 @@ impl CellViews {
             response.on_hover_text(text::untrusted_text::escape_block(&words).into_owned());
         }
         if let Some(run) = run {
-            caption(ui, area, run, stale.as_ref(), first, elsewhere);
+            let asked = question(note, cell).map(|question| question.since);
+            caption(ui, area, (run, asked), stale.as_ref(), first, elsewhere);
         }
         if busy || elsewhere.is_some() {
             ui.ctx().request_repaint_after(SPINNER_FRAME_INTERVAL);
@@ -364,7 +382,7 @@ fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> Str
 fn caption(
     ui: &Ui,
     area: Rect,
-    run: &Execution,
+    (run, asked): (&Execution, Option<UnixMillis>),
     stale: Option<&StaleReason>,
     first: Option<&Galley>,
     elsewhere: Option<&str>,
@@ -373,7 +391,7 @@ fn caption(
     let (text, colour) = match (run.status, run.duration) {
         _ if elsewhere.is_some() => (format!("on {}", elsewhere.unwrap_or_default()), colours.muted),
         (ExecutionStatus::Queued, _) => ("waits".to_owned(), colours.muted),
-        (ExecutionStatus::Running, _) => (time(elapsed(run)), colours.muted),
+        (ExecutionStatus::Running, _) => (time(elapsed(run, asked)), colours.muted),
         (_, milliseconds) => match (stale, milliseconds) {
             (Some(stale), _) => (stale.describe(), colours.warn),
             (None, Some(_)) if run.cached => ("cached".to_owned(), colours.muted),
@@ -395,11 +413,11 @@ fn caption(
     ui.painter().galley(at, galley, colour);
 }
 
-/// How long a cell has been running.
-fn elapsed(run: &Execution) -> u64 {
+/// How long a cell has been running, without its waits for answers; `asked`: since when it waits for one.
+fn elapsed(run: &Execution, asked: Option<UnixMillis>) -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    u64::try_from(now.saturating_sub(run.started)).unwrap_or(0)
+    let now = asked.map_or_else(|| i64::try_from(now.as_millis()).unwrap_or(i64::MAX), |asked| asked.0);
+    u64::try_from(now.saturating_sub(run.started)).unwrap_or(0).saturating_sub(run.waited)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]

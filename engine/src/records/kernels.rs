@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use store::{BlockId, ExecutionId};
 use text::properties;
+use text::time::UnixMillis;
 
 /// A Jupyter kernel that is installed on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct StdinRequest {
     pub prompt: String,
     /// Whether the answer is not to be seen.
     pub password: bool,
+    /// When it asked.
+    pub since: UnixMillis,
     /// The time limit of the cell, in seconds: it does not run while the user thinks.
     pub(crate) limit: Option<u64>,
 }

@@ -308,6 +308,7 @@ impl FilesState {
                 code,
                 started: turn.now.0,
                 duration: None,
+                waited: 0,
                 status: ExecutionStatus::Queued,
                 count: None,
                 outputs: Vec::new(),
@@ -402,7 +403,8 @@ impl FilesState {
         let Some(current) = self.notes.current_execution(id, execution) else { return };
         (current.status, current.cached) = (status, cached);
         current.count = count;
-        current.duration = took.or_else(|| u64::try_from(now.0.saturating_sub(current.started)).ok());
+        let whole_ms = took.or_else(|| u64::try_from(now.0.saturating_sub(current.started)).ok());
+        current.duration = whole_ms.map(|ms| ms.saturating_sub(current.waited));
         for (at, blob) in whole {
             if let Some(output) = current.outputs.get_mut(at) {
                 output.whole = Some(blob);

@@ -336,6 +336,8 @@ fn a_note_runs_in_the_kernel_that_the_user_chose() {
     twin.pass(31_000);
     assert!(twin.asked.contains(&Asked::Interrupt), "it goes on afterwards");
     finished(&mut twin, note, execution, ExecutionStatus::Ok);
+    let run = twin.session.note(note).and_then(|open| open.latest_execution(cells_of(&twin, note)[0])).expect("it ran");
+    assert!(run.duration.is_some_and(|ms| ms < 60_000), "the wait for the answer isn't counted: {:?}", run.duration);
     // What was shown is taken back, and becomes something else.
     let cell = cells_of(&twin, note)[0];
     twin.command(Command::UseKernel { note, kernel: None, keep: true, seen: None }).expect("chosen");

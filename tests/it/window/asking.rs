@@ -25,3 +25,34 @@ fn a_cell_asks_below_it_and_goes_on() {
     assert!(window.query_by_label(field).is_none());
     assert_eq!(text(&window).as_deref(), Some(cell), "nothing was typed into the note");
 }
+
+#[test]
+fn the_caret_is_back_where_it_was_once_the_answer_is_given() {
+    let cell = "```python\nname = input('Who? ')\n```\n\n```python\nlen(name) * 111\n```\n";
+    let bench = Bench::new(&[("Ask.md", cell)]);
+    let mut window = bench.opened();
+    let field = "Answer to cell 1: Who? ";
+    // Shift+Enter has gone on to the next cell; it runs without a click.
+    window.state_mut().place_caret(cell.find("name").expect("the first cell"));
+    window.run();
+    press(&mut window, Modifiers::SHIFT, Key::Enter);
+    let next = window.state().caret();
+    assert!(next > cell.find("```\n\n"), "in the next cell: {next:?}");
+    until(&mut window, "it asks", |window| window.query_by_label(field).is_some());
+    window.run();
+    type_text(&mut window, "Ada");
+    press(&mut window, NONE, Key::Enter);
+    window.run();
+    assert_eq!(window.state().caret(), next);
+    press(&mut window, Modifiers::SHIFT, Key::Enter);
+    until(&mut window, "the next cell has run", |window| window.query_by_label("333").is_some());
+    // Run by a click, it gets the caret itself.
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it asks again", |window| window.query_by_label(field).is_some());
+    window.run();
+    type_text(&mut window, "Eve");
+    press(&mut window, NONE, Key::Enter);
+    window.run();
+    type_text(&mut window, "# ");
+    assert!(text(&window).is_some_and(|text| text.contains("# name = input")), "{:?}", text(&window));
+}

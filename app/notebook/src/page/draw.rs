@@ -269,7 +269,7 @@ impl NotePage {
                 let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
                 if !self.apart {
                     self.cells.output(ui, id, number, at, wide, whole, actions, world.pen);
-                    self.cells.show_question(ui, world.note, (id, number), at, world.width, actions);
+                    self.cells.show_question(ui, world.note, (id, number), (at, world.width), editor, actions);
                 }
             }
             RowKind::Fence { .. } | RowKind::Code { first: true, .. } if !bare => {

@@ -71,6 +71,7 @@ impl NotesState {
 
     pub(in crate::session) fn on_stdin_request(
         &mut self,
+        turn: &ApplyContext<'_>,
         id: DocId,
         execution: ExecutionId,
         prompt: String,
@@ -79,7 +80,7 @@ impl NotesState {
         let Some(note) = self.open.get_mut(&id) else { return };
         if note.kernel == KernelPhase::Busy(execution) {
             let limit = note.limit.take().map(|(_, _, seconds)| seconds);
-            note.question = Some(StdinRequest { execution, prompt, password, limit });
+            note.question = Some(StdinRequest { execution, prompt, password, since: turn.now, limit });
         }
     }
 
@@ -95,6 +96,9 @@ impl NotesState {
             return Err(CommandError("no cell of this note asks for anything".to_owned()));
         };
         turn.effects.push(Effect::Answer { note: id, text });
+        if let Some(current) = note.executions.values_mut().find(|known| known.id == question.execution) {
+            current.waited += u64::try_from(turn.now.ms_since(question.since)).unwrap_or(0);
+        }
         if let Some(seconds) = question.limit {
             let at = turn.now.plus_ms(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
             note.limit = Some((at, question.execution, seconds));
