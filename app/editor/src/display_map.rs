@@ -266,6 +266,17 @@ impl DisplayMap {
         Some(RowIndex { block, row })
     }
 
+    /// Where the text begins behind the front matter: the next row, or the note's end. `None` without front matter.
+    pub fn start_of_text(&mut self, note: &Note, texts: &[&Block]) -> Option<usize> {
+        let first = RowIndex::default();
+        if self.pieces.is_empty() || self.rows(first.block, note, texts).first()?.kind != RowKind::Meta {
+            return None;
+        }
+        let Some(spot) = self.row_after(first, note, texts) else { return Some(self.bytes()) };
+        let start = self.rows(spot.block, note, texts).get(spot.row).map_or(0, |row| row.content.start);
+        Some(self.start(spot.block) + start)
+    }
+
     /// The row before that is not folded away.
     pub(crate) fn previous_row(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
         let mut spot = self.row_before(spot, note, texts)?;

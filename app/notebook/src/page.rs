@@ -95,6 +95,8 @@ pub struct NotePage {
     jumped: bool,
     /// Where a link led, and since when its row is marked.
     pub pointed: Option<(usize, Option<f64>)>,
+    /// Whether the caret was put at the beginning and shall go behind the properties once they are known.
+    skips_properties: bool,
     /// To be scrolled by the program.
     nudge: f32,
     view: f32,
@@ -179,8 +181,9 @@ impl NotePage {
         self.nudge += screens * (self.view - space::XXXL).max(space::XXXL);
     }
 
-    /// Puts the caret back to where it was when the note was left, or to its beginning.
+    /// Puts the caret back to where it was when the note was left, or to the beginning of its text.
     pub fn restore_caret(&mut self, editor: &mut Editor) {
+        self.skips_properties = self.seat.caret.is_none();
         editor.place_caret(self.seat.caret.map_or(0, |caret| caret.at));
         editor.reveal = false;
     }
@@ -203,6 +206,17 @@ impl NotePage {
             self.numbers = self.order.iter().copied().zip(1..).collect();
         }
         editor.track_note_changes(note);
+        if std::mem::take(&mut self.skips_properties)
+            && editor.caret == Some(Caret { at: 0, anchor: 0 })
+            && let Some(start) = sheet.start_of_text(note, texts)
+        {
+            if start < sheet.bytes() {
+                editor.place_caret(start)
+            } else {
+                editor.move_caret_after(start)
+            }
+            editor.reveal = false;
+        }
     }
 
     /// The measures of the page in a width.

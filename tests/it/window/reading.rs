@@ -142,6 +142,28 @@ fn properties_are_a_table_that_is_edited_in_place() {
 }
 
 #[test]
+fn a_note_opens_with_the_caret_behind_its_properties() {
+    let note = "---\nstatus: open\n---\n\nText.\n";
+    let bench = Bench::new(&[("A.md", "first\n"), ("Props.md", note), ("Only.md", "---\nstatus: none\n---\n")]);
+    let mut window = bench.opened();
+    for (name, shown) in [("Props", "status: open"), ("Only", "status: none")] {
+        press(&mut window, CTRL, Key::P);
+        type_text(&mut window, name);
+        press(&mut window, NONE, Key::Enter);
+        until(&mut window, "the table shows", |window| window.query_by_label_contains(shown).is_some());
+        window.run();
+        assert_eq!(window.state().caret(), if name == "Props" { note.find("Text.") } else { Some(21) });
+        assert!(window.query_by_label("Edit source of properties").is_some(), "{name}: not as YAML");
+    }
+    type_text(&mut window, "below");
+    assert_eq!(text(&window).as_deref(), Some("---\nstatus: none\n---\n\nbelow"));
+    window.get_by_label("Edit source of properties").click();
+    window.run();
+    assert_eq!(super::with_caret(&window), "---\n|status: none\n---\n\nbelow");
+    assert!(window.query_by_label("Edit source of properties").is_none(), "as YAML");
+}
+
+#[test]
 fn long_code_is_code_to_its_end_and_is_edited_as_one() {
     // More than one block, and many rows.
     let lines: String = (0..900).map(|line| format!("let value{line} = {line};\n")).collect();

@@ -59,6 +59,12 @@ fn table(source: &str, properties: &[Property], width: f32, pen: TextStyleContex
     table.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
     let (insert, label) = ("name: \n".to_owned(), "Add a property".to_owned());
     table.parts.push(RowPart::Edit { rect, range: end..end, insert, caret: Some(4), label });
+    let galley = pen.text("Edit source", &theme::small(), pen.colours.muted, PROPERTY_VALUES_X);
+    let at = vec2(width - galley.size().x - space::S, table.y + 4.0);
+    let rect = Rect::from_min_max(pos2(at.x - space::S, table.y), pos2(width, table.y + PROPERTY_ROW_HEIGHT));
+    table.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
+    let (start, label) = (source.find('\n').map_or(0, |at| at + 1), "Edit source of properties".to_owned());
+    table.parts.push(RowPart::Edit { rect, range: start..start, insert: String::new(), caret: Some(0), label });
     table.y += PROPERTY_ROW_HEIGHT;
     RowLayout { height: table.y, parts: table.parts, text: table.text, bare: false }
 }

@@ -357,6 +357,7 @@ impl NotePage {
                     let (at, delete) = (start + row.content.start + range.start, range.len());
                     let insert = insert.clone();
                     actions.push(match caret.map(|caret| at + caret) {
+                        Some(caret) if delete == 0 && insert.is_empty() => PageAction::Place(caret),
                         Some(caret) => {
                             editor.focus = true;
                             PageAction::Edit(NoteEdit { at, delete, insert, caret, anchor: caret })
