@@ -175,7 +175,12 @@ pub fn highlight_code(code: &str, language: &str) -> Option<Vec<(Range<usize>, C
 
 /// HTML as Markdown; nothing where it says no more than its words, or takes too long.
 pub fn html_to_markdown(html: &str) -> Option<String> {
-    output_text(run_drawing_job(&DrawingJob::Html, html.as_bytes().to_vec()).ok()?).ok()
+    output_text(run_drawing_job(&DrawingJob::Html { lone: false }, html.as_bytes().to_vec()).ok()?).ok()
+}
+
+/// HTML that has no plain text beside it, as Markdown; nothing where it holds no words, or takes too long.
+pub fn lone_html_to_markdown(html: &str) -> Option<String> {
+    output_text(run_drawing_job(&DrawingJob::Html { lone: true }, html.as_bytes().to_vec()).ok()?).ok()
 }
 
 /// Renders a cell's figure as PNG at this scale, and as SVG.

@@ -50,12 +50,21 @@ const MEANINGFUL_ELEMENTS: &[&str] = &[
 /// The Markdown of a piece of HTML; `None` where plain text says as much, or the HTML is too large to be read at once.
 /// Takes up to a second for large pieces.
 pub fn html_to_markdown(html: &str) -> Option<String> {
+    pasted_markdown(html, false)
+}
+
+/// The Markdown of a piece of HTML that has no plain text beside it; `None` where it holds no words, or is too large.
+pub fn lone_html_to_markdown(html: &str) -> Option<String> {
+    pasted_markdown(html, true)
+}
+
+fn pasted_markdown(html: &str, lone: bool) -> Option<String> {
     if html.len() > MAX_PASTED_BYTES {
         return None;
     }
     let html = copied_fragment(html);
     let (depth, tags, says) = measure_html(html);
-    if depth > MAX_PASTED_DEPTH || depth.saturating_mul(tags) > MAX_PASTED_WORK || !says || is_code(html) {
+    if depth > MAX_PASTED_DEPTH || depth.saturating_mul(tags) > MAX_PASTED_WORK || (!lone && (!says || is_code(html))) {
         return None;
     }
     let made = catch_unwind(AssertUnwindSafe(|| markdown_converter().convert(html).ok())).ok()??;
@@ -360,6 +369,8 @@ mod tests {
         assert_eq!(html_to_markdown("<meta charset='utf-8'><span>words</span>"), None);
         assert_eq!(html_to_markdown("words"), None);
         assert_eq!(html_to_markdown(""), None);
+        assert_eq!(lone_html_to_markdown("<meta charset='utf-8'><span>words</span>").as_deref(), Some("words"));
+        assert_eq!(lone_html_to_markdown("<meta charset='utf-8'><script>1</script>"), None);
         let code = "<meta charset='utf-8'><div style=\"font-family: 'Fira Code', monospace;white-space: pre;\">\
                     <div><span style=\"font-weight: bold\">fn</span> x()</div></div>";
         assert_eq!(html_to_markdown(code), None, "code of an editor");

@@ -454,6 +454,41 @@ fn pasting() -> Drive {
     drive
 }
 
+#[test]
+fn html_without_text_is_pasted_as_markdown() {
+    use window::clipboard::ClipboardContent;
+    let mut drive = Drive::on(&[("One.md", "a\n")]);
+    drive.window.get_by_label("a").click();
+    drive.window.run();
+    press(&mut drive.window, NONE, Key::End);
+    // The window gets no event for the press of the key, as there's no plain text.
+    let paste = |drive: &mut Drive| {
+        let modifiers = CTRL | Modifiers::CTRL;
+        let released = egui::Event::Key { key: Key::V, physical_key: None, pressed: false, repeat: false, modifiers };
+        drive.window.input_mut().events.push(released);
+        drive.window.step();
+    };
+    drive.window.state_mut().read_clipboard(|| {
+        Some(ClipboardContent { text: String::new(), html: "<p>some <b>bold</b> words</p>".to_owned() })
+    });
+    paste(&mut drive);
+    drive.until("the Markdown is there", |window| text(window).as_deref() == Some("asome **bold** words\n"));
+    drive
+        .window
+        .state_mut()
+        .read_clipboard(|| Some(ClipboardContent { text: String::new(), html: "<p> plain words</p>".to_owned() }));
+    paste(&mut drive);
+    drive.until("words alone, too", |window| text(window).is_some_and(|text| text.ends_with("wordsplain words\n")));
+    drive.window.state_mut().read_clipboard(|| None);
+    paste(&mut drive);
+    let said = "Nothing on the clipboard can be pasted here.";
+    drive.until("it says so", |window| window.query_by_label(said).is_some());
+    // A key that is typed is no paste.
+    let before = text(&drive.window);
+    press(&mut drive.window, CTRL, Key::V);
+    assert_eq!(text(&drive.window), before);
+}
+
 fn exports() -> Drive {
     let mut drive = Drive::on(&[("One.md", "# One\n\nRain on [[Two]] ![](dot.svg)\n"), ("Two.md", "2\n")]);
     std::fs::write(drive.bench.notes().join("dot.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>").expect("a file");

@@ -36,8 +36,8 @@ pub(super) enum DrawingJob {
     FigurePixels { scale: f64 },
     /// The colours of code.
     Colours { code: String, language: String },
-    /// The HTML in the body, as Markdown.
-    Html,
+    /// The HTML in the body, as Markdown. `lone`: there is no plain text beside it.
+    Html { lone: bool },
     /// Renders a note as an HTML page. `alone`: without context.
     Page { note: LayoutNote, light: String, dark: String, colours: String, alone: bool },
     /// Renders notes as one PDF; they're requested one by one.

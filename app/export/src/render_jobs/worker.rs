@@ -5,6 +5,7 @@ use host::renderer::{JobAsker, RenderMessage};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::OnceLock;
+use typeset::clipboard_html;
 use typeset::drawing::{DrawingPixels, VectorDrawing};
 use typeset::failure::DrawFailure;
 use typeset::fonts::FontSet;
@@ -97,10 +98,14 @@ fn run_job(job: DrawingJob, body: Vec<u8>, way: &ParentLink<'_>) -> Result<Rende
         DrawingJob::Colours { code, language } => {
             encode_message(&JobOutput::Colours(typeset::highlight::highlight_code(&code, &language)), Vec::new())
         }
-        DrawingJob::Html => match typeset::clipboard_html::html_to_markdown(parse_utf8(&body)?) {
-            Some(markdown) => text(markdown),
-            None => encode_message(&JobOutput::Nothing, Vec::new()),
-        },
+        DrawingJob::Html { lone } => {
+            let html = parse_utf8(&body)?;
+            let convert = if lone { clipboard_html::lone_html_to_markdown } else { clipboard_html::html_to_markdown };
+            match convert(html) {
+                Some(markdown) => text(markdown),
+                None => encode_message(&JobOutput::Nothing, Vec::new()),
+            }
+        }
         DrawingJob::Page { note, light, dark, colours, alone } => {
             let LayoutNote { title, path, text: source, outputs, .. } = note;
             let far = RemoteContext { way: way.clone(), note: 0, path, colours, alone };

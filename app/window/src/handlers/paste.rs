@@ -7,18 +7,68 @@ use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use editor::row_splitter::RowKind;
 use eframe::egui;
-use egui::Event as Raw;
+use egui::{Event as Raw, Key};
 use export::render_jobs;
 use std::sync::mpsc::{TryRecvError, channel};
 
 /// After this many seconds, plain text is pasted instead.
 const PLAIN_PASTE_TIMEOUT_SECONDS: f64 = 1.0;
+/// What was requested of the clipboard comes within this many frames.
+const MAX_PASTE_FRAMES: u64 = 2;
 
 impl InputState {
     /// Requests the clipboard and pastes it as plain text.
     pub(crate) fn paste_plain(&mut self, ctx: &egui::Context) {
         self.pasting.plain = Some(ctx.input(|input| input.time));
+        self.request_paste(ctx);
+    }
+
+    /// Requests the clipboard and pastes it.
+    pub(crate) fn request_paste(&mut self, ctx: &egui::Context) {
+        self.pasting.requested = Some(ctx.cumulative_frame_nr());
         ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
+        ctx.request_repaint();
+    }
+
+    /// Pastes HTML that has no plain text beside it. Windows get plain text and pictures only; that there's neither
+    /// shows in the paste key, which is released and has brought nothing. `writes`: the note has the keyboard.
+    pub(crate) fn paste_lone_html(&mut self, ctx: &egui::Context, events: &[Raw], writes: bool) {
+        let mut missed = false;
+        for event in events {
+            match event {
+                Raw::Paste(_) | Raw::PasteImage(_) => (self.pasting.key_brought, self.pasting.requested) = (true, None),
+                Raw::Key { key: Key::V, pressed: true, .. } => self.pasting.key_brought = true,
+                Raw::Key { key: Key::V, pressed: false, .. } => {
+                    missed |= !std::mem::take(&mut self.pasting.key_brought);
+                }
+                _ => {}
+            }
+        }
+        let frame = ctx.cumulative_frame_nr();
+        if let Some(since) = self.pasting.requested {
+            ctx.request_repaint();
+            if frame >= since + MAX_PASTE_FRAMES {
+                self.pasting.requested = None;
+                missed = true;
+            }
+        }
+        let Some(read) = self.pasting.read.filter(|_| missed && writes && self.pasting.under_way.is_none()) else {
+            return;
+        };
+        self.pasting.plain = None;
+        let (send, answer) = channel();
+        let wake = ctx.clone();
+        std::thread::spawn(move || {
+            let made = read().and_then(|clip| match clip.text.is_empty() {
+                true => render_jobs::lone_html_to_markdown(&clip.html),
+                // The key meant something else, as its text would have come.
+                false => Some(String::new()),
+            });
+            // The receiver may be gone, and then nobody needs this.
+            let _ = send.send(made);
+            wake.request_repaint();
+        });
+        self.pasting.under_way = Some(PendingPaste { answer, plain: String::new(), held: Vec::new() });
     }
 
     /// Pastes text, or the Markdown of the clipboard's HTML.
@@ -40,7 +90,8 @@ impl InputState {
         std::thread::spawn(move || {
             // What another program copied meanwhile was not meant.
             let own = read().filter(|clip| clip.text.replace("\r\n", "\n") == plain.replace("\r\n", "\n"));
-            let made = own.and_then(|clip| render_jobs::html_to_markdown(&clip.html));
+            let rich = own.filter(|clip| !clip.html.is_empty());
+            let made = rich.and_then(|clip| render_jobs::html_to_markdown(&clip.html));
             // The receiver may be gone, and then nobody needs this.
             let _ = send.send(made);
             wake.request_repaint();
@@ -75,8 +126,11 @@ impl InputState {
             Err(TryRecvError::Disconnected) => None,
             Ok(made) => made,
         };
-        let text = made.unwrap_or(under_way.plain);
-        panes.write(host, notices, ctx, |editor, world| editor.write(&text, world), false);
+        match made.or_else(|| (!under_way.plain.is_empty()).then_some(under_way.plain)) {
+            Some(text) if text.is_empty() => {}
+            Some(text) => _ = panes.write(host, notices, ctx, |editor, world| editor.write(&text, world), false),
+            None => notices.toasts.show_message("Nothing on the clipboard can be pasted here."),
+        }
         under_way.held.extend(events);
         under_way.held
     }

@@ -6,9 +6,9 @@ use std::sync::mpsc::Receiver;
 
 /// What the clipboard holds.
 pub struct ClipboardContent {
-    /// As plain text.
+    /// As plain text; empty if there is none.
     pub text: String,
-    /// As HTML.
+    /// As HTML; empty if there is none.
     pub html: String,
 }
 
@@ -18,6 +18,10 @@ pub(crate) struct PasteState {
     pub(crate) read: Option<fn() -> Option<ClipboardContent>>,
     /// When plain text was requested.
     pub(crate) plain: Option<f64>,
+    /// In which frame the clipboard was requested, as long as nothing of it has come.
+    pub(crate) requested: Option<u64>,
+    /// Whether the paste key that is held down has brought something.
+    pub(crate) key_brought: bool,
     pub(crate) under_way: Option<PendingPaste>,
 }
 
@@ -31,6 +35,7 @@ pub(crate) struct PendingPaste {
 /// The clipboard of the system.
 pub(crate) fn system_clipboard() -> Option<ClipboardContent> {
     let mut clipboard = arboard::Clipboard::new().ok()?;
-    let html = clipboard.get().html().ok()?;
-    Some(ClipboardContent { text: clipboard.get_text().ok()?, html })
+    let html = clipboard.get().html().unwrap_or_default();
+    let text = clipboard.get_text().unwrap_or_default();
+    (!html.is_empty() || !text.is_empty()).then_some(ClipboardContent { text, html })
 }

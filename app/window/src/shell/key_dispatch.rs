@@ -23,6 +23,8 @@ impl AppWindow {
     /// Takes this frame's keys out of the input, as far as they mean something here.
     pub(crate) fn dispatch_keys(&mut self, ctx: &egui::Context) {
         let events = ctx.input_mut(|input| std::mem::take(&mut input.events));
+        let writes = self.panes.writes(ctx) && matches!(self.overlay, WindowOverlay::None);
+        self.input.paste_lone_html(ctx, &events, writes);
         let events = self.input.filter_paste_events(&mut self.host, &mut self.panes, &mut self.notices, ctx, events);
         let (events, mut later) = self.filter_input_events(ctx, events);
         let (mut keep, mut typed) = (Vec::with_capacity(events.len()), false);
