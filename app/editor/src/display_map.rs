@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use store::{Block, BlockId, DocId};
 use ui::theme::{self, space};
+use unicode_width::UnicodeWidthChar;
 
 /// A row by its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -428,7 +429,7 @@ impl BlockRows {
             cell: note.cell_parts(text.id).is_some(),
             before,
             bytes: text.text.len(),
-            words: text.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count(),
+            words: count_words(&text.text),
             rows: None,
             marks,
             heads: false,
@@ -542,5 +543,35 @@ fn leading_space(rows: &[MarkdownRow], index: usize, first_block: bool) -> f32 {
                 space::S
             }
         }
+    }
+}
+
+/// How many words a text has: what spaces part, and each character of Chinese and Japanese, which write without spaces.
+fn count_words(text: &str) -> usize {
+    let (mut count, mut in_word) = (0, false);
+    for letter in text.chars() {
+        let spaced = matches!(letter, '\u{1100}'..='\u{11ff}' | '\u{3130}'..='\u{318f}' | '\u{ac00}'..='\u{d7a3}');
+        if letter.is_whitespace() {
+            in_word = false;
+        } else if letter.is_alphanumeric() {
+            let alone = !spaced && letter.width() == Some(2);
+            count += usize::from(alone || !in_word);
+            in_word = !alone;
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_words;
+
+    #[test]
+    fn words_are_counted_with_and_without_spaces() {
+        assert_eq!(count_words("It's one-way, isn't it? — 3 words + 5"), 7);
+        assert_eq!(count_words("日本語のノート。"), 7);
+        assert_eq!(count_words("Rust言語 is 言語"), 6);
+        assert_eq!(count_words("한국어 노트"), 2);
+        assert_eq!(count_words("слово שלום مرحبا"), 3);
     }
 }

@@ -2,18 +2,30 @@
 //! than a frame and have threads of their own; to look a word up takes microseconds.
 
 use spellbook::Dictionary;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use unicode_script::{Script, UnicodeScript};
 
 /// Maximum size of a dictionary; the largest common ones have a few megabytes.
 const MAX_DICTIONARY_BYTES: u64 = 64 << 20;
 /// Suggestions for a word.
 const MAX_SUGGESTIONS: usize = 8;
 
+/// A script counts as the dictionary's if one of this many of its words is written in it.
+const MAX_WORDS_PER_SCRIPT_WORD: usize = 100;
+
 /// A dictionary, once it is loaded.
 #[derive(Clone)]
 pub struct HunspellChecker {
-    loaded: Arc<OnceLock<Result<(String, Dictionary), String>>>,
+    loaded: Arc<OnceLock<Result<LoadedDictionary, String>>>,
+}
+
+struct LoadedDictionary {
+    name: String,
+    words: Dictionary,
+    /// The scripts that its words are written in.
+    scripts: HashSet<Script>,
 }
 
 impl HunspellChecker {
@@ -34,15 +46,17 @@ impl HunspellChecker {
         speller
     }
 
-    /// Whether the dictionary contains a word; `None` while it loads, or if there's none.
+    /// Whether the dictionary contains a word, or can't know it, as it's in another script; `None` while it loads, or
+    /// if there's none.
     pub fn check_word(&self, word: &str) -> Option<bool> {
-        let (_, dictionary) = self.loaded.get()?.as_ref().ok()?;
-        Some(dictionary.check(word))
+        let dictionary = self.loaded.get()?.as_ref().ok()?;
+        let foreign = scripts_of(word).any(|script| !dictionary.scripts.contains(&script));
+        Some(foreign || dictionary.words.check(word))
     }
 
     /// The loaded dictionary's name, or why there is none; `None` while it loads.
     pub fn dictionary_state(&self) -> Option<Result<&str, &str>> {
-        Some(self.loaded.get()?.as_ref().map(|(name, _)| name.as_str()).map_err(String::as_str))
+        Some(self.loaded.get()?.as_ref().map(|dictionary| dictionary.name.as_str()).map_err(String::as_str))
     }
 
     /// Finds words that may have been meant, in the background; the likeliest come first.
@@ -50,8 +64,8 @@ impl HunspellChecker {
         let loaded = self.loaded.clone();
         std::thread::spawn(move || {
             let mut found = Vec::new();
-            if let Some(Ok((_, dictionary))) = loaded.get() {
-                dictionary.suggest(&word, &mut found);
+            if let Some(Ok(dictionary)) = loaded.get() {
+                dictionary.words.suggest(&word, &mut found);
             }
             found.truncate(MAX_SUGGESTIONS);
             done(found);
@@ -78,7 +92,22 @@ fn dictionary_folders() -> Vec<PathBuf> {
     own.into_iter().chain(user).chain(system).collect()
 }
 
-fn load_dictionary(folders: &[PathBuf], language: &str) -> Result<(String, Dictionary), String> {
+/// The scripts of a text's letters, without those of marks and signs that all scripts share.
+fn scripts_of(text: &str) -> impl Iterator<Item = Script> {
+    text.chars().map(|letter| letter.script()).filter(|script| !matches!(script, Script::Common | Script::Inherited))
+}
+
+/// The scripts that many lines of a dictionary begin with.
+fn dictionary_scripts(dic: &str) -> HashSet<Script> {
+    let (mut counts, mut all) = (HashMap::new(), 0);
+    for script in dic.lines().filter_map(|line| scripts_of(line).next()) {
+        *counts.entry(script).or_insert(0) += 1;
+        all += 1;
+    }
+    counts.into_iter().filter(|(_, count)| count * MAX_WORDS_PER_SCRIPT_WORD >= all).map(|(script, _)| script).collect()
+}
+
+fn load_dictionary(folders: &[PathBuf], language: &str) -> Result<LoadedDictionary, String> {
     let (name, aff, dic) = find_dictionary(folders, language).ok_or_else(|| {
         format!("there is no dictionary for {language}; on Debian they are the packages hunspell-… (hunspell-en-us)")
     })?;
@@ -88,9 +117,10 @@ fn load_dictionary(folders: &[PathBuf], language: &str) -> Result<(String, Dicti
     // The library reads UTF-8 alone; what was decoded is that now.
     let aff: String =
         text(&aff).lines().filter(|line| !line.starts_with("SET ")).map(|line| format!("{line}\n")).collect();
-    let dictionary = Dictionary::new(&format!("SET UTF-8\n{aff}"), &text(&dic))
+    let dic = text(&dic);
+    let words = Dictionary::new(&format!("SET UTF-8\n{aff}"), &dic)
         .map_err(|error| format!("the dictionary {name} cannot be read ({error}); choose another"))?;
-    Ok((name, dictionary))
+    Ok(LoadedDictionary { name, words, scripts: dictionary_scripts(&dic) })
 }
 
 /// The dictionary of a language, or of another country's form of it.
@@ -155,6 +185,8 @@ mod tests {
         write("en_GB.dic", b"2\nhouse/S\ngarden\n");
         write("de_DE.aff", b"SET ISO8859-1\nTRY en\n");
         write("de_DE.dic", b"1\nsch\xf6n\n");
+        write("ru_RU.aff", "SET UTF-8\nTRY оеаи\n".as_bytes());
+        write("ru_RU.dic", "1\nдом\n".as_bytes());
         write("xx.aff", b"SET UTF-8\nSFX broken\n");
         write("xx.dic", b"1\nx\n");
         let speller = loaded(folder.path(), "en_US");
@@ -164,6 +196,13 @@ mod tests {
         speller.suggest("huose".to_owned(), move |found| _ = tell.send(found));
         assert_eq!(told.recv().expect("told"), ["house"]);
         assert_eq!(loaded(folder.path(), "de_DE").check_word("schön"), Some(true));
+        for foreign in ["日本語", "カタカナ", "한국어", "слово", "مرحبا", "שלום", "ελληνικά", "नमस्ते"]
+        {
+            assert_eq!(speller.check_word(foreign), Some(true), "{foreign}: not in an English dictionary's script");
+        }
+        assert_eq!(speller.check_word("hoûse"), Some(false), "Latin with a mark");
+        let russian = loaded(folder.path(), "ru_RU");
+        assert_eq!(["дом", "дмо", "huose"].map(|word| russian.check_word(word)), [Some(true), Some(false), Some(true)]);
         let none = loaded(folder.path(), "fr_FR");
         assert_eq!(none.check_word("mot"), None);
         assert!(none.dictionary_state().expect("over").expect_err("none").contains("hunspell"));
