@@ -17,10 +17,12 @@ use ui::theme::{self, ThemeColors, space};
 mod blocks;
 pub mod embeds;
 mod inline_fields;
+mod inline_html;
 mod inline_text;
 mod properties;
 
 pub use embeds::diagram;
+use inline_html::HtmlElement;
 pub(crate) use inline_text::InlineText;
 use inline_text::{InlineInset, InsetContent};
 
@@ -217,6 +219,12 @@ struct InlineStyle {
     strike: u32,
     link: Option<String>,
     highlight: bool,
+    /// Elements of HTML around the text that look like no Markdown.
+    underline: u32,
+    small: u32,
+    key: u32,
+    raised: u32,
+    lowered: u32,
 }
 
 /// A quote or callout that is open.
@@ -256,6 +264,8 @@ struct RowRenderer<'a> {
     gap: f32,
     inline: Option<InlineText>,
     look: InlineStyle,
+    /// Elements of HTML that are open in this line of text.
+    elements: Vec<HtmlElement>,
     heading: Option<u8>,
     quotes: Vec<OpenQuote>,
     title: Option<CalloutTitle>,
@@ -277,6 +287,10 @@ struct RowRenderer<'a> {
     own: bool,
     /// Where the mark of the last item was put, so that a task box can take its place.
     mark: Option<usize>,
+    /// The open items, and whether the words of each are struck out.
+    struck: Vec<bool>,
+    /// The box of the item whose words come next.
+    unnamed: Option<usize>,
     /// Open code, its language, and its range.
     code: Option<(String, String, Range<usize>)>,
     table: Option<TableRenderer>,
@@ -307,6 +321,7 @@ impl<'a> RowRenderer<'a> {
             gap: 0.0,
             inline: None,
             look: InlineStyle::default(),
+            elements: Vec::new(),
             heading: None,
             quotes: Vec::new(),
             title: None,
@@ -320,6 +335,8 @@ impl<'a> RowRenderer<'a> {
             number,
             own: matches!(kind, RowKind::Item { tail: false, .. }),
             mark: None,
+            struck: Vec::new(),
+            unnamed: None,
             code: None,
             table: None,
             small: matches!(kind, RowKind::Footnote),
@@ -380,7 +397,7 @@ impl<'a> RowRenderer<'a> {
                 None => self.push(&text, range, false),
             },
             Mark::Code(code) => self.push(&code, range, true),
-            Mark::InlineHtml(html) => self.push(&html, range, true),
+            Mark::InlineHtml(html) => self.inline_html(&html, range),
             Mark::Html(html) => self.push(html.trim_end(), range, true),
             Mark::SoftBreak | Mark::HardBreak => self.push("\n", range, false),
             Mark::Rule => {
@@ -430,6 +447,8 @@ impl<'a> RowRenderer<'a> {
                 self.flush();
                 self.gap = self.gap.min(space::XS);
                 self.lists.push(number);
+                // A cancelled task says nothing of those in it.
+                self.strike_item(false);
             }
             Tag::Item => self.item(&range),
             Tag::FootnoteDefinition(name) => {
@@ -450,17 +469,15 @@ impl<'a> RowRenderer<'a> {
             Tag::Emphasis => self.look.emphasis += 1,
             Tag::Strong => self.look.strong += 1,
             Tag::Strikethrough => self.look.strike += 1,
+            Tag::Superscript => self.look.raised += 1,
+            Tag::Subscript => self.look.lowered += 1,
             Tag::Link { dest_url, .. } => self.look.link = Some(dest_url.into_string()),
             Tag::Image { dest_url, link_type, .. } => {
                 let wiki = matches!(link_type, LinkType::WikiLink { .. });
                 self.image = Some(InlineImage { target: dest_url.into_string(), wiki, alt: String::new(), range });
             }
             Tag::MetadataBlock(_) => self.meta = true,
-            Tag::DefinitionList
-            | Tag::DefinitionListTitle
-            | Tag::DefinitionListDefinition
-            | Tag::Superscript
-            | Tag::Subscript => {}
+            Tag::DefinitionList | Tag::DefinitionListTitle | Tag::DefinitionListDefinition => {}
         }
     }
 
@@ -479,9 +496,12 @@ impl<'a> RowRenderer<'a> {
             TagEnd::CodeBlock => self.code_block(),
             TagEnd::List(_) => {
                 self.lists.pop();
+                self.strike_item(true);
             }
             TagEnd::Item => {
                 self.flush();
+                self.strike_item(false);
+                self.struck.pop();
                 self.x -= LIST_ITEM_INDENT;
                 self.gap = self.gap.min(space::XS);
             }
@@ -496,6 +516,7 @@ impl<'a> RowRenderer<'a> {
                 }
             }
             TagEnd::TableCell => {
+                self.close_elements();
                 if let (Some(cell), Some(table)) = (self.inline.take(), &mut self.table)
                     && let Some(row) = table.rows.last_mut()
                 {
@@ -505,6 +526,8 @@ impl<'a> RowRenderer<'a> {
             TagEnd::Emphasis => self.look.emphasis = self.look.emphasis.saturating_sub(1),
             TagEnd::Strong => self.look.strong = self.look.strong.saturating_sub(1),
             TagEnd::Strikethrough => self.look.strike = self.look.strike.saturating_sub(1),
+            TagEnd::Superscript => self.look.raised = self.look.raised.saturating_sub(1),
+            TagEnd::Subscript => self.look.lowered = self.look.lowered.saturating_sub(1),
             TagEnd::Link => self.look.link = None,
             TagEnd::Image => self.end_image(),
             TagEnd::MetadataBlock(_) => self.meta = false,
@@ -513,9 +536,7 @@ impl<'a> RowRenderer<'a> {
             | TagEnd::TableRow
             | TagEnd::DefinitionList
             | TagEnd::DefinitionListTitle
-            | TagEnd::DefinitionListDefinition
-            | TagEnd::Superscript
-            | TagEnd::Subscript => {}
+            | TagEnd::DefinitionListDefinition => {}
         }
     }
 
@@ -526,12 +547,17 @@ impl<'a> RowRenderer<'a> {
 
     /// Ends the current line of text.
     fn flush(&mut self) {
+        self.close_elements();
         let Some(mut inline) = self.inline.take() else { return };
         self.space();
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        self.text.push_str(&inline.words());
+        let words = inline.words();
+        if let Some(RowPart::Task { label, .. }) = self.unnamed.take().and_then(|index| self.parts.get_mut(index)) {
+            words.trim().lines().next().unwrap_or("Task").clone_into(label);
+        }
+        self.text.push_str(&words);
         inline.job.wrap.max_width = (self.width - self.x).max(48.0);
         inline_fields::quiet(&mut inline.job, self.pen.colours);
         let galley = self.pen.galley(std::mem::take(&mut inline.job));
@@ -547,7 +573,9 @@ impl<'a> RowRenderer<'a> {
         self.flush();
         let text = self.text.trim().to_owned();
         for part in &mut self.parts {
-            if let RowPart::Task { label, .. } = part {
+            if let RowPart::Task { label, .. } = part
+                && label.is_empty()
+            {
                 text.lines().next().unwrap_or("Task").clone_into(label);
             }
         }

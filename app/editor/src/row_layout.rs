@@ -118,6 +118,8 @@ pub enum RowPart {
         done: bool,
         /// The letter between its brackets, where it is neither blank nor `x`.
         state: Option<char>,
+        /// Whether it's only shown: the box of another note, which is ticked there.
+        fixed: bool,
         /// Its accessible name.
         label: String,
     },

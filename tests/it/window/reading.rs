@@ -1,8 +1,9 @@
 //! Notes as they are read in the window: callouts, tags, pictures, embedded notes, links between notes, coloured code.
 
-use super::{Bench, Driven, NONE, path, pictures_folder, press, session, text, until};
+use super::{Bench, CTRL, Driven, NONE, path, pictures_folder, press, session, text, type_text, until};
 use egui::Key;
-use egui_kittest::kittest::Queryable;
+use egui::accesskit::Role;
+use egui_kittest::kittest::{NodeT, Queryable};
 
 const PROPERTIES: &str = "---
 title: Reading
@@ -127,7 +128,7 @@ fn properties_are_a_table_that_is_edited_in_place() {
     let bench = Bench::new(&[("P.md", &text_of("false", "tags: [a, b]\n"))]);
     let mut window = bench.opened();
     window.get_by_label_contains("title: Rain");
-    window.get_by_role_and_label(egui::accesskit::Role::CheckBox, "done").click();
+    window.get_by_role_and_label(Role::CheckBox, "done").click();
     window.run();
     assert_eq!(text(&window), Some(text_of("true", "tags: [a, b]\n")));
     window.get_by_label("Remove the property tags").click();
@@ -139,6 +140,48 @@ fn properties_are_a_table_that_is_edited_in_place() {
     let bench = Bench::new(&[("Bad.md", "---\na: [b\n---\n\nText.\n")]);
     let window = bench.opened();
     window.get_by_label_contains("These properties cannot be read");
+}
+
+/// Words that are struck out, as they are drawn.
+fn struck(window: &Driven) -> Vec<String> {
+    let mut found = Vec::new();
+    for clipped in &window.output().shapes {
+        let egui::Shape::Text(text) = &clipped.shape else { continue };
+        let job = &text.galley.job;
+        let lines = job.sections.iter().filter(|section| section.format.strikethrough.width > 0.0);
+        found.extend(lines.map(|section| job.text[section.byte_range.start.0..section.byte_range.end.0].to_owned()));
+    }
+    found
+}
+
+#[test]
+fn an_embedded_list_shows_the_states_of_its_tasks() {
+    let garden =
+        "# Garden\n\n## Tasks\n\n- [x] Water\n- [-] Buy gravel\n  - [ ] Measure\n- [ ] Plan compost\n- [/] Prune\n";
+    let bench = Bench::new(&[("A.md", "![[Garden#Tasks]]\n"), ("Garden.md", garden)]);
+    let mut window = bench.opened();
+    let boxed = |window: &Driven, name: &str| {
+        let found = window.query_by_role_and_label(Role::CheckBox, name);
+        found.map(|node| (node.rect().width() > 8.0, node.accesskit_node().is_disabled()))
+    };
+    until(&mut window, "the list is embedded", |window| boxed(window, "Water").is_some());
+    for name in ["Water", "Buy gravel (cancelled)", "Measure", "Plan compost", "Prune (half done)"] {
+        assert_eq!(boxed(&window, name), Some((true, true)), "{name}");
+    }
+    assert_eq!(struck(&window), ["Buy gravel"]);
+}
+
+#[test]
+fn small_elements_of_html_and_raised_and_lowered_words_are_drawn() {
+    let note = "Press <kbd>Ctrl</kbd>, <mark>mark</mark> <u>under</u> <small>small</small> <span>none</span>\n\n\
+                H~2~O is x^2^ and y<sup>3</sup>, a<sub>i</sub>, ~~gone~~<br>next\n\n\
+                | a |\n|---|\n| b<br>c |\n";
+    let bench = Bench::new(&[("A.md", note)]);
+    let window = bench.opened();
+    window.get_by_label("Press Ctrl, mark under small <span>none</span>");
+    window.get_by_label("H2O is x2 and y3, ai, gone\nnext");
+    assert!(window.query_by_label_contains("b\nc").is_some(), "a break in a table");
+    assert_eq!(struck(&window), ["gone"]);
 }
 
 #[test]

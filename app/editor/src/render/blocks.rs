@@ -37,6 +37,7 @@ impl RowRenderer<'_> {
         let at = self.source.source(range.start);
         let map = SourceMap { runs: vec![SourceRun { chars: 0, source: at..at, exact: false }] };
         self.mark = Some(self.parts.len());
+        self.struck.push(false);
         self.parts.push(RowPart::Text { at: vec2(x, self.y), galley, map, links: Vec::new() });
         self.x += LIST_ITEM_INDENT;
     }
@@ -45,13 +46,26 @@ impl RowRenderer<'_> {
         let rect = Rect::from_min_size(pos2(self.x - LIST_ITEM_INDENT - 2.0, self.y), vec2(LIST_ITEM_INDENT, 24.0));
         let mark = self.source.source(range.start + 1);
         let mark = mark..mark + 1;
-        let part = RowPart::Task { rect, mark, done, state, label: String::new() };
+        let part = RowPart::Task { rect, mark, done, state, fixed: false, label: String::new() };
         if state == Some('-') {
-            self.look.strike += 1;
+            match self.struck.last_mut() {
+                Some(struck) => *struck = true,
+                None => self.struck.push(true),
+            }
+            self.strike_item(true);
         }
-        match self.mark.take() {
-            Some(index) if index < self.parts.len() => self.parts[index] = part,
-            _ => self.parts.push(part),
+        let index = self.mark.take().filter(|index| *index < self.parts.len()).unwrap_or(self.parts.len());
+        match self.parts.get_mut(index) {
+            Some(dot) => *dot = part,
+            None => self.parts.push(part),
+        }
+        self.unnamed = Some(index);
+    }
+
+    /// Strikes out the words of the open item, if its task is cancelled, or ends that.
+    pub(super) fn strike_item(&mut self, begins: bool) {
+        if self.struck.last() == Some(&true) {
+            self.look.strike = if begins { self.look.strike + 1 } else { self.look.strike.saturating_sub(1) };
         }
     }
 

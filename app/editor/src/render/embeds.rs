@@ -347,10 +347,8 @@ impl RowRenderer<'_> {
                 }
                 // Another note is edited there, and its boxes are ticked there.
                 RowPart::Edit { .. } => continue,
-                RowPart::Task { rect, done, .. } => {
-                    let mark = Rect::from_center_size(rect.center(), vec2(12.0, 12.0));
-                    let colour = if done { colours.accent } else { colours.line };
-                    RowPart::Fill { rect: mark, colour, corner: CornerRadius::same(3) }
+                RowPart::Task { rect, mark, done, state, label, .. } => {
+                    RowPart::Task { rect, mark, done, state, fixed: true, label }
                 }
                 part => part,
             });

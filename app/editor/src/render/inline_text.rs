@@ -170,6 +170,20 @@ impl RowRenderer<'_> {
         } else {
             format(theme::inter_font(cut, size), line, colour)
         };
+        if self.look.key > 0 {
+            style = format(theme::code().font, line, colour);
+            style.font_id.size = size * 0.85;
+        }
+        if self.look.small > 0 {
+            style.font_id.size *= 0.85;
+        }
+        if self.look.raised > 0 || self.look.lowered > 0 {
+            let at = if self.look.raised > 0 { Align::TOP } else { Align::BOTTOM };
+            (style.font_id.size, style.line_height, style.valign) = (size * 0.7, Some(line * 0.7), at);
+        }
+        if self.look.underline > 0 {
+            style.underline = Stroke::new(1.0, colour);
+        }
         if self.look.strike > 0 {
             style.strikethrough = Stroke::new(1.0, colours.muted);
             style.color = colours.muted;
@@ -181,6 +195,9 @@ impl RowRenderer<'_> {
         }
         if code {
             inline.lit.push((inline.chars..inline.chars + count, colours.sunken));
+        }
+        if self.look.key > 0 && !code {
+            inline.lit.push((inline.chars..inline.chars + count, colours.line));
         }
         if self.look.highlight {
             match inline.lit.last_mut() {

@@ -129,7 +129,8 @@ impl PropertiesTable<'_> {
                 PropertyKind::Check(done) => {
                     let rect = Rect::from_min_size(pos2(x - 2.0, self.y + 2.0), vec2(20.0, 24.0));
                     let label = property.key.clone();
-                    self.parts.push(RowPart::Task { rect, mark: range.clone(), done, state: None, label });
+                    let mark = range.clone();
+                    self.parts.push(RowPart::Task { rect, mark, done, state: None, fixed: false, label });
                 }
                 PropertyKind::List => {
                     let link = words.starts_with("[[") || words.contains("://");

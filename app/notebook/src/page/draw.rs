@@ -366,7 +366,14 @@ impl NotePage {
                     });
                 }
             }
-            if let RowPart::Task { rect, mark, done, label, .. } = part {
+            if let RowPart::Task { rect, done, state, label, fixed: true, .. } = part {
+                let task = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::hover());
+                let name = match state {
+                    Some(state) => format!("{label} ({})", task_state_name(*state)),
+                    None => label.clone(),
+                };
+                task.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, false, *done, &name));
+            } else if let RowPart::Task { rect, mark, done, label, .. } = part {
                 let rect =
                     Rect::from_center_size(rect.center() + origin.to_vec2(), Vec2::splat(size::MIN_CLICK_HEIGHT));
                 let task = ui.interact(rect, id.with(index), Sense::click());
@@ -467,6 +474,18 @@ impl NotePage {
                 .place_caret(world.sheet.start(spot.block) + row.content.start + opening.trim_end_matches('\r').len());
             editor.fence = Some((id, spot.row));
         }
+    }
+}
+
+/// What the letter between the brackets of a task says.
+fn task_state_name(state: char) -> &'static str {
+    match state {
+        '/' => "half done",
+        '-' => "cancelled",
+        '>' | '<' => "moved",
+        '!' => "important",
+        '?' => "open question",
+        _ => "marked",
     }
 }
 

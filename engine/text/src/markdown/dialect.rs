@@ -375,6 +375,14 @@ impl<'a> DialectReader<'a> {
                     return;
                 }
             }
+            Event::Start(Tag::Strikethrough) if is_subscript(self.text, range) => {
+                self.out.push((DialectToken::Mark(Event::Start(Tag::Subscript)), range.clone()));
+                return;
+            }
+            Event::End(TagEnd::Strikethrough) if is_subscript(self.text, range) => {
+                self.out.push((DialectToken::Mark(Event::End(TagEnd::Subscript)), range.clone()));
+                return;
+            }
             Event::Start(Tag::Link { .. } | Tag::Image { .. }) => self.links += 1,
             Event::End(TagEnd::Link | TagEnd::Image) => self.links = self.links.saturating_sub(1),
             Event::Text(words) if self.text.get(range.clone()) == Some(&**words) => {
@@ -446,6 +454,21 @@ impl<'a> DialectReader<'a> {
                 from = at;
                 continue;
             }
+            if matches!(bytes[at], b'^' | b'~')
+                && let Some(length) = script_length(self.text, at, end)
+            {
+                let (tag, tag_end) = match bytes[at] {
+                    b'^' => (Tag::Superscript, TagEnd::Superscript),
+                    _ => (Tag::Subscript, TagEnd::Subscript),
+                };
+                self.push_text(from..at);
+                let whole = at..at + length + 2;
+                self.out.push((DialectToken::Mark(Event::Start(tag)), whole.clone()));
+                self.push_text(at + 1..at + 1 + length);
+                self.out.push((DialectToken::Mark(Event::End(tag_end)), whole.clone()));
+                (at, from) = (whole.end, whole.end);
+                continue;
+            }
             if self.links == 0
                 && self.text.as_bytes()[at] == b'#'
                 && let Some(length) = tag_length(self.text, at)
@@ -481,6 +504,25 @@ impl<'a> DialectReader<'a> {
             self.out.push((DialectToken::Anchor(&self.text[name.clone()]), name));
         }
     }
+}
+
+/// Whether something at this place can be raised or lowered: it stands right behind a word, a number or a bracket.
+fn follows_word(text: &str, at: usize) -> bool {
+    text[..at].chars().next_back().is_some_and(|before| before.is_alphanumeric() || matches!(before, ')' | ']'))
+}
+
+/// Whether what GitHub's Markdown reads as struck out is a subscript.
+fn is_subscript(text: &str, range: &Range<usize>) -> bool {
+    script_length(text, range.start, range.end).is_some_and(|length| length + 2 == range.len())
+}
+
+/// The length of a superscript or subscript whose first mark is at `at`, without its marks: `x^2^`, `H~2~O`.
+fn script_length(text: &str, at: usize, end: usize) -> Option<usize> {
+    let mark = char::from(text.as_bytes()[at]);
+    let inner = &text[at + 1..end];
+    let length = inner.find(|letter: char| letter == mark || letter.is_whitespace())?;
+    let closes = matches!(mark, '^' | '~') && inner[length..].starts_with(mark);
+    (length > 0 && closes && follows_word(text, at)).then_some(length)
 }
 
 /// The state of a task, `[/] `, with which an item begins, and how many bytes it takes.
@@ -635,6 +677,8 @@ mod tests {
                 }
                 DialectToken::Mark(Event::Start(Tag::Link { dest_url, .. })) => out.push_str(&format!("<{dest_url}:")),
                 DialectToken::Mark(Event::End(TagEnd::Link)) => out.push('>'),
+                DialectToken::Mark(Event::Start(Tag::Superscript) | Event::End(TagEnd::Superscript)) => out.push('↑'),
+                DialectToken::Mark(Event::Start(Tag::Subscript) | Event::End(TagEnd::Subscript)) => out.push('↓'),
                 DialectToken::Mark(Event::Start(Tag::Paragraph)) => out.push('('),
                 DialectToken::Mark(Event::End(TagEnd::Paragraph)) => out.push(')'),
                 DialectToken::Mark(Event::SoftBreak) => out.push('/'),
@@ -722,6 +766,15 @@ mod tests {
                 text.push_str(parts[(seed >> 40) as usize % parts.len()]);
             }
             show(&text);
+        }
+    }
+
+    #[test]
+    fn words_are_raised_and_lowered() {
+        assert_eq!(show("H~2~O, x^2^ and e^iπ^."), "(H↓2↓O, x↑2↑ and e↑iπ↑.)");
+        assert_eq!(show("f(x)^2^ 10^-3^"), "(f(x)↑2↑ 10↑-3↑)");
+        for text in ["2^10 and 2^5", "~struck~ and a~b c~", "~~struck~~", "x^^", "end ^name", "a\\^b^", "^alone^"] {
+            assert!(!show(text).contains(['↑', '↓']), "{text}: {}", show(text));
         }
     }
 }

@@ -1,0 +1,86 @@
+//! Elements of HTML inside a line of text that change how words look and nothing else; they have no attributes. All
+//! others are shown as source.
+
+use super::RowRenderer;
+use std::ops::Range;
+
+/// An element that is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HtmlElement {
+    Strong,
+    Emphasis,
+    Strike,
+    Underline,
+    Small,
+    Key,
+    Mark,
+    Raised,
+    Lowered,
+}
+
+impl HtmlElement {
+    fn of(name: &str) -> Option<HtmlElement> {
+        Some(match name {
+            "b" | "strong" => HtmlElement::Strong,
+            "i" | "em" => HtmlElement::Emphasis,
+            "s" | "del" => HtmlElement::Strike,
+            "u" | "ins" => HtmlElement::Underline,
+            "small" => HtmlElement::Small,
+            "kbd" => HtmlElement::Key,
+            "mark" => HtmlElement::Mark,
+            "sup" => HtmlElement::Raised,
+            "sub" => HtmlElement::Lowered,
+            _ => return None,
+        })
+    }
+}
+
+impl RowRenderer<'_> {
+    /// Draws a tag: it begins or ends an element, or breaks the line.
+    pub(super) fn inline_html(&mut self, html: &str, range: Range<usize>) {
+        let inner = html.strip_prefix('<').and_then(|html| html.strip_suffix('>')).unwrap_or("");
+        let (closes, name) = inner.strip_prefix('/').map_or((false, inner), |name| (true, name));
+        let name = name.trim_end().trim_end_matches('/').trim_end().to_ascii_lowercase();
+        if name == "br" {
+            return self.push("\n", range, false);
+        }
+        match HtmlElement::of(&name) {
+            Some(element) if !closes => {
+                self.elements.push(element);
+                self.count_element(element, true);
+            }
+            Some(element) if self.elements.contains(&element) => {
+                // An end closes what was opened inside it, too.
+                while let Some(open) = self.elements.pop() {
+                    self.count_element(open, false);
+                    if open == element {
+                        break;
+                    }
+                }
+            }
+            _ => self.push(html, range, true),
+        }
+    }
+
+    /// Ends the elements that a line of text left open.
+    pub(super) fn close_elements(&mut self) {
+        while let Some(open) = self.elements.pop() {
+            self.count_element(open, false);
+        }
+    }
+
+    fn count_element(&mut self, element: HtmlElement, opens: bool) {
+        let count = match element {
+            HtmlElement::Strong => &mut self.look.strong,
+            HtmlElement::Emphasis => &mut self.look.emphasis,
+            HtmlElement::Strike => &mut self.look.strike,
+            HtmlElement::Underline => &mut self.look.underline,
+            HtmlElement::Small => &mut self.look.small,
+            HtmlElement::Key => &mut self.look.key,
+            HtmlElement::Raised => &mut self.look.raised,
+            HtmlElement::Lowered => &mut self.look.lowered,
+            HtmlElement::Mark => return self.look.highlight = opens,
+        };
+        *count = if opens { *count + 1 } else { count.saturating_sub(1) };
+    }
+}
