@@ -57,18 +57,21 @@ pub enum StaleReason {
     Code,
     /// A cell that this name comes from has changed, run again or failed since.
     Input(String),
-    /// This name came from a cell below.
+    /// This name comes only from a cell below now.
     Below(String),
+    /// No cell defines this name now.
+    Undefined(String),
 }
 
 impl StaleReason {
     /// For the user: a few words.
     pub fn describe(&self) -> String {
         match self {
-            StaleReason::Code => "changed since".to_owned(),
+            StaleReason::Code => "the code has changed since".to_owned(),
             StaleReason::Input(name) if name == text::dataflow::ANY_NAME => "what it uses has changed".to_owned(),
-            StaleReason::Input(name) => format!("{name} has changed"),
-            StaleReason::Below(name) => format!("{name} came from below"),
+            StaleReason::Input(name) => format!("`{name}` has changed"),
+            StaleReason::Below(name) => format!("`{name}` is now defined further down"),
+            StaleReason::Undefined(name) => format!("no cell defines `{name}` now"),
         }
     }
 }
@@ -239,7 +242,11 @@ impl Note {
             let mut sources = from.iter().filter_map(|source| self.executions.get(&cells[*source]));
             match &run.inputs {
                 Some(inputs) => match inputs.get(name) {
-                    Some(_) if from.is_empty() => return Some(StaleReason::Below(name.clone())),
+                    Some(_) if from.is_empty() => {
+                        let below = fresh.flow.nodes[at + 1..].iter().any(|node| node.writes.contains_key(name));
+                        let reason = if below { StaleReason::Below } else { StaleReason::Undefined };
+                        return Some(reason(name.clone()));
+                    }
                     Some(seen) if sources.map(|source| source.id).eq(seen.iter().copied()) => {}
                     None if from.is_empty() => {}
                     Some(_) | None => return input(),

@@ -241,8 +241,7 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
             continue;
         }
         let stale = match stale {
-            Some(StaleReason::Code) => ", stale: the code has changed since".to_owned(),
-            Some(other) => format!(", stale: {}", other.describe()),
+            Some(reason) => format!(", stale: {}", reason.describe()),
             None => String::new(),
         };
         let cached = if execution.cached { ", cached" } else { "" };

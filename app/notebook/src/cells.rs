@@ -371,11 +371,15 @@ fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> Str
         ExecutionStatus::Died => "The kernel ended in it",
     };
     let stale = match stale {
-        Some(StaleReason::Code) => "; its code has changed since".to_owned(),
-        Some(other) => format!("; stale: {}", other.describe()),
+        Some(reason) => format!("\n{}", out_of_date(reason)),
         None => String::new(),
     };
     format!("{name}   Shift+Enter\n{says}{stale}")
+}
+
+/// What is said of a cell whose inputs have changed since it ran.
+fn out_of_date(reason: &StaleReason) -> String {
+    format!("Out of date: {}", reason.describe())
 }
 
 /// How long it took, at the right of the first line where that leaves room.
@@ -393,17 +397,20 @@ fn caption(
         (ExecutionStatus::Queued, _) => ("waits".to_owned(), colours.muted),
         (ExecutionStatus::Running, _) => (time(elapsed(run, asked)), colours.muted),
         (_, milliseconds) => match (stale, milliseconds) {
-            (Some(stale), _) => (stale.describe(), colours.warn),
+            (Some(stale), _) => (out_of_date(stale), colours.warn),
             (None, Some(_)) if run.cached => ("cached".to_owned(), colours.muted),
             (None, Some(milliseconds)) => (time(milliseconds), colours.muted),
             (None, None) => return,
         },
     };
     let text = text::untrusted_text::escape_line(&text).into_owned();
-    let galley = ui.painter().layout_no_wrap(text, theme::tabular_font(12.0), colour);
+    let mut galley = ui.painter().layout_no_wrap(text, theme::tabular_font(12.0), colour);
     let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
-    let column = area.width() - CELL_OUTSET_WITH_GUTTER - space::M;
-    if used + galley.size().x + space::L > column {
+    let room = area.width() - CELL_OUTSET_WITH_GUTTER - space::M - space::L - used;
+    if stale.is_some() && galley.size().x > room {
+        galley = ui.painter().layout_no_wrap("Out of date".to_owned(), theme::tabular_font(12.0), colour);
+    }
+    if galley.size().x > room {
         return;
     }
     let at = pos2(

@@ -3,7 +3,7 @@
 use super::cells::{began, finished, printed};
 use super::cells_of;
 use crate::twin::{Asked, Twin};
-use engine::{Command, Event, Reactivity, StaleReason};
+use engine::{Command, Event, Reactivity};
 use store::{DocId, ExecutionStatus};
 
 const CHAIN: &str = "```python\nx = 1\n```\n\n```python\ny = x\n```\n\n```python\nz = 1\n```\n\n```python\ny\n```\n";
@@ -27,7 +27,22 @@ fn stale(twin: &Twin, note: DocId) -> Vec<Option<String>> {
 }
 
 fn input(name: &str) -> Option<String> {
-    Some(StaleReason::Input(name.to_owned()).describe())
+    Some(format!("`{name}` has changed"))
+}
+
+fn code_changed() -> Option<String> {
+    Some("the code has changed since".to_owned())
+}
+
+#[test]
+fn a_name_that_moved_below_is_said() {
+    let (mut twin, note) =
+        Twin::on("```python\nimport math\n```\n\n```python\nmath\n```\n\n```python\nimport math\n```\n");
+    twin.command(Command::RunAll { note }).expect("run");
+    serve(&mut twin, note);
+    assert_eq!(stale(&twin, note), [None, None, None]);
+    twin.edit(note, "```python\n".len(), "import math".len(), "1");
+    assert_eq!(stale(&twin, note)[1].as_deref(), Some("`math` is now defined further down"));
 }
 
 #[test]
@@ -38,7 +53,7 @@ fn what_depends_on_a_cell_is_marked() {
     assert_eq!(stale(&twin, note), [None, None, None, None]);
     let first = cells_of(&twin, note)[0];
     twin.edit(note, "```python\nx = 1".len(), 0, "0");
-    assert_eq!(stale(&twin, note), [Some("changed since".to_owned()), input("x"), None, input("y")]);
+    assert_eq!(stale(&twin, note), [code_changed(), input("x"), None, input("y")]);
     twin.command(Command::Run { note, cell: first }).expect("run");
     assert_eq!(serve(&mut twin, note), ["x = 10"], "only what was asked for");
     assert_eq!(stale(&twin, note), [None, input("x"), None, input("y")]);
@@ -99,7 +114,7 @@ fn what_a_deleted_cell_had_bound_is_forgotten() {
 
 /// The cell saw an `x` that no cell binds now.
 fn input_gone() -> Option<String> {
-    Some(StaleReason::Below("x".to_owned()).describe())
+    Some("no cell defines `x` now".to_owned())
 }
 
 #[test]
