@@ -270,7 +270,7 @@ command_table!(
     PaneSplitRight = window_command(
         "pane.split_right",
         "Split right",
-        &["Ctrl+Backslash"],
+        &["Ctrl+Alt+Backslash"],
         "Show the open note once more, at the right."
     ),
     PaneSplitDown = window_command(
@@ -327,12 +327,7 @@ command_table!(
         &["Alt+Shift+ArrowDown"],
         "Write the paragraph or item at the caret once more.",
     ),
-    TextBold = window_command(
-        "text.bold",
-        "Bold",
-        &["Ctrl+Alt+B"],
-        "Make the selection or the word bold; with a selection Ctrl+B does it, too.",
-    ),
+    TextBold = window_command("text.bold", "Bold", &["Ctrl+B"], "Make the selection or the word at the caret bold."),
     TextItalic =
         window_command("text.italic", "Italic", &["Ctrl+I"], "Make the selection or the word at the caret italic."),
     TextCode = window_command("text.code", "Code", &["Ctrl+E"], "Set the selection or the word at the caret as code."),
@@ -528,8 +523,12 @@ command_table!(
         &[],
         "Show what was exported last in the program for it."
     ),
-    ViewLeft =
-        window_command("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
+    ViewLeft = window_command(
+        "view.left",
+        "Show or hide the tree",
+        &["Ctrl+Backslash"],
+        "Fold or unfold the panel at the left."
+    ),
     ViewRight = window_command(
         "view.right",
         "Show or hide the panel at the right",

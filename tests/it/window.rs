@@ -100,7 +100,7 @@ fn settings_and_the_last_note_are_there_again() {
     for _ in 0..2 {
         press(&mut window, CTRL_SHIFT, Key::L);
     }
-    press(&mut window, CTRL, Key::B);
+    press(&mut window, CTRL, Key::Backslash);
     until(&mut window, "all is saved", |window| session(window).is_saved());
     window.into_state().close().expect("all is saved");
     let mut window = bench.window();

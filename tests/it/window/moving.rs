@@ -156,7 +156,7 @@ fn a_block_is_dragged_into_another_tab_and_into_a_pane_beside() {
     window.state_mut().place_caret(0);
     window.run();
     // Beside one another: what is dropped on the way stays where it is.
-    press(&mut window, CTRL, Key::Backslash);
+    press(&mut window, CTRL | Modifiers::ALT, Key::Backslash);
     window.get_by_role_and_label(Role::TreeItem, "Two").click();
     until(&mut window, "beside it", |window| window.query_by_label("item").is_some());
     take(&mut window, "three");

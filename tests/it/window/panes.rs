@@ -75,7 +75,7 @@ fn each_pane_has_its_caret_even_in_one_note() {
     window.get_by_label("first").click();
     window.run();
     press(&mut window, NONE, Key::End);
-    press(&mut window, CTRL, Key::Backslash);
+    press(&mut window, CTRL | Modifiers::ALT, Key::Backslash);
     shows(&mut window, "first\n");
     assert_eq!(tabs(&window), "One One");
     assert_eq!(window.state().caret(), None, "the new pane has no caret yet");
@@ -157,7 +157,7 @@ fn pictures() {
         if theme == "light" {
             open_beside(&mut window, "Rain");
             open_beside(&mut window, "Plan");
-            press(&mut window, CTRL, Key::Backslash);
+            press(&mut window, CTRL | Modifiers::ALT, Key::Backslash);
         }
         until(&mut window, "all is there", |window| text(window).is_some());
         window.run_steps(3);

@@ -191,7 +191,7 @@ fn tab_stays_in_what_floats() {
 #[test]
 fn the_edge_between_panes_has_a_name_and_moves_by_keys() {
     let (_bench, mut window) = opened();
-    press(&mut window, CTRL, Key::Backslash);
+    press(&mut window, CTRL | Modifiers::ALT, Key::Backslash);
     let tabs = |window: &Driven| {
         let mut lefts: Vec<f32> = window.query_all_by_role(Role::Tab).map(|tab| tab.rect().left()).collect();
         lefts.sort_by(f32::total_cmp);

@@ -202,3 +202,23 @@ fn every_key_beside_vims_runs_its_command() {
 fn every_key_beside_jupyters_runs_its_command() {
     check(KeymapPreset::Jupyter, &[Place::Commands, Place::Note]);
 }
+
+#[test]
+fn ctrl_b_is_bold_and_ctrl_backslash_shows_the_tree() {
+    let bench = Bench::new(&[("A.md", "word\n")]);
+    let mut window = bench.opened();
+    let tree = |window: &Driven| session(window).settings().left_open;
+    window.state_mut().place_caret(2);
+    window.run();
+    press(&mut window, CTRL, Key::B);
+    assert_eq!(text(&window).as_deref(), Some("**word**\n"), "without a selection, too");
+    assert!(tree(&window));
+    press(&mut window, CTRL, Key::Backslash);
+    until(&mut window, "the tree is folded away", |window| !tree(window));
+    choose_preset(&mut window, "VS Code");
+    window.state_mut().place_caret(4);
+    window.run();
+    press(&mut window, CTRL, Key::B);
+    until(&mut window, "the tree is there", |window| tree(window));
+    assert_eq!(text(&window).as_deref(), Some("**word**\n"));
+}

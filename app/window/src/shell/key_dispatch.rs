@@ -104,8 +104,9 @@ impl AppWindow {
         if self.panes.writes(ctx) && self.input.is_vims(&self.host, key, modifiers) {
             return self.vim_key(ctx, key, modifiers);
         }
-        // Who has selected words means them, and not the tree.
+        // With the keys of VS Code, who has selected words means them, and not the tree.
         let on_words = what == Some(WindowCommand::Left)
+            && key == Key::B
             && self.panes.writes(ctx)
             && !self.panes.active.editor.selected().is_empty();
         let what = if on_words { Some(WindowCommand::Write(FormatCommand::Bold)) } else { what };
