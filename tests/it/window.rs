@@ -20,6 +20,7 @@ mod keystrokes;
 mod limits;
 mod links;
 pub(crate) mod memory;
+mod menus;
 mod modes;
 mod moving;
 mod notices;

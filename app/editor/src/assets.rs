@@ -11,6 +11,7 @@ use host::fs::confined_dir::ConfinedPath;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, DocId, FileKind};
@@ -61,6 +62,8 @@ pub enum AssetBytes {
     Here(Arc<str>),
     /// A stored blob.
     Blob(BlobHash),
+    /// A file of a volume: its folder, and its path in it.
+    File(PathBuf, String),
 }
 
 impl AssetBytes {
@@ -68,6 +71,10 @@ impl AssetBytes {
     pub fn read(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
         match self {
             AssetBytes::Here(text) => Ok(text.as_bytes().to_vec()),
+            AssetBytes::File(root, path) => {
+                let read = ConfinedPath::new(root, path).read(MAX_ASSET_BYTES);
+                read.ok_or_else(|| format!("{path} can't be read; check that it's still there"))
+            }
             AssetBytes::Blob(hash) => {
                 let read = handle.ok_or_else(|| "the workspace is closing".to_owned())?.read_blob(*hash);
                 read.map_err(|why| match why.is_missing() {
@@ -545,14 +552,35 @@ pub fn fetch_assets(ctx: &Context, session: &Session) {
     }
 }
 
+/// The file that a note shows under a name.
+fn shown_file(session: &Session, note: DocId, name: &str) -> Option<(ConfinedPath, FileKind, DocId)> {
+    let (volume, _) = session.locate_file(note).filter(|_| !name.is_empty())?;
+    let volume = session.volume(volume)?;
+    let path = volume.links.path(volume.links.resolve_rendered_link(note, name)?)?;
+    let (path, row) = volume.files.get_key_value(path)?;
+    Some((ConfinedPath::new(volume.root.as_ref()?, path), row.kind, row.id))
+}
+
+/// The file of a picture that a note shows under a name.
+pub fn picture_file(session: &Session, note: DocId, name: &str) -> Option<ConfinedPath> {
+    let (file, kind, _) = shown_file(session, note, dialect::split_wiki_target(name).0)?;
+    (kind == FileKind::Attachment).then_some(file)
+}
+
+/// The pixels of a picture. It reads and decodes, so don't call it while drawing.
+///
+/// # Errors
+/// Why it can't be read.
+pub fn read_picture(file: &ConfinedPath, scale: f32) -> Result<ColorImage, String> {
+    match picture(file, scale) {
+        Ok((image, _)) => Ok(image),
+        Err(DrawFailure::Limit(why) | DrawFailure::Wrong(why)) => Err(why),
+    }
+}
+
 fn job(session: &Session, wish: AssetKey, scale: f32) -> AssetJob {
     let (name, part) = dialect::split_wiki_target(&wish.1);
-    let found = session.locate_file(wish.0).filter(|_| !name.is_empty()).and_then(|(volume, _)| {
-        let volume = session.volume(volume)?;
-        let (path, row) =
-            volume.files.get_key_value(volume.links.path(volume.links.resolve_rendered_link(wish.0, name)?)?)?;
-        Some((ConfinedPath::new(volume.root.as_ref()?, path), row.kind, row.id))
-    });
+    let found = shown_file(session, wish.0, name);
     let part = part.map(str::to_owned);
     match found {
         Some((file, FileKind::Attachment | FileKind::Collection | FileKind::Script, _)) => {

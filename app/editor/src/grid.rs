@@ -121,6 +121,18 @@ impl MarkdownTable {
         self.rows.insert((behind + 1).min(self.rows.len()), row);
     }
 
+    /// Adds an empty column behind one; `None`: in front of all.
+    pub(crate) fn insert_column(&mut self, behind: Option<usize>) {
+        let at = behind.map_or(0, |behind| (behind + 1).min(self.columns()));
+        self.rows.iter_mut().for_each(|row| row.insert(at, String::new()));
+        self.aligns.insert(at, ColumnAlignment::None);
+    }
+
+    pub(crate) fn remove_column(&mut self, column: usize) {
+        self.rows.iter_mut().for_each(|row| _ = row.remove(column));
+        self.aligns.remove(column);
+    }
+
     /// Whether a row holds nothing.
     pub(crate) fn is_empty_row(&self, row: usize) -> bool {
         self.rows.get(row).is_some_and(|row| row.iter().all(String::is_empty))

@@ -413,6 +413,51 @@ fn enter_table(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     KeyOutcome::edit(table_edit(target, &grid, place, true))
 }
 
+/// What a menu does with the rows and columns of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableEdit {
+    /// An empty row above.
+    RowAbove,
+    /// An empty row below.
+    RowBelow,
+    /// The row goes.
+    DeleteRow,
+    /// An empty column to the left.
+    ColumnLeft,
+    /// An empty column to the right.
+    ColumnRight,
+    /// The column goes.
+    DeleteColumn,
+}
+
+/// Edits the row or column around a byte of a table; `None` where that can't be done: the head is always the first row.
+pub fn edit_table(target: &EditTarget, at: usize, edit: TableEdit) -> Option<NoteEdit> {
+    let mut grid = MarkdownTable::parse_table(&target.shown);
+    let TablePosition { mut row, mut column, .. } = grid.position_at(&target.shown, at);
+    match edit {
+        TableEdit::RowAbove => grid.insert_row(row.checked_sub(1)?),
+        TableEdit::RowBelow => {
+            grid.insert_row(row);
+            row += 1;
+        }
+        TableEdit::DeleteRow if row > 0 => {
+            grid.remove_row(row);
+            row = row.min(grid.rows() - 1);
+        }
+        TableEdit::ColumnLeft => grid.insert_column(column.checked_sub(1)),
+        TableEdit::ColumnRight => {
+            grid.insert_column(Some(column));
+            column += 1;
+        }
+        TableEdit::DeleteColumn if grid.columns() > 1 => {
+            grid.remove_column(column);
+            column = column.min(grid.columns() - 1);
+        }
+        TableEdit::DeleteRow | TableEdit::DeleteColumn => return None,
+    }
+    Some(table_edit(target, &grid, TablePosition { row, column, offset: 0 }, false))
+}
+
 /// Swaps the row of the caret, with what belongs to it, with the one above or below.
 pub fn move_row(target: &EditTarget, caret: Caret, down: bool, world: &mut EditContext<'_>) -> KeyOutcome {
     let Some(spot) = target.spot else { return KeyOutcome::Moved };

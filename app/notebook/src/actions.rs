@@ -23,6 +23,15 @@ pub enum ExportCommand {
     Open,
 }
 
+/// What a menu does with the clipboard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClipboardCommand {
+    Cut,
+    Copy,
+    Paste,
+    PastePlain,
+}
+
 /// What a view asks for.
 #[derive(Debug)]
 pub enum PageAction {
@@ -30,6 +39,10 @@ pub enum PageAction {
     Do(Command),
     /// A command of the table.
     Run(CommandId),
+    /// A command of the table that concerns this cell.
+    InCell(BlockId, CommandId),
+    /// The clipboard and what is selected in the note.
+    Clipboard(ClipboardCommand),
     /// An edit of the open note.
     Edit(NoteEdit),
     /// Show this note.
@@ -50,6 +63,14 @@ pub enum PageAction {
     CloseTab(PaneId),
     /// Follow a link in the open note.
     Follow(String),
+    /// The same in a tab of its own, where it leads to a note.
+    FollowBeside(String),
+    /// Copy a picture that the open note shows under this name.
+    CopyPicture(String),
+    /// Save it under another name.
+    SavePicture(String),
+    /// Add a word to the user's dictionary.
+    Learn(String),
     /// Move rows; the caret goes along if it was in them.
     Move { edits: Vec<TextEdit>, caret: Option<usize> },
     /// Rows of another note go into this one; the caret goes there.

@@ -223,6 +223,18 @@ impl CellViews {
         }
     }
 
+    /// What a cell printed, as text.
+    pub(crate) fn output_text(&self, cell: BlockId) -> Option<String> {
+        self.outputs.get(&cell).map(|outputs| outputs.text.clone()).filter(|text| !text.is_empty())
+    }
+
+    /// Whether one of a cell's figures is at this offset from the bottom of its box.
+    pub(crate) fn has_figure_at(&self, cell: BlockId, offset: Vec2) -> bool {
+        let Some(outputs) = self.outputs.get(&cell) else { return false };
+        let rect = |y: f32, size: Vec2| Rect::from_min_size(pos2(0.0, y + space::S), size);
+        outputs.figures.iter().any(|slot| rect(slot.y, slot.size).contains(offset.to_pos2()))
+    }
+
     /// Folds what a cell printed away, or shows it.
     pub fn toggle_output_fold(&mut self, cell: BlockId) {
         let views = self.views.entry(cell).or_default();

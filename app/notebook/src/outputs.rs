@@ -436,10 +436,12 @@ impl OutputLayouter<'_> {
             },
             OutputForm::Markdown(bytes) => match &bytes {
                 AssetBytes::Here(text) => self.rich(text),
-                AssetBytes::Blob(_) => match assets::request_text(pen.ctx, &bytes, |text| Some(short(text))) {
-                    None => self.note("Reading …"),
-                    Some(text) => self.rich(&text.unwrap_or_default()),
-                },
+                AssetBytes::Blob(_) | AssetBytes::File(..) => {
+                    match assets::request_text(pen.ctx, &bytes, |text| Some(short(text))) {
+                        None => self.note("Reading …"),
+                        Some(text) => self.rich(&text.unwrap_or_default()),
+                    }
+                }
             },
             OutputForm::Picture { bytes, is_svg } => match assets::shown_picture(pen.ctx, &bytes, is_svg) {
                 DrawingState::Waiting => self.note("Drawing …"),

@@ -2,6 +2,7 @@
 //! scroll position is stored as a byte of the note, so that the text stays in place while heights above it become known
 //! or change.
 
+mod context_menu;
 mod drag;
 mod draw;
 mod pointer;
@@ -122,6 +123,8 @@ pub struct NotePage {
     pub over: Option<(String, Pos2)>,
     /// The byte on which the pointer rests, and where that is.
     pub resting: Option<(usize, Pos2)>,
+    /// The open menu of the right mouse button.
+    menu: Option<context_menu::ContextMenu>,
     /// Search matches in order, and the current one.
     pub found: Rc<[Range<usize>]>,
     pub current: Option<Range<usize>>,
@@ -138,6 +141,7 @@ impl NotePage {
             self.seats.insert(old, self.seat);
         }
         self.note = note;
+        self.menu = None;
         // Links and pictures of equal rows may mean other things in another note.
         self.drawn.clear();
         self.cells.clear();
@@ -281,6 +285,10 @@ impl NotePage {
         actions: &mut Vec<PageAction>,
     ) {
         self.frame += 1;
+        // A menu takes the keyboard for a moment, and not the caret.
+        let right = egui::PointerButton::Secondary;
+        let opens = ui.input(|input| input.pointer.button_down(right) || input.pointer.button_released(right));
+        let hold = hold || opens || self.has_menu();
         self.insets.begin_frame();
         self.fade(ui);
         let available = ui.available_size();
@@ -337,6 +345,7 @@ impl NotePage {
                 self.rows(ui, viewport, world, editor, target, hold, actions);
             });
         self.ended = output.state.clamped_offset().y;
+        self.show_menu(ui, world, editor, actions);
         self.forget_rows();
     }
 

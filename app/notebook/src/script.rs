@@ -3,7 +3,7 @@
 
 use super::page::NotePage;
 use crate::actions::PageAction;
-use editor::note_editor::EditContext;
+use editor::note_editor::{EditContext, Editor};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, ScrollArea, Sense, Stroke, Ui, vec2};
@@ -82,6 +82,7 @@ pub fn show_preview(
     ui: &mut Ui,
     page: &mut NotePage,
     world: &mut EditContext<'_>,
+    editor: &mut Editor,
     run_key: &str,
     actions: &mut Vec<PageAction>,
 ) {
@@ -114,7 +115,7 @@ pub fn show_preview(
             nothing = false;
             let (rect, _) = ui.allocate_exact_size(vec2(width, height + space::S), Sense::hover());
             page.cells.output(ui, cell, number, rect.min, width, false, actions, world.pen);
-            page.cells.show_question(ui, world.note, (cell, number), rect.min, width, actions);
+            page.cells.show_question(ui, world.note, (cell, number), (rect.min, width), editor, actions);
         }
         if nothing {
             let words = if matches!(world.note.kernel, KernelPhase::Busy(_)) {

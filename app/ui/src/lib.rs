@@ -5,6 +5,7 @@ pub mod force_layout;
 pub mod fuzzy;
 pub mod icons;
 pub mod layout;
+pub mod menus;
 pub mod picker;
 pub mod setting_rows;
 pub mod text;

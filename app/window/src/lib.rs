@@ -50,7 +50,7 @@ impl eframe::App for AppWindow {
         self.input.update_link_hover(&mut self.host, &mut self.panes, &mut self.overlay, &ctx);
         self.show_overlays(&ctx);
         self.panes.handle_file_drops(&mut self.host, &mut self.input, &mut self.notices, &ctx);
-        self.jobs.report_saved_output(&mut self.notices);
+        self.jobs.report_saved_output(&mut self.notices, &ctx);
         self.panes.report_clean_run(&self.host, &mut self.notices);
         self.prefs.save_window_state(&mut self.host, &mut self.panes, &mut self.dock, &mut self.notices, &ctx);
         // At the end, so that nothing of this frame is laid out with the glyphs of the next.

@@ -10,10 +10,11 @@ use super::{
 use collection::is_collection;
 use eframe::egui;
 use egui::{CornerRadius, Rect, Vec2, pos2, vec2};
+use pulldown_cmark::{Event as Mark, Tag};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
-use text::markdown::dialect::{self, CalloutHead, CalloutKind};
+use text::markdown::dialect::{self, CalloutHead, CalloutKind, DialectToken};
 use typeset::formula::SetFormula;
 use ui::icons;
 use ui::theme::{self, InterCut, space};
@@ -402,4 +403,16 @@ fn inner(around: &RowRenderer<'_>, text: &str, width: f32) -> RowLayout {
         draw.token(token, range);
     }
     draw.finish(text)
+}
+
+/// The target of the link or picture around a byte of a row's source, and whether it's a picture.
+pub fn link_in_source(text: &str, at: usize) -> Option<(String, bool)> {
+    let tokens = dialect::tokenize(text, dialect::dialect_options());
+    let around = tokens.into_iter().filter(|(_, range)| range.contains(&at));
+    let mut links = around.filter_map(|(token, _)| match token {
+        DialectToken::Mark(Mark::Start(Tag::Link { dest_url, .. })) => Some((dest_url.into_string(), false)),
+        DialectToken::Mark(Mark::Start(Tag::Image { dest_url, .. })) => Some((dest_url.into_string(), true)),
+        _ => None,
+    });
+    links.next_back()
 }

@@ -3,6 +3,8 @@
 use super::mime_bundle::{self, OutputForm};
 use editor::assets::AssetBytes;
 use editor::output_table;
+use host::fs::confined_dir::ConfinedPath;
+use std::borrow::Cow;
 use store::Execution;
 
 /// What is to be saved.
@@ -10,39 +12,52 @@ use store::Execution;
 pub struct OutputFile {
     bytes: AssetBytes,
     /// How the name of the file ends.
-    pub ending: &'static str,
+    pub ending: Cow<'static, str>,
     /// Whether it is in base64.
     packed: bool,
 }
 
 impl OutputFile {
+    fn plain(bytes: AssetBytes, ending: &'static str) -> OutputFile {
+        OutputFile { bytes, ending: ending.into(), packed: false }
+    }
+
+    /// A file of a volume, as it is.
+    pub fn of_file(file: &ConfinedPath) -> OutputFile {
+        let ending = file.path.rsplit_once('.').map_or("bin", |(_, ending)| ending).to_owned();
+        OutputFile {
+            bytes: AssetBytes::File(file.root.clone(), file.path.clone()),
+            ending: ending.into(),
+            packed: false,
+        }
+    }
+
     /// Returns the richest output of a run: its first picture, table, page or tree, otherwise all printed text.
     pub fn richest_output(run: &Execution) -> OutputFile {
         let rich = run.outputs.iter().find_map(|output| {
             let data = mime_bundle::mime_data(output)?;
-            let here =
-                |text: String, ending| Some(OutputFile { bytes: AssetBytes::Here(text.into()), ending, packed: false });
+            let here = |text: String, ending| Some(OutputFile::plain(AssetBytes::Here(text.into()), ending));
             match mime_bundle::output_form(output, data) {
                 OutputForm::Figure => match data.get(plot::FIGURE_MIME) {
                     Some(value) => here(value.as_str().map_or_else(|| value.to_string(), str::to_owned), "svg"),
                     None => {
                         let bytes = AssetBytes::Blob(output.whole.as_ref()?.blob);
-                        Some(OutputFile { bytes, ending: "svg", packed: false })
+                        Some(OutputFile::plain(bytes, "svg"))
                     }
                 },
                 OutputForm::Table(form, bytes) => {
                     let ending = if form == output_table::TableFormat::Resource { "json" } else { "csv" };
-                    Some(OutputFile { bytes, ending, packed: false })
+                    Some(OutputFile::plain(bytes, ending))
                 }
-                OutputForm::Html(bytes) => Some(OutputFile { bytes, ending: "html", packed: false }),
-                OutputForm::Markdown(bytes) => Some(OutputFile { bytes, ending: "md", packed: false }),
-                OutputForm::Picture { bytes, is_svg: true } => Some(OutputFile { bytes, ending: "svg", packed: false }),
+                OutputForm::Html(bytes) => Some(OutputFile::plain(bytes, "html")),
+                OutputForm::Markdown(bytes) => Some(OutputFile::plain(bytes, "md")),
+                OutputForm::Picture { bytes, is_svg: true } => Some(OutputFile::plain(bytes, "svg")),
                 OutputForm::Picture { bytes, is_svg: false } => {
                     let ending = [("image/jpeg", "jpg"), ("image/webp", "webp"), ("image/gif", "gif")]
                         .into_iter()
                         .find(|(mime, _)| data.contains_key(*mime) && !data.contains_key("image/png"))
                         .map_or("png", |(_, ending)| ending);
-                    Some(OutputFile { bytes, ending, packed: true })
+                    Some(OutputFile { packed: true, ..OutputFile::plain(bytes, ending) })
                 }
                 OutputForm::Tree(value) => here(serde_json::to_string_pretty(value).unwrap_or_default(), "json"),
                 OutputForm::Progress(_) | OutputForm::Text(_) => None,
@@ -55,7 +70,7 @@ impl OutputFile {
                 _ => AssetBytes::Here(format!("{}\n", super::whole_text(run)).into()),
             }
         };
-        rich.unwrap_or_else(|| OutputFile { bytes: whole(), ending: "txt", packed: false })
+        rich.unwrap_or_else(|| OutputFile::plain(whole(), "txt"))
     }
 
     /// Returns the file's bytes; reads and renders, so don't call it while drawing.

@@ -129,6 +129,7 @@ impl NotePage {
         self.update_row_drag(ui, world, editor, actions);
         self.extend_selection(ui, target.as_ref(), world, editor);
         self.update_hover(ui, target.as_ref(), world);
+        self.open_menu(ui, target.as_ref(), world, editor);
         self.drop_text(ui, target.as_ref(), world, actions);
     }
 
@@ -267,6 +268,7 @@ impl NotePage {
                 let own =
                     world.sheet.start(spot.block) + row.content.start..world.sheet.start(spot.block) + row.content.end;
                 let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
+                self.show_cell_buttons(ui, (id, number), frame, area.bottom(), world, actions);
                 if !self.apart {
                     self.cells.output(ui, id, number, at, wide, whole, actions, world.pen);
                     self.cells.show_question(ui, world.note, (id, number), (at, world.width), editor, actions);

@@ -131,7 +131,12 @@ impl NotePage {
     }
 
     /// The byte of the note at a point of the page.
-    fn hit(&mut self, point: Pos2, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> Option<usize> {
+    pub(super) fn hit(
+        &mut self,
+        point: Pos2,
+        target: Option<&EditTarget>,
+        world: &mut EditContext<'_>,
+    ) -> Option<usize> {
         let index =
             self.seen.partition_point(|seen| seen.area.bottom() <= point.y).min(self.seen.len().checked_sub(1)?);
         let seen = self.seen.get(index)?;

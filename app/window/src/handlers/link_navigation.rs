@@ -74,6 +74,30 @@ impl AppWindow {
     }
 }
 
+impl AppWindow {
+    /// Follows a link of the open note in a tab of its own, if it leads to a note or a collection.
+    pub(crate) fn follow_link_beside(&mut self, ctx: &egui::Context, link: &str) {
+        let session = self.host.session();
+        let target = self.panes.active.note.and_then(|note| link_target(session, note, link));
+        let kind = target.and_then(|target| {
+            let (volume, path) = session.locate_file(target)?;
+            session.volume(volume)?.files.get(path).map(|row| row.kind)
+        });
+        match (target, kind) {
+            (Some(target), Some(FileKind::Note | FileKind::Script | FileKind::Collection)) => {
+                if !self.panes.go_to_note(&mut self.host, &mut self.notices, target) {
+                    self.panes.new_tab(&mut self.host, &mut self.notices, Some(target));
+                }
+                if kind != Some(FileKind::Collection) {
+                    let part = link.split_once('#').map_or("", |(_, part)| part);
+                    self.panes.open_at(&mut self.host, &mut self.notices, target, part);
+                }
+            }
+            _ => self.follow_link(ctx, link),
+        }
+    }
+}
+
 impl PaneState {
     /// Shows the step of a run, or the message of a session, that an address names.
     pub(crate) fn follow_address(

@@ -31,12 +31,38 @@ impl PaneState {
         let number = note.cells().position(|other| other == cell).unwrap_or(0) + 1;
         let name = host.session().locate_file(note.id).map_or("Note", |(_, path)| path);
         let name = shown_name(name.rsplit('/').next().unwrap_or(name));
-        let home = std::env::home_dir().unwrap_or_default();
-        let documents = home.join("Documents");
-        let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
-        let dest = folder.join(format!("{name} {number}.{}", save.ending)).display().to_string();
+        let dest = proposed_path(&format!("{name} {number}.{}", save.ending));
         *overlay = WindowOverlay::Dialog(Dialog::SaveOutput { save, dest, trouble: None });
     }
+
+    /// Asks where a picture of the open note shall be saved.
+    pub(crate) fn ask_save_picture(
+        &mut self,
+        host: &HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        name: &str,
+    ) {
+        let file = self.active.note.and_then(|note| assets::picture_file(host.session(), note, name));
+        let Some(file) = file else {
+            notices.toasts.show_message(NO_PICTURE);
+            return;
+        };
+        let dest = proposed_path(file.path.rsplit('/').next().unwrap_or(&file.path));
+        let save = OutputFile::of_file(&file);
+        *overlay = WindowOverlay::Dialog(Dialog::SaveOutput { save, dest, trouble: None });
+    }
+}
+
+/// Said of a picture that isn't a file of the volume.
+const NO_PICTURE: &str = "This image isn't a file in the note's folder; open its link instead.";
+
+/// Where a new file of this name is proposed.
+fn proposed_path(name: &str) -> String {
+    let home = std::env::home_dir().unwrap_or_default();
+    let documents = home.join("Documents");
+    let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
+    folder.join(name).display().to_string()
 }
 
 impl BackgroundJobs {
@@ -58,8 +84,38 @@ impl BackgroundJobs {
         Ok(())
     }
 
-    /// Says what was saved.
-    pub(crate) fn report_saved_output(&mut self, notices: &mut NoticeState) {
+    /// Copies a picture of the open note to the clipboard, once it's read.
+    pub(crate) fn copy_picture(
+        &mut self,
+        host: &HostLink,
+        panes: &PaneState,
+        notices: &mut NoticeState,
+        ctx: &egui::Context,
+        name: &str,
+    ) {
+        let file = panes.active.note.and_then(|note| assets::picture_file(host.session(), note, name));
+        let Some(file) = file else {
+            notices.toasts.show_message(NO_PICTURE);
+            return;
+        };
+        let (wake, scale) = (ctx.clone(), ctx.pixels_per_point());
+        let (copied, said) = (self.copied.0.clone(), self.saved.0.clone());
+        std::thread::spawn(move || {
+            // The window may be closed.
+            match assets::read_picture(&file, scale) {
+                Ok(image) => _ = copied.send(image),
+                Err(why) => _ = said.send(ui::text::sentence(&why)),
+            }
+            wake.request_repaint();
+        });
+    }
+
+    /// Says what was saved, and puts what was copied on the clipboard.
+    pub(crate) fn report_saved_output(&mut self, notices: &mut NoticeState, ctx: &egui::Context) {
+        while let Ok(image) = self.copied.1.try_recv() {
+            ctx.copy_image(image);
+            notices.toasts.show_message("Copied the image.");
+        }
         while let Ok(words) = self.saved.1.try_recv() {
             notices.toasts.show_message(words);
         }

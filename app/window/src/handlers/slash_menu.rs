@@ -1,7 +1,7 @@
 //! Opens the menu behind a slash and writes what is chosen from it.
 
 use crate::overlays::slash_menu::{
-    MAX_VISIBLE_SLASH_ROWS, SLASH_MENU_WIDTH, SLASH_ROW_HEIGHT, SlashMenu, filter, line, written,
+    MAX_VISIBLE_SLASH_ROWS, SLASH_MENU_WIDTH, SLASH_ROW_HEIGHT, SlashMenu, filter, line, line_start, written,
 };
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;

@@ -1,6 +1,7 @@
 //! Work in the background, and its results.
 
 use crate::overlays::export_form::ExportState;
+use eframe::egui::ColorImage;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Background work of the window.
@@ -8,12 +9,14 @@ pub(crate) struct BackgroundJobs {
     pub(crate) exports: ExportState,
     /// Results of saving outputs.
     pub(crate) saved: (Sender<String>, Receiver<String>),
+    /// Pictures for the clipboard.
+    pub(crate) copied: (Sender<ColorImage>, Receiver<ColorImage>),
     /// Number of kernel searches when the user asked for the list.
     pub(crate) kernels_asked: Option<u64>,
 }
 
 impl Default for BackgroundJobs {
     fn default() -> Self {
-        BackgroundJobs { exports: ExportState::default(), saved: channel(), kernels_asked: None }
+        BackgroundJobs { exports: ExportState::default(), saved: channel(), copied: channel(), kernels_asked: None }
     }
 }

@@ -40,6 +40,14 @@ impl AppWindow {
                         self.run_command(ctx, what);
                     }
                 }
+                PageAction::InCell(cell, id) => {
+                    if let Some(what) = commands::window_command(id)
+                        && self.panes.place_caret_in_cell(&self.host, cell)
+                    {
+                        self.run_command(ctx, what);
+                    }
+                }
+                PageAction::Clipboard(command) => self.use_clipboard(ctx, command),
                 PageAction::Edit(edit) => self.panes.apply_edits(&mut self.host, &mut self.notices, vec![edit]),
                 PageAction::Open(note) => self.panes.open(&mut self.host, &mut self.notices, note),
                 PageAction::Hit(aim) => self.panes.go_to_hit(
@@ -72,6 +80,14 @@ impl AppWindow {
                 PageAction::Here(pane) => self.panes.go_to_pane(&mut self.host, &mut self.notices, pane),
                 PageAction::CloseTab(pane) => self.panes.close_tab(&mut self.host, &mut self.notices, pane),
                 PageAction::Follow(link) => self.follow_link(ctx, &link),
+                PageAction::FollowBeside(link) => self.follow_link_beside(ctx, &link),
+                PageAction::CopyPicture(name) => {
+                    self.jobs.copy_picture(&self.host, &self.panes, &mut self.notices, ctx, &name)
+                }
+                PageAction::SavePicture(name) => {
+                    self.panes.ask_save_picture(&self.host, &mut self.overlay, &mut self.notices, &name)
+                }
+                PageAction::Learn(word) => self.host.learn_word(&mut self.notices, word),
                 PageAction::Move { edits, caret } => {
                     self.panes.move_rows(&mut self.host, &mut self.notices, edits, caret)
                 }
@@ -599,6 +615,20 @@ impl PaneState {
         } else if first.is_some() {
             self.has_chosen_note = true;
         }
+    }
+
+    /// Puts the caret into the code of a cell, unless it's there. Returns whether the cell exists.
+    fn place_caret_in_cell(&mut self, host: &HostLink, cell: BlockId) -> bool {
+        let code = self.open_note(host).and_then(|note| {
+            let (start, code) = (note.block_start(cell)?, &note.cell_parts(cell)?.code);
+            Some(start + code.start..start + code.end)
+        });
+        let Some(code) = code else { return false };
+        if !self.active.editor.caret.is_some_and(|caret| (code.start..=code.end).contains(&caret.at)) {
+            self.active.editor.more.clear();
+            self.active.editor.place_caret(code.start);
+        }
+        true
     }
 
     /// The cell that holds the caret.

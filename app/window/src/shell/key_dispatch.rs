@@ -18,6 +18,7 @@ use editor::note_editor::{self, EditContext, Editor, ImePreedit, plain_ends};
 use eframe::egui;
 use egui::accesskit::{Action as Wish, ActionData, ActionRequest};
 use egui::{Event as Raw, ImeEvent, Key, Modifiers};
+use notebook::actions::ClipboardCommand;
 
 impl AppWindow {
     /// Takes this frame's keys out of the input, as far as they mean something here.
@@ -84,6 +85,16 @@ impl AppWindow {
     fn key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         if self.shutdown.is_saving() {
             return true;
+        }
+        if self.panes.active.page.has_menu() {
+            // These walk through the menu and choose from it.
+            if matches!(key, Key::ArrowUp | Key::ArrowDown | Key::Tab | Key::Enter | Key::Space) {
+                return false;
+            }
+            self.panes.close_menu();
+            if key == Key::Escape {
+                return true;
+            }
         }
         let what = self.input.shortcuts.command_for(key, modifiers);
         if !matches!(self.overlay, WindowOverlay::None) {
@@ -249,6 +260,7 @@ impl AppWindow {
     /// Text that is typed, composed, pasted, copied or cut in the note.
     fn text(&mut self, ctx: &egui::Context, event: &Raw) -> bool {
         if matches!(event, Raw::Text(_)) {
+            self.panes.close_menu();
             self.panes.take_caret(&self.host, &mut self.overlay, &mut self.input, ctx);
         }
         if self.shutdown.is_saving() || !self.panes.writes(ctx) || !matches!(self.overlay, WindowOverlay::None) {
@@ -289,6 +301,17 @@ impl AppWindow {
             }
             Raw::Ime(event) => self.composed(ctx, event),
             _ => false,
+        }
+    }
+
+    /// What a menu does with the clipboard.
+    pub(crate) fn use_clipboard(&mut self, ctx: &egui::Context, command: ClipboardCommand) {
+        self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
+        match command {
+            ClipboardCommand::Cut => _ = self.text(ctx, &Raw::Cut),
+            ClipboardCommand::Copy => _ = self.text(ctx, &Raw::Copy),
+            ClipboardCommand::Paste => self.input.request_paste(ctx),
+            ClipboardCommand::PastePlain => self.input.paste_plain(ctx),
         }
     }
 
@@ -339,6 +362,10 @@ impl PaneState {
         self.view.is_none()
             && self.active.editor.caret.is_some()
             && (focused == Some(note_editor::field()) || self.active.editor.focus)
+    }
+
+    fn close_menu(&mut self) {
+        self.active.page.close_menu(&mut self.active.editor);
     }
 
     /// Ends what was begun last: several carets, a selection, editing.

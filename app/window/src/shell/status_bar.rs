@@ -121,7 +121,7 @@ impl StatusBar {
             let text =
                 if words == 1 { "1 word".to_owned() } else { format!("{} words", ui::text::format_thousands(words)) };
             right -= put(ui, right, &text, colours.muted) + space::L;
-            right -= word(ui, &kernel(note), CommandId::KernelChoose, right, actions) + space::L;
+            right -= word(ui, &kernel_state(note), CommandId::KernelChoose, right, actions) + space::L;
             let company = remote_cursors::show_remote_users(ui, session, note, right);
             right -= if company > 0.0 { company + space::L } else { 0.0 };
         }
@@ -318,7 +318,8 @@ fn button(
     size::MIN_CLICK_HEIGHT
 }
 
-fn kernel(note: &Note) -> String {
+/// The kernel of a note and what it does, in a few words.
+pub(crate) fn kernel_state(note: &Note) -> String {
     let waiting = note
         .cells()
         .filter(|cell| note.latest_execution(*cell).is_some_and(|run| run.status == store::ExecutionStatus::Queued));

@@ -3,6 +3,7 @@
 
 use super::commands::ShortcutTable;
 use super::pane::EditorPane;
+use super::status_bar::kernel_state;
 use crate::overlays::find_bar;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -13,7 +14,7 @@ use egui_tiles::{
     Container, LinearDir, ResizeState, SimplificationOptions, TabState, Tabs, Tile, TileId, Tiles, Tree, UiResponse,
 };
 use engine::commands::CommandId;
-use engine::{Command, NotePhase, Session};
+use engine::{Command, KernelPhase, Note, NotePhase, Session};
 use notebook::actions::{PageAction, PaneId, RowDrag};
 use notebook::collection::CollectionSource;
 use notebook::page::NotePage;
@@ -22,8 +23,9 @@ use std::collections::{HashMap, HashSet};
 use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
+use ui::menus::{menu_below, menu_item, menu_separator};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
+use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 /// A tab is as wide as its name, within these.
 const MIN_TAB_WIDTH: f32 = 96.0;
@@ -31,6 +33,8 @@ const MAX_TAB_WIDTH: f32 = 220.0;
 /// An arrow key moves the edge between two panes by this part of both; each keeps at least this part.
 const PANE_RESIZE_STEP: f32 = 0.05;
 const MIN_PANE_FRACTION: f32 = 0.15;
+/// A narrower strip of tabs has no room for the kernel's menu.
+const MIN_KERNEL_MENU_WIDTH: f32 = 420.0;
 /// A block that is held over a tab for so long, in seconds, opens it.
 const TAB_DRAG_OPEN_DELAY_SECONDS: f32 = 0.3;
 
@@ -210,7 +214,7 @@ impl TabsContext<'_> {
                 pane.with_note(session, &ctx, dark, |world, editor, page| {
                     if let Some(beside) = beside {
                         let mut ui = ui::layout::part(ui, "beside", beside, beside);
-                        script::show_preview(&mut ui, page, world, run_key, actions);
+                        script::show_preview(&mut ui, page, world, editor, run_key, actions);
                     }
                     let ui = if beside.is_some() { &mut whole } else { ui };
                     if is_here {
@@ -241,6 +245,29 @@ impl TabsContext<'_> {
             None if session.is_open() && !(is_here && *waits) => empty_note::no_note(ui, actions),
             None => loading(ui, &mut pane.reading, measures),
         }
+    }
+
+    /// The kernel's state, as a button with a menu of what can be done with it.
+    fn kernel_menu(&mut self, ui: &mut Ui, note: &Note) {
+        let state = kernel_state(note);
+        let button = text_button(ui, &state, false);
+        set_accessible_name(&button, Role::Button, &format!("Kernel: {state}"));
+        let busy = matches!(note.kernel, KernelPhase::Busy(_));
+        let (shortcuts, actions) = (self.shortcuts, &mut *self.actions);
+        menu_below(&button, "Kernel", |ui| {
+            let mut item = |ui: &mut Ui, name: &str, id: CommandId, enabled: bool| {
+                if menu_item(ui, name, shortcuts.key_of(id), enabled) {
+                    actions.push(PageAction::Run(id));
+                }
+            };
+            item(ui, "Run all", CommandId::NoteRunAll, true);
+            item(ui, "Run stale", CommandId::NoteRunStale, true);
+            item(ui, "Stop", CommandId::CellStop, busy);
+            item(ui, "Restart", CommandId::KernelRestart, true);
+            menu_separator(ui);
+            item(ui, "Choose Python…", CommandId::KernelChoose, true);
+            item(ui, "Permissions…", CommandId::KernelGrant, true);
+        });
     }
 
     /// What is wrong, above the note.
@@ -415,10 +442,12 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         }
         let pane = tabs.active.and_then(|tile| tiles.get_pane(&tile));
         let note = self.here.note.filter(|_| pane == Some(&self.here.id)).and_then(|note| self.session.note(note));
-        if note.is_some_and(|note| note.cells().next().is_some())
-            && icon_button(ui, icons::PLAY, "Run all cells", self.shortcuts.key_of(CommandId::NoteRunAll)).clicked()
-        {
+        let Some(note) = note.filter(|note| note.cells().next().is_some()) else { return };
+        if icon_button(ui, icons::PLAY, "Run all cells", self.shortcuts.key_of(CommandId::NoteRunAll)).clicked() {
             self.actions.push(PageAction::Run(CommandId::NoteRunAll));
+        }
+        if rect.width() >= MIN_KERNEL_MENU_WIDTH {
+            self.kernel_menu(ui, note);
         }
     }
 

@@ -1,0 +1,64 @@
+//! Menus that float: their items, with the key of each at the right.
+
+use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use crate::widgets::{floating_frame, set_accessible_name};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Frame, Margin, Popup, Response, Sense, Stroke, Ui, vec2};
+
+/// How wide a menu is, in points.
+pub const MENU_WIDTH: f32 = 264.0;
+
+/// The frame of a menu.
+pub fn menu_frame(ui: &Ui) -> Frame {
+    floating_frame(ThemeColors::of(ui), ui.visuals().dark_mode).inner_margin(Margin::same(4))
+}
+
+/// The menu of a button, below it; `name` is what it's called.
+pub fn menu_below(button: &Response, name: &str, content: impl FnOnce(&mut Ui)) {
+    let frame = floating_frame(
+        ThemeColors::for_dark_mode(button.ctx.global_style().visuals.dark_mode),
+        button.ctx.global_style().visuals.dark_mode,
+    );
+    let frame = frame.inner_margin(Margin::same(4));
+    Popup::menu(button).frame(frame).width(MENU_WIDTH).accessible_name(name).show(|ui| {
+        ui.spacing_mut().item_spacing.y = 0.0;
+        content(ui);
+    });
+}
+
+/// An item of a menu, with its key at the right; whether it was chosen. One that isn't enabled is muted.
+pub fn menu_item(ui: &mut Ui, name: &str, key: Option<&str>, enabled: bool) -> bool {
+    let colours = ThemeColors::of(ui);
+    let sense = if enabled { Sense::click() } else { Sense::hover() };
+    let (rect, response) = ui.allocate_exact_size(vec2(MENU_WIDTH, size::MIN_CLICK_HEIGHT), sense);
+    if enabled {
+        set_accessible_name(&response, Role::MenuItem, name);
+    } else {
+        response
+            .widget_info(|| egui::WidgetInfo::labeled(Role::MenuItem, false, text::untrusted_text::escape_line(name)));
+    }
+    if enabled && (response.hovered() || response.has_focus()) {
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+    }
+    let inner = rect.shrink2(vec2(space::S, 0.0));
+    let key = key.unwrap_or("");
+    let keys = ui.painter().layout_no_wrap(key.to_owned(), theme::caption().font, colours.muted);
+    let room = inner.width() - keys.size().x - space::M;
+    let colour = if enabled { colours.ink } else { colours.muted };
+    let at = egui::pos2(inner.left(), inner.center().y - theme::small().line / 2.0);
+    crate::widgets::paint_clipped_text(ui, at, room, name, &theme::small(), colour);
+    let place = Align2::RIGHT_CENTER.align_size_within_rect(keys.size(), inner);
+    ui.painter().galley(place.min, keys, colours.muted);
+    let chosen = response.clicked();
+    if chosen {
+        ui.close();
+    }
+    chosen
+}
+
+/// A line between groups of items.
+pub fn menu_separator(ui: &mut Ui) {
+    let (rect, _) = ui.allocate_exact_size(vec2(MENU_WIDTH, space::S), Sense::hover());
+    ui.painter().hline(rect.x_range(), rect.center().y, Stroke::new(1.0, ThemeColors::of(ui).line));
+}

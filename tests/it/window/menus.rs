@@ -1,0 +1,160 @@
+//! Menus of the right mouse button, the menu of a cell, and that of the kernel.
+
+use super::*;
+use egui_kittest::kittest::NodeT;
+use keystrokes::copied;
+
+/// Clicks with the right button on what has this label.
+fn open_menu(window: &mut Driven, label: &str) {
+    window.get_by_role_and_label(Role::Label, label).click_secondary();
+    window.run();
+}
+
+fn has_item(window: &Driven, name: &str) -> bool {
+    window.query_by_role_and_label(Role::MenuItem, name).is_some()
+}
+
+/// Chooses an item, and gives what was copied, if something was.
+fn choose(window: &mut Driven, name: &str) -> Option<String> {
+    window.get_by_role_and_label(Role::MenuItem, name).click();
+    let mut found = None;
+    for _ in 0..4 {
+        window.step();
+        found = found.or(copied(window));
+    }
+    window.run();
+    found
+}
+
+#[test]
+fn text_is_cut_copied_and_pasted_by_the_menu() {
+    let bench = Bench::new(&[("A.md", "first line\n\nsecond line\n")]);
+    let mut window = bench.opened();
+    // Without a selection there is nothing to copy; a paste goes where was clicked.
+    open_menu(&mut window, "second line");
+    let item =
+        |window: &Driven, name: &str| window.get_by_role_and_label(Role::MenuItem, name).accesskit_node().is_disabled();
+    assert!(item(&window, "Cut") && item(&window, "Copy") && !item(&window, "Paste"));
+    choose(&mut window, "Paste");
+    assert!(!has_item(&window, "Paste"), "the menu is closed");
+    window.event(egui::Event::Paste("PASTED".to_owned()));
+    window.run();
+    let pasted = text(&window).expect("a note");
+    assert!(pasted.starts_with("first line\n\n") && pasted.contains("PASTED"), "{pasted:?}");
+    press(&mut window, CTRL, Key::Z);
+    // What is selected stays selected while the menu is open.
+    window.state_mut().place_carets(&[(5, 0)]);
+    window.run();
+    open_menu(&mut window, "second line");
+    assert_eq!(choose(&mut window, "Copy").as_deref(), Some("first"));
+    assert_eq!(window.state().carets(), [(5, 0)]);
+    open_menu(&mut window, "second line");
+    assert_eq!(choose(&mut window, "Cut").as_deref(), Some("first"));
+    assert_eq!(text(&window).as_deref(), Some(" line\n\nsecond line\n"));
+    open_menu(&mut window, "second line");
+    choose(&mut window, "Select all");
+    assert_eq!(window.state().carets(), [(" line\n\nsecond line\n".len(), 0)]);
+    open_menu(&mut window, "second line");
+    press(&mut window, NONE, Key::Escape);
+    assert!(!has_item(&window, "Paste"));
+    type_text(&mut window, "x");
+    assert_eq!(text(&window).as_deref(), Some("x"), "the note has the keyboard again");
+}
+
+#[test]
+fn a_link_and_a_picture_have_menus_of_their_own() {
+    let dot = "<svg xmlns='http://www.w3.org/2000/svg' width='200' height='200'><rect width='200' height='200'/></svg>";
+    let bench = Bench::new(&[("A.md", "[[Other]]\n\n![](dot.svg)\n"), ("Other.md", "other\n"), ("dot.svg", dot)]);
+    let mut window = bench.opened();
+    open_menu(&mut window, "Other");
+    assert!(has_item(&window, "Open link") && !has_item(&window, "Paste"));
+    assert_eq!(choose(&mut window, "Copy link").as_deref(), Some("Other"));
+    open_menu(&mut window, "Other");
+    choose(&mut window, "Open in new tab");
+    until(&mut window, "the note is shown", |window| path(window) == "Other.md");
+    assert_eq!(window.query_all_by_role(Role::Tab).count(), 2);
+}
+
+#[test]
+fn rows_and_columns_of_a_table_come_and_go_by_the_menu() {
+    let bench = Bench::new(&[("A.md", "| a | b |\n|---|---|\n| 1 | 2 |\n")]);
+    let mut window = bench.opened();
+    window.get_by_label_contains("1").click_secondary();
+    window.run();
+    choose(&mut window, "Insert column right");
+    let now = text(&window).expect("a note");
+    assert_eq!(now.lines().next().map(|line| line.matches('|').count()), Some(4), "{now}");
+    press(&mut window, CTRL, Key::Z);
+    press(&mut window, NONE, Key::Escape);
+    window.get_by_label_contains("1").click_secondary();
+    window.run();
+    choose(&mut window, "Insert row below");
+    assert_eq!(text(&window).map(|text| text.lines().count()), Some(4));
+}
+
+#[test]
+fn a_cell_is_run_copied_moved_and_deleted_by_its_menu() {
+    let note = "```python\n6 * 7\n```\n\ntext\n\n```python\n2\n```\n";
+    let bench = Bench::new(&[("A.md", note)]);
+    let mut window = bench.opened();
+    window.get_by_label_contains("6 * 7").click_secondary();
+    window.run();
+    choose(&mut window, "Run cell");
+    until(&mut window, "it has run", |window| window.query_by_label("42").is_some());
+    open_menu(&mut window, "42");
+    assert!(has_item(&window, "Save output…") && !has_item(&window, "Delete cell"));
+    assert_eq!(choose(&mut window, "Copy output").as_deref(), Some("42"));
+    let cells = |window: &Driven| text(window).map_or(0, |text| text.matches("```python").count());
+    window.get_by_label("Menu of cell 2").click();
+    window.run();
+    choose(&mut window, "Move up");
+    assert!(text(&window).is_some_and(|text| text.find("2\n```") < text.find("text")), "{:?}", text(&window));
+    window.get_by_label("Insert a cell below cell 1").click();
+    window.run();
+    assert_eq!(cells(&window), 3);
+    window.get_by_label("Menu of cell 2").click();
+    window.run();
+    choose(&mut window, "Delete cell");
+    assert_eq!(cells(&window), 2);
+}
+
+#[test]
+fn the_kernel_has_a_menu_in_the_header() {
+    let bench = Bench::new(&[("A.md", "```python\nx = 1\n```\n\n```python\nx + 1\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Kernel: Python off").click();
+    window.run();
+    choose(&mut window, "Run all");
+    until(&mut window, "it has run", |window| window.query_by_label("2").is_some());
+    until(&mut window, "it is idle", |window| window.query_by_label("Kernel: Python idle").is_some());
+    window.get_by_label("Kernel: Python idle").click();
+    window.run();
+    choose(&mut window, "Restart");
+    until(&mut window, "it ends", |window| window.query_by_label("Kernel: Python off").is_some());
+}
+
+#[test]
+fn a_misspelled_word_is_corrected_and_learnt_by_the_menu() {
+    let dictionary =
+        ["en_US", "en_GB"].iter().any(|name| PathBuf::from(format!("/usr/share/hunspell/{name}.dic")).exists());
+    if !dictionary {
+        println!("left out: there is no English dictionary (hunspell-en-us) to check with");
+        return;
+    }
+    let bench = Bench::new(&[("A.md", "huose\n\nTracebok\n")]);
+    let mut window = bench.opened();
+    until(&mut window, "a word can be corrected", |window| {
+        open_menu(window, "huose");
+        let found = has_item(window, "Add to dictionary");
+        if !found {
+            press(window, NONE, Key::Escape);
+        }
+        found
+    });
+    until(&mut window, "a word is suggested", |window| has_item(window, "house"));
+    choose(&mut window, "house");
+    assert_eq!(text(&window).as_deref(), Some("house\n\nTracebok\n"));
+    open_menu(&mut window, "Tracebok");
+    choose(&mut window, "Add to dictionary");
+    until(&mut window, "it is kept", |window| session(window).settings().words.contains(&"Tracebok".to_owned()));
+}
