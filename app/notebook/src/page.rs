@@ -123,6 +123,8 @@ pub struct NotePage {
     pub over: Option<(String, Pos2)>,
     /// The byte on which the pointer rests, and where that is.
     pub resting: Option<(usize, Pos2)>,
+    /// The cell that was drawn last, until its button for a cell below is drawn.
+    cell_end: Option<context_menu::CellEnd>,
     /// The open menu of the right mouse button.
     menu: Option<context_menu::ContextMenu>,
     /// Search matches in order, and the current one.

@@ -10,6 +10,20 @@ fn open_menu(window: &mut Driven, label: &str) {
     window.run();
 }
 
+/// The same on the left end of what has this label, where a short text is.
+fn open_menu_at_start(window: &mut Driven, label: &str) {
+    let row = window.get_by_role_and_label(Role::Label, label).rect();
+    // The row reaches over the margins; its text begins with the column.
+    let pos = egui::pos2(row.center().x - 360.0 + 12.0, row.bottom() - 12.0);
+    window.hover_at(pos);
+    window.run();
+    for pressed in [true, false] {
+        let (button, modifiers) = (egui::PointerButton::Secondary, NONE);
+        window.event(egui::Event::PointerButton { pos, button, pressed, modifiers });
+        window.run();
+    }
+}
+
 fn has_item(window: &Driven, name: &str) -> bool {
     window.query_by_role_and_label(Role::MenuItem, name).is_some()
 }
@@ -54,7 +68,7 @@ fn text_is_cut_copied_and_pasted_by_the_menu() {
     open_menu(&mut window, "second line");
     choose(&mut window, "Select all");
     assert_eq!(window.state().carets(), [(" line\n\nsecond line\n".len(), 0)]);
-    open_menu(&mut window, "second line");
+    open_menu(&mut window, "line");
     press(&mut window, NONE, Key::Escape);
     assert!(!has_item(&window, "Paste"));
     type_text(&mut window, "x");
@@ -64,12 +78,29 @@ fn text_is_cut_copied_and_pasted_by_the_menu() {
 #[test]
 fn a_link_and_a_picture_have_menus_of_their_own() {
     let dot = "<svg xmlns='http://www.w3.org/2000/svg' width='200' height='200'><rect width='200' height='200'/></svg>";
-    let bench = Bench::new(&[("A.md", "[[Other]]\n\n![](dot.svg)\n"), ("Other.md", "other\n"), ("dot.svg", dot)]);
+    let note = "[[Other]]\n\n![spot](dot.svg)\n";
+    let bench = Bench::new(&[("A.md", note), ("Other.md", "other\n"), ("dot.svg", dot)]);
     let mut window = bench.opened();
-    open_menu(&mut window, "Other");
+    until(&mut window, "the picture is drawn", |window| {
+        let spot = window.query_by_role_and_label(Role::Label, "spot");
+        spot.is_some_and(|spot| spot.rect().height() > 150.0)
+    });
+    open_menu_at_start(&mut window, "spot");
+    assert!(has_item(&window, "Save as…") && !has_item(&window, "Paste"));
+    choose(&mut window, "Copy image");
+    until(&mut window, "it is copied", |window| window.query_by_label("Copied the image.").is_some());
+    open_menu_at_start(&mut window, "spot");
+    choose(&mut window, "Save as…");
+    let proposed = window
+        .root()
+        .children_recursive()
+        .any(|node| node.accesskit_node().value().is_some_and(|value| value.ends_with("dot.svg")));
+    assert!(proposed, "its name is proposed");
+    press(&mut window, NONE, Key::Escape);
+    open_menu_at_start(&mut window, "Other");
     assert!(has_item(&window, "Open link") && !has_item(&window, "Paste"));
     assert_eq!(choose(&mut window, "Copy link").as_deref(), Some("Other"));
-    open_menu(&mut window, "Other");
+    open_menu_at_start(&mut window, "Other");
     choose(&mut window, "Open in new tab");
     until(&mut window, "the note is shown", |window| path(window) == "Other.md");
     assert_eq!(window.query_all_by_role(Role::Tab).count(), 2);

@@ -13,7 +13,7 @@ use editor::row_splitter::RowKind;
 use editor::spelling;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Id, Popup, PopupAnchor, PopupKind, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
+use egui::{Align2, Id, Popup, PopupAnchor, PopupKind, Pos2, Rect, Response, Sense, Ui, Vec2, pos2, vec2};
 use engine::commands::CommandId;
 use engine::keymap::effective_keymap;
 use engine::{Command, Note};
@@ -44,6 +44,14 @@ pub(super) struct ContextMenu {
     keys: CommandKeys,
 }
 
+/// A cell that was drawn: its box, and where its output ends.
+pub(super) struct CellEnd {
+    pub(super) cell: BlockId,
+    pub(super) number: usize,
+    pub(super) frame: Rect,
+    pub(super) bottom: f32,
+}
+
 /// What the menu is about.
 enum MenuSubject {
     Text {
@@ -70,50 +78,30 @@ struct MisspelledWord {
 }
 
 impl NotePage {
-    /// The buttons of a cell beside its code: what can be done with it, and a new cell below it. `frame` is its box,
-    /// `bottom` the end of its output.
-    pub(super) fn show_cell_buttons(
+    /// The button of a cell's menu, beside its code.
+    pub(super) fn show_cell_menu(
         &mut self,
         ui: &Ui,
-        (cell, number): (BlockId, usize),
-        frame: Rect,
-        bottom: f32,
+        end: &CellEnd,
         world: &EditContext<'_>,
         actions: &mut Vec<PageAction>,
     ) {
-        let over = ui.rect_contains_pointer(frame.with_max_y(bottom).expand2(vec2(MENU_BUTTON_SIZE, space::M)));
-        let button = |middle: Pos2, name: &str, icon: &str| {
-            let rect = Rect::from_center_size(middle, Vec2::splat(MENU_BUTTON_SIZE));
-            let response = ui.interact(rect, ui.scope_id().with((name, cell)), Sense::click());
-            set_accessible_name(&response, Role::Button, name);
-            if over || response.hovered() || response.has_focus() {
-                let colours = ThemeColors::of(ui);
-                let colour = if response.hovered() { colours.ink } else { colours.muted };
-                paint_hover_fill(ui, &response);
-                let font = theme::icon_font(size::ICON_SIZE);
-                ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, font, colour);
-            }
-            paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
-            response
-        };
         let half = MENU_BUTTON_SIZE / 2.0;
-        let more = button(
-            pos2(frame.right() + space::XS + half, frame.top() + half),
-            &format!("Menu of cell {number}"),
-            icons::MORE,
-        );
-        let printed = self.cells.output_text(cell);
+        let middle = pos2(end.frame.right() + space::XS + half, end.frame.top() + half);
+        let more = cell_button(ui, end, middle, &format!("Menu of cell {}", end.number), icons::MORE);
+        let printed = self.cells.output_text(end.cell);
         menu_below(&more, "Cell", |ui| {
             let keys = effective_keymap(world.session.settings());
-            cell_items(ui, world.note, cell, printed, false, &keys, actions);
+            cell_items(ui, world.note, end.cell, printed, false, &keys, actions);
         });
-        let plus = button(
-            pos2(frame.left() + space::S + size::CELL_GUTTER_WIDTH / 2.0, bottom + space::S),
-            &format!("Insert a cell below cell {number}"),
-            icons::PLUS,
-        );
+    }
+
+    /// The button for a new cell below one. It reaches into the row below, which is drawn first.
+    pub(super) fn show_insert_button(&self, ui: &Ui, end: &CellEnd, actions: &mut Vec<PageAction>) {
+        let middle = pos2(end.frame.left() + space::S + size::CELL_GUTTER_WIDTH / 2.0, end.bottom + space::S);
+        let plus = cell_button(ui, end, middle, &format!("Insert a cell below cell {}", end.number), icons::PLUS);
         if plus.on_hover_text("Insert a cell below").clicked() {
-            actions.push(PageAction::InCell(cell, CommandId::CellBelow));
+            actions.push(PageAction::InCell(end.cell, CommandId::CellBelow));
         }
     }
 
@@ -255,6 +243,22 @@ impl NotePage {
             ui.ctx().request_repaint();
         }
     }
+}
+
+/// A button beside a cell: to be seen while the pointer is over the cell, and always there for the keyboard.
+fn cell_button(ui: &Ui, end: &CellEnd, middle: Pos2, name: &str, icon: &str) -> Response {
+    let rect = Rect::from_center_size(middle, Vec2::splat(MENU_BUTTON_SIZE));
+    let response = ui.interact(rect, ui.scope_id().with((icon, end.cell)), Sense::click());
+    set_accessible_name(&response, Role::Button, name);
+    let around = end.frame.with_max_y(end.bottom).expand2(vec2(MENU_BUTTON_SIZE, space::M));
+    if ui.rect_contains_pointer(around) || response.has_focus() {
+        let colours = ThemeColors::of(ui);
+        let colour = if response.hovered() { colours.ink } else { colours.muted };
+        paint_hover_fill(ui, &response);
+        ui.painter().text(middle, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
+    }
+    paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
+    response
 }
 
 /// The key that is shown for a command.

@@ -1,5 +1,6 @@
 //! Draws visible rows, as rendered or as source, and their margins.
 
+use super::context_menu::CellEnd;
 use super::pointer::is_pressed;
 use super::{
     CachedRow, NotePage, PAGE_TOP_PADDING, VisibleRow, drag, inset_of, move_caret_after_last_row, pads, source_height,
@@ -71,6 +72,7 @@ impl NotePage {
         let page = ui.max_rect();
         let left = page.left() + world.margin;
         self.seen.clear();
+        self.cell_end = None;
         let hold = hold || self.is_handle_pressed(ui);
         self.grip = None;
         let mut edited = false;
@@ -114,6 +116,9 @@ impl NotePage {
         if spot.is_none() {
             let origin = pos2(left, page.top() + end + if world.texts.is_empty() { 0.0 } else { space::M });
             self.below(ui, Rect::from_min_max(pos2(page.left(), page.top() + end), page.max), world, editor);
+            if let Some(end) = self.cell_end.take() {
+                self.show_insert_button(ui, &end, actions);
+            }
             if world.texts.is_empty() {
                 hint(ui, origin);
             }
@@ -191,6 +196,7 @@ impl NotePage {
         let id = world.sheet.block_rows(spot.block).id;
         let colours = ThemeColors::of(ui);
         self.seen.push(VisibleRow { spot, origin, area });
+        let cell_above = self.cell_end.take();
         let drawn = if editing.is_none() { Some(self.drawn_row(spot, &row, world)) } else { None };
         let code_height = match (&drawn, editing) {
             (Some(drawn), _) => drawn.height,
@@ -268,8 +274,10 @@ impl NotePage {
                 let own =
                     world.sheet.start(spot.block) + row.content.start..world.sheet.start(spot.block) + row.content.end;
                 let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
-                self.show_cell_buttons(ui, (id, number), frame, area.bottom(), world, actions);
                 if !self.apart {
+                    let end = CellEnd { cell: id, number, frame, bottom: area.bottom() };
+                    self.show_cell_menu(ui, &end, world, actions);
+                    self.cell_end = Some(end);
                     self.cells.output(ui, id, number, at, wide, whole, actions, world.pen);
                     self.cells.show_question(ui, world.note, (id, number), (at, world.width), editor, actions);
                 }
@@ -278,6 +286,9 @@ impl NotePage {
                 self.language(ui, spot, &row, frame, first.as_deref(), world, editor);
             }
             _ => {}
+        }
+        if let Some(end) = cell_above {
+            self.show_insert_button(ui, &end, actions);
         }
     }
 
