@@ -1123,6 +1123,13 @@ command_table!(
         )],
         "Say what is there: display, sandbox, kernels, model servers.",
     ),
+    AppUpdate = command_line_form(
+        "app.update",
+        "Newer version",
+        "update",
+        &[command_argument("check", ArgumentForm::Flag, "ask the address of `update.url` in config.yaml")],
+        "Say whether there is a newer version. Nothing is downloaded or installed.",
+    ),
     LlmProviders = command_line_form(
         "llm.providers",
         "Language models",

@@ -25,13 +25,14 @@ mod screenshots;
 mod scripts;
 mod search;
 mod tasks;
+mod updates;
 
 use crate::program::House;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 43] = [
+const COMMANDS: [&str; 44] = [
     "devices",
     "pair",
     "hub",
@@ -71,6 +72,7 @@ const COMMANDS: [&str; 43] = [
     "backup",
     "restore",
     "doctor",
+    "update",
     "bench",
     "screenshots",
     "completions",

@@ -31,6 +31,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (0, "store", &[]),
     (0, "system", &[]),
     (0, "vcs", &[]),
+    (0, "xtask", &[]),
     (1, "index", &["embed", "store"]),
     (1, "models", &["embed"]),
     (1, "peers", &["store"]),

@@ -497,6 +497,13 @@ pub(super) struct DoctorArguments {
     pub(super) report: Option<String>,
 }
 
+/// `update`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct UpdateArguments {
+    #[arg(long)]
+    pub(super) check: bool,
+}
+
 /// `fsck`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct FsckArguments {
@@ -695,6 +702,7 @@ mod tests {
             grammar::<ExportArguments>("export"),
             grammar::<OutputsArguments>("outputs"),
             grammar::<DoctorArguments>("doctor"),
+            grammar::<UpdateArguments>("update"),
             grammar::<FsckArguments>("fsck"),
             grammar::<IndexArguments>("index"),
             grammar::<SearchesArguments>("searches"),

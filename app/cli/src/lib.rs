@@ -35,6 +35,7 @@ mod search;
 mod sync;
 mod tasks;
 mod terminal_writer;
+mod update;
 pub(crate) mod volumes;
 
 use arguments::typed;
@@ -260,6 +261,7 @@ fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks)
     match name {
         "init" => return maintenance::cmd_init(&folder, &typed(args)?, json, &mut out),
         "doctor" => return maintenance::cmd_doctor(&folder, &typed(args)?, json, &mut out),
+        "update" => return update::cmd_update(&folder, &typed(args)?, json, &mut out),
         "restore" => return maintenance::cmd_restore(&folder, &typed(args)?, json, &mut out),
         "completions" => return parse::cmd_completions(&typed(args)?, &mut out),
         "man" => return parse::cmd_man(&mut out),

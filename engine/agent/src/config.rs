@@ -48,6 +48,17 @@ pub struct AgentConfig {
     /// What may be spent.
     #[serde(deserialize_with = "values::section")]
     pub budget: BudgetConfig,
+    /// Where newer versions of the program are announced.
+    #[serde(deserialize_with = "values::section")]
+    pub update: UpdateConfig,
+}
+
+/// Where newer versions of the program are announced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpdateConfig {
+    /// The address of a release's `latest.json`; empty: nothing is ever asked.
+    pub url: String,
 }
 
 /// What may be spent in a calendar month, UTC.

@@ -6,3 +6,4 @@ pub(crate) mod capabilities;
 pub mod check;
 pub mod configuration;
 pub mod secrets;
+pub mod update_check;

@@ -11,6 +11,8 @@ mod python;
 mod shell;
 mod truncate;
 
+pub(crate) use fetch::fetch_text_file;
+
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::tool_job::{ToolJob, ToolOutcome};
 use std::collections::HashMap;

@@ -101,6 +101,32 @@ pub(super) fn run(
     Ok(outcome)
 }
 
+/// Fetches a small text file from an address that the user's own configuration names. It leads outside of the public
+/// internet only if the address itself is written there, and unencrypted only on this machine.
+pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> Result<String, String> {
+    let first = WebAddress::read(url).map_err(|why| format!("{why}: {url}"))?;
+    let gate = |address: &WebAddress| {
+        let is_here = address.ip.is_some_and(|ip| unmap_ipv4(ip).is_loopback());
+        if address.site.scheme != "https" && !is_here {
+            return Err(FetchError::Failed(format!("use https instead of {}: {}", address.site.scheme, address.text)));
+        }
+        Ok(address.ip.filter(|_| address.site == first.site).into_iter().collect())
+    };
+    let page = fetch_page(&first, &WebRequestBody::default(), &gate).map_err(|halt| match halt {
+        FetchError::Failed(why) => why,
+        FetchError::Asks(AccessRequest::PrivateAddress { url, .. } | AccessRequest::Redirect { url }) => {
+            format!("{url} leads into a private network")
+        }
+    })?;
+    if !(200..300).contains(&page.status) {
+        return Err(format!("{} answered with status {}", page.url, page.status));
+    }
+    if page.cut || page.bytes.len() > max_bytes {
+        return Err(format!("the file is longer than {max_bytes} bytes: {}", page.url));
+    }
+    String::from_utf8(page.bytes).map_err(|_| format!("the file isn't valid UTF-8: {}", page.url))
+}
+
 /// The address itself, where the list names it as one.
 fn listed_ip(address: &WebAddress, hosts: &[String]) -> Vec<IpAddr> {
     let ip = address.ip.filter(|ip| ip.to_string() == address.site.host && is_listed(&address.site.host, hosts));
