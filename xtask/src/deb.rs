@@ -51,23 +51,15 @@ pub(crate) fn make(
     let work = tempfile::tempdir()?;
     let root = work.path().join("root");
     let copyright = fs::read(checkout.join("xtask/package/copyright")).context("can't read xtask/package/copyright")?;
-    let mut installed_bytes = 0;
-    let mut place = |path: &str, mode: u32, bytes: &[u8]| -> Result<()> {
-        let path = root.join(path);
-        make_folders(&root, path.parent().unwrap_or(&root))?;
-        fs::write(&path, bytes)?;
-        set_mode(&path, mode)?;
-        installed_bytes += bytes.len();
-        Ok(())
-    };
-    place("usr/share/doc/tracebook/copyright", 0o644, &copyright)?;
+    place_file(&root, "usr/share/doc/tracebook/copyright", 0o644, &copyright)?;
     for file in files.iter() {
         // Debian's zsh looks for packages' completions in a folder with another name.
         let path = file.path.replace("share/zsh/site-functions/", "share/zsh/vendor-completions/");
-        place(&format!("usr/{path}"), file.mode, &file.bytes)?;
+        place_file(&root, &format!("usr/{path}"), file.mode, &file.bytes)?;
     }
+    let installed_bytes = copyright.len() + files.iter().map(|file| file.bytes.len()).sum::<usize>();
     let control = control_file(release, architecture, &depends(needs)?, installed_bytes.div_ceil(1024));
-    place("DEBIAN/control", 0o644, control.as_bytes())?;
+    place_file(&root, "DEBIAN/control", 0o644, control.as_bytes())?;
     let name = format!("tracebook_{}_{architecture}.deb", release.version);
     let package = work.path().join(&name);
     output_of(
@@ -120,13 +112,16 @@ fn control_file(release: &ReleaseInfo, architecture: &str, depends: &str, instal
     )
 }
 
-/// Creates a folder below `root` and those above it with the permissions that packages have, whatever the umask.
-fn make_folders(root: &Path, folder: &Path) -> Result<()> {
+/// Writes a file below `root`. It and the folders above it get permissions of packages, whatever the umask.
+fn place_file(root: &Path, path: &str, mode: u32, bytes: &[u8]) -> Result<()> {
+    let path = root.join(path);
+    let folder = path.parent().unwrap_or(root);
     fs::create_dir_all(folder)?;
     for folder in folder.ancestors().take_while(|above| above.starts_with(root)) {
         set_mode(folder, 0o755)?;
     }
-    Ok(())
+    fs::write(&path, bytes)?;
+    set_mode(&path, mode)
 }
 
 #[cfg(unix)]

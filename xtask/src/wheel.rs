@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(name, "tracebook-1.2.3-py3-none-manylinux_2_34_x86_64.whl");
         assert_eq!(bytes, make(&files, &release, &program).expect("made").1, "it is the same every time");
         let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).expect("a zip file");
-        let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
+        let names: Vec<String> = archive.file_names().map(|name| name.expect("UTF-8").into_owned()).collect();
         let mut read = |name: &str| {
             let (mut file, mut bytes) = (archive.by_name(name).expect("it is there"), Vec::new());
             file.read_to_end(&mut bytes).expect("readable");

@@ -113,7 +113,7 @@ pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), S
     let viewport = egui::ViewportBuilder::default()
         .with_title("Tracebook")
         .with_app_id("tracebook")
-        .with_icon(icon())
+        .with_icon(window_icon())
         .with_inner_size([width, height])
         .with_min_inner_size([480.0, 320.0]);
     let options = eframe::NativeOptions { viewport, ..Default::default() };
@@ -139,24 +139,20 @@ pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), S
     left.map_or(Ok(()), Err)
 }
 
-/// The window's icon: a page with a trace on it.
-fn icon() -> egui::IconData {
-    const ICON_SIZE_PIXELS: u32 = 64;
-    let mut rgba = Vec::new();
-    for y in 0..ICON_SIZE_PIXELS {
-        for x in 0..ICON_SIZE_PIXELS {
-            let page = (10..54).contains(&x) && (6..58).contains(&y);
-            // Three lines of text, the last one a trace that rises.
-            let text = (18..46).contains(&x) && (matches!(y, 17..20) || (matches!(y, 27..30) && x < 38));
-            let trace = (18..46).contains(&x) && (48 - (x - 18) / 3).abs_diff(y) < 3;
-            let [r, g, b, a] = match (page, text, trace) {
-                (false, _, _) => [0, 0, 0, 0],
-                (true, _, true) => [0x3b, 0x5b, 0xdb, 255],
-                (true, true, _) => [0x9a, 0xa0, 0xa8, 255],
-                (true, false, false) => [0xfc, 0xfb, 0xf8, 255],
-            };
-            rgba.extend([r, g, b, a]);
-        }
+/// The program's icon, as packages install it.
+fn window_icon() -> egui::IconData {
+    // The bytes are in the program, so a window without an icon would be a mistake of the build, not a reason to fail.
+    eframe::icon_data::from_png_bytes(include_bytes!("../../../assets/icon/tracebook-64.png")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_icon_is_a_picture() {
+        let icon = window_icon();
+        assert_eq!((icon.width, icon.height, icon.rgba.len()), (64, 64, 64 * 64 * 4));
+        assert!(icon.rgba.chunks(4).any(|pixel| pixel == [0x3b, 0x5b, 0xdb, 255]), "the trace is drawn");
     }
-    egui::IconData { rgba, width: ICON_SIZE_PIXELS, height: ICON_SIZE_PIXELS }
 }

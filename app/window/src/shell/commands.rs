@@ -257,6 +257,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::WorkspaceBackup
         | CommandId::WorkspaceRestore
         | CommandId::AppDoctor
+        | CommandId::AppUpdate
         | CommandId::LlmProviders
         | CommandId::LlmSecrets
         | CommandId::AppBench
