@@ -1,5 +1,5 @@
-//! Asks the configured address whether there is a newer version. Nothing is downloaded but that small file, and nothing is
-//! installed.
+//! Asks the configured address whether there is a newer version. Nothing is downloaded but that small file, and nothing
+//! is installed.
 
 use crate::tools::fetch_text_file;
 use agent::config::UpdateConfig;
