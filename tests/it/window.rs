@@ -16,6 +16,7 @@ mod finding;
 mod folders;
 mod folding;
 mod generated;
+mod help;
 mod history;
 mod insets;
 mod keystrokes;

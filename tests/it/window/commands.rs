@@ -512,6 +512,8 @@ fn folders() -> Drive {
     drive.until("it is gone", |window| session(window).volumes().next().is_none());
     drive.choose(CommandId::VolumeReopen);
     drive.until("its note is shown again", |window| text(window).is_some());
+    drive.choose(CommandId::HelpOpen);
+    drive.until("the guide is open", |window| text(window).is_some_and(|text| text.starts_with("# Tracebook guide")));
     drive
 }
 

@@ -74,6 +74,8 @@ pub(crate) enum WindowCommand {
     TurnView {
         back: bool,
     },
+    /// Open the guide.
+    Help,
     Quit,
     PastePlain,
     Find,
@@ -148,6 +150,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::ViewSmaller => WindowCommand::Smaller,
         CommandId::ViewReset => WindowCommand::NormalSize,
         CommandId::AppKeys => WindowCommand::Keys,
+        CommandId::HelpOpen => WindowCommand::Help,
         CommandId::AppSettings => WindowCommand::Settings,
         CommandId::ViewContrast => WindowCommand::Contrast,
         CommandId::TextPastePlain => WindowCommand::PastePlain,
