@@ -573,9 +573,11 @@ command_table!(
     AppKeys = window_command(
         "app.keys",
         "Keys and commands",
-        &["F1"],
+        &["Ctrl+Alt+K"],
         "List all commands with their keys, and change these."
     ),
+    HelpOpen =
+        window_command("help.open", "Help", &["F1"], "Open the guide as a volume. What you change in it stays."),
     AppSettings = window_command("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
     AppQuit = window_command("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
     AgentAsk = command_line_form(

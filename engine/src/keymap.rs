@@ -28,7 +28,6 @@ type CommandKeys = &'static [(CommandId, &'static [&'static str])];
 
 const VS_CODE_KEYS: CommandKeys = &[
     (CommandId::PaletteOpen, &["Ctrl+Shift+P", "F1"]),
-    (CommandId::AppKeys, &["Ctrl+Alt+K"]),
     (CommandId::TabNext, &["Ctrl+PageDown", "Ctrl+Tab"]),
     (CommandId::TabPrevious, &["Ctrl+PageUp", "Ctrl+Shift+Tab"]),
     (CommandId::ViewRight, &["Ctrl+Alt+B"]),

@@ -1,6 +1,6 @@
 //! The read-only system volume, embedded in the program: what every workspace has without having to hold it.
 //!
-//! So far that is the sample with its guides, and the default configuration; agents, prompts and tools join it. This
+//! That is the guide, the sample, the default configuration, and agents with their prompts. This
 //! crate imports nothing, does no IO, and does not change at run time.
 
 /// A file of the system volume: its path, `/` between the parts, and its bytes.
@@ -23,6 +23,48 @@ pub const SAMPLE_FILES: &[EmbeddedFile] = sample![
     "Python/Rainfall.md",
     "Python/When something goes wrong.md",
     "Python/data/rainfall.csv",
+];
+
+macro_rules! guide {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_bytes!(concat!("../../docs/guide/", $name)).as_slice())),*]
+    };
+}
+
+/// The guide, which the window opens as a volume.
+pub const GUIDE_FILES: &[EmbeddedFile] = guide![
+    "agents.md",
+    "approvals-and-safety.md",
+    "collections.md",
+    "command-line.md",
+    "configuration.md",
+    "daily-notes-and-templates.md",
+    "devices-and-sync.md",
+    "faq.md",
+    "first-steps.md",
+    "from-jupyter.md",
+    "from-notion.md",
+    "from-obsidian.md",
+    "history-and-trash.md",
+    "hub.md",
+    "import-and-export.md",
+    "index.md",
+    "kernels.md",
+    "keys.md",
+    "links-and-graph.md",
+    "memory-and-traces.md",
+    "models.md",
+    "notes-and-folders.md",
+    "plots-and-tables.md",
+    "python-cells.md",
+    "scripts.md",
+    "search.md",
+    "settings-and-keys.md",
+    "subcommands.md",
+    "tasks-and-agenda.md",
+    "tools-and-mcp.md",
+    "troubleshooting.md",
+    "writing.md",
 ];
 
 /// The default configuration: every key with what it means (read by `agent::config`).

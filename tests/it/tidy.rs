@@ -108,6 +108,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "notebook",
             "providers",
             "store",
+            "system",
             "text",
             "typeset",
             "ui",

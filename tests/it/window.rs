@@ -14,6 +14,7 @@ mod filing;
 mod finding;
 mod folding;
 mod generated;
+mod help;
 mod history;
 mod insets;
 mod keystrokes;

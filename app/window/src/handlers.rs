@@ -10,6 +10,7 @@ pub(crate) mod find;
 pub(crate) mod folding;
 pub(crate) mod format_commands;
 pub(crate) mod generated_views;
+pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod kernel_permissions;
 pub(crate) mod link_completion;

@@ -7,4 +7,5 @@ pub mod copy;
 pub(crate) mod move_files;
 pub(crate) mod read;
 pub(crate) mod scan;
+pub mod shipped_files;
 pub(crate) mod watch;

@@ -503,6 +503,8 @@ fn folders() -> Drive {
     drive.until("it was looked at again", |window| session(window).volumes().any(|volume| volume.scans > before));
     drive.choose(CommandId::VolumeClose);
     drive.until("it is gone", |window| session(window).volumes().next().is_none());
+    drive.choose(CommandId::HelpOpen);
+    drive.until("the guide is open", |window| text(window).is_some_and(|text| text.starts_with("# Tracebook guide")));
     drive
 }
 

@@ -102,7 +102,7 @@ pub(super) fn path(harness: &Driven) -> String {
 
 /// Chooses another editor's keys in the settings.
 pub(super) fn choose_preset(window: &mut Driven, name: &str) {
-    press(window, NONE, Key::F1);
+    press(window, CTRL_ALT, Key::K);
     window.get_by_role_and_label(Role::RadioButton, name).click();
     window.run();
     press(window, NONE, Key::Escape);
@@ -130,6 +130,7 @@ pub(super) fn with_caret(harness: &Driven) -> String {
 }
 
 pub(super) const CTRL: Modifiers = Modifiers::COMMAND;
+pub(super) const CTRL_ALT: Modifiers = Modifiers::COMMAND.plus(Modifiers::ALT);
 pub(super) const CTRL_SHIFT: Modifiers =
     Modifiers { alt: false, ctrl: false, shift: true, mac_cmd: false, command: true };
 pub(super) const NONE: Modifiers = Modifiers::NONE;

@@ -45,7 +45,7 @@ fn the_look_is_set_and_kept() {
 fn keys_are_changed_by_pressing_them() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let mut window = bench.opened();
-    press(&mut window, NONE, Key::F1);
+    press(&mut window, CTRL_ALT, Key::K);
     window.get_by_label("Go to note: Ctrl+P");
     click(&mut window, "Change the key of Save now");
     window.get_by_label("Press the new key…");
@@ -67,7 +67,7 @@ fn keys_are_changed_by_pressing_them() {
     press(&mut window, NONE, Key::F6);
     window.get_by_label("Go to note");
     press(&mut window, NONE, Key::Escape);
-    press(&mut window, NONE, Key::F1);
+    press(&mut window, CTRL_ALT, Key::K);
     click(&mut window, "Reset the key of Save now");
     window.get_by_label("Save now: Ctrl+S");
     click(&mut window, "Reset all keys");

@@ -71,6 +71,8 @@ pub(crate) enum WindowCommand {
     TurnView {
         back: bool,
     },
+    /// Open the guide.
+    Help,
     Quit,
     PastePlain,
     Find,
@@ -142,6 +144,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::ViewSmaller => WindowCommand::Smaller,
         CommandId::ViewReset => WindowCommand::NormalSize,
         CommandId::AppKeys => WindowCommand::Keys,
+        CommandId::HelpOpen => WindowCommand::Help,
         CommandId::AppSettings => WindowCommand::Settings,
         CommandId::ViewContrast => WindowCommand::Contrast,
         CommandId::TextPastePlain => WindowCommand::PastePlain,

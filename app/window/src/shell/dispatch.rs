@@ -241,6 +241,7 @@ impl AppWindow {
                 self.set(ctx, vec![settings::SettingsChange::Contrast(contrast)]);
             }
             WindowCommand::PastePlain => self.input.paste_plain(ctx),
+            WindowCommand::Help => self.jobs.open_help(&self.host, ctx),
             WindowCommand::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
         }
         ctx.request_repaint();
