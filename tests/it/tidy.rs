@@ -9,6 +9,7 @@ mod circles;
 mod documents;
 mod graph;
 mod guide;
+mod guide_tables;
 mod ignored;
 mod names;
 mod source;
