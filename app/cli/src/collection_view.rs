@@ -33,7 +33,7 @@ pub(super) fn cmd_base(scene: &mut CommandContext<'_>, args: &BaseArguments) -> 
         return Err(CliError::usage(format!("there is no collection “{word}”; its file ends in .base")));
     };
     let text = file.read_text(MAX_COLLECTION_BYTES).map_err(CliError::workspace)?;
-    let base = Collection::parse(&text).map_err(CliError::usage)?;
+    let base = Collection::parse(&text).map_err(|why| CliError::usage(why.to_string()))?;
     let name = args.view.as_deref();
     let view = base.view_index(name).ok_or_else(|| {
         let names: Vec<&str> = base.views.iter().map(|view| view.name.as_str()).collect();

@@ -166,7 +166,7 @@ fn plain(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> 
 /// Renders text that wasn't parsed as Markdown: the source, and the reason.
 fn unread(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let mut drawn = plain(source, RowKind::Plain, width, pen);
-    let why = text::markdown::check(source).err().unwrap_or_else(|| "it can't be read".to_owned());
+    let why = text::markdown::check(source).err().map_or_else(|| "it can't be read".to_owned(), |why| why.to_string());
     let words = format!("Shown as plain text: {why}.");
     let galley = pen.text(&words, &theme::caption(), pen.colours.bad, width);
     let at = vec2(0.0, drawn.height + space::XS);

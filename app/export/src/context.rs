@@ -104,7 +104,7 @@ impl ExportFiles {
         let source = self.mirror.get_or_init(|| self.mirror_volume()).as_ref().map_err(String::clone)?.source();
         let this = source.files.get(own).map(|row| row.id);
         let work = || -> Result<String, String> {
-            let base = Collection::parse(&text)?;
+            let base = Collection::parse(&text).map_err(|why| why.to_string())?;
             let view = base.view_index(view).ok_or_else(|| format!("it has no view “{}”", view.unwrap_or_default()))?;
             Ok(base.evaluate_view(source, view, this, clock::local_now()).to_markdown())
         };

@@ -199,7 +199,7 @@ impl CollectionPage {
             let hash = hasher.finish();
             self.read = Some((note, revision, start, hash));
             if known.map(|(_, hash)| hash) != Some(hash) {
-                self.base = Some(Collection::parse(&text).map(Arc::new));
+                self.base = Some(Collection::parse(&text).map(Arc::new).map_err(|why| why.to_string()));
             }
         }
         if let Some(Ok(base)) = &self.base {

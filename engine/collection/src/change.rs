@@ -1,8 +1,9 @@
 //! What the controls of a collection write into its file: one value, and the rest stays as it is.
 
-use super::{Collection, strip_note_prefix};
+use super::expression::ExpressionError;
+use super::{Collection, CollectionError, strip_note_prefix};
 use serde_json::{Value, json};
-use text::yaml_edit::{YamlStep, set_value};
+use text::yaml_edit::{self, YamlEditError, YamlStep};
 
 /// A wish about a collection. Views are counted from 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,11 +36,31 @@ pub enum CollectionChange {
     RemoveView(usize),
 }
 
+/// Why a change can't be written into a collection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CollectionChangeError {
+    /// The file is not a collection.
+    #[error(transparent)]
+    Collection(#[from] CollectionError),
+    /// The condition is not understood.
+    #[error(transparent)]
+    Condition(#[from] ExpressionError),
+    /// The file is written in a way that can only be edited as text.
+    #[error(transparent)]
+    Yaml(#[from] YamlEditError),
+    /// The last view can't be removed.
+    #[error("a collection has at least one view")]
+    LastView,
+    /// The condition was removed meanwhile.
+    #[error("that condition no longer exists")]
+    ConditionGone,
+}
+
 /// The text of a collection after a change.
 ///
 /// # Errors
-/// A sentence: the condition is not understood, or the file is written in a way that can only be edited as text.
-pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, String> {
+/// The condition is not understood, or the file is written in a way that can only be edited as text.
+pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, CollectionChangeError> {
     let base = Collection::parse(text)?;
     let of_all = matches!(
         change,
@@ -50,12 +71,12 @@ pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, Str
     let text = match of_all || base.raw["views"].as_array().is_some_and(|views| !views.is_empty()) {
         true => text.to_owned(),
         // The view that is shown where there is none is written down.
-        false => set_value(text, &["views".into()], Some(&json!([{"type": "table", "name": "Table"}])))?,
+        false => set_yaml_value(text, &["views".into()], Some(&json!([{"type": "table", "name": "Table"}])))?,
     };
     let at = |view: usize, key: &str| [YamlStep::from("views"), YamlStep::Index(view), YamlStep::from(key)];
     let way =
         |(name, down): &(String, bool)| json!({"property": name, "direction": if *down { "DESC" } else { "ASC" }});
-    let set = |view: usize, key: &str, value: Option<Value>| set_value(&text, &at(view, key), value.as_ref());
+    let set = |view: usize, key: &str, value: Option<Value>| set_yaml_value(&text, &at(view, key), value.as_ref());
     let own = |view: Option<usize>| match view {
         Some(view) => at(view, "filters").to_vec(),
         None => vec![YamlStep::from("filters")],
@@ -75,7 +96,7 @@ pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, Str
             let key = column_key(known, column);
             #[allow(clippy::cast_possible_truncation, reason = "points of a screen")]
             let width = json!(width.round() as i64);
-            set_value(
+            set_yaml_value(
                 &text,
                 &[YamlStep::from("views"), YamlStep::Index(*view), YamlStep::from("columnSize"), YamlStep::Key(key)],
                 Some(&width),
@@ -93,7 +114,7 @@ pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, Str
                 YamlStep::from("summaries"),
                 YamlStep::Key(column_key(known, column)),
             ];
-            set_value(&text, &path, summary.as_ref().map(|summary| json!(summary)).as_ref())
+            set_yaml_value(&text, &path, summary.as_ref().map(|summary| json!(summary)).as_ref())
         }
         CollectionChange::AddCondition(view, condition) => {
             check_condition(condition)?;
@@ -106,23 +127,23 @@ pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, Str
                 Value::Object(parts) if parts.get("and").is_some_and(Value::is_array) && parts.len() == 1 => {
                     let count = parts["and"].as_array().map_or(0, Vec::len);
                     path.extend([YamlStep::from("and"), YamlStep::Index(count)]);
-                    set_value(&text, &path, Some(&json!(condition)))
+                    set_yaml_value(&text, &path, Some(&json!(condition)))
                 }
-                Value::Null => set_value(&text, &path, Some(&json!({"and": [condition]}))),
-                other => set_value(&text, &path, Some(&json!({"and": [other, condition]}))),
+                Value::Null => set_yaml_value(&text, &path, Some(&json!({"and": [condition]}))),
+                other => set_yaml_value(&text, &path, Some(&json!({"and": [other, condition]}))),
             }
         }
         CollectionChange::SetCondition(view, place, condition) => {
             check_condition(condition)?;
             let path = condition_path(&base, *view, *place, own(*view))?;
-            set_value(&text, &path, Some(&json!(condition)))
+            set_yaml_value(&text, &path, Some(&json!(condition)))
         }
         CollectionChange::RemoveCondition(view, place) => {
             let path = own(*view);
             if base.conditions(*view).all.len() <= 1 {
-                return set_value(&text, &path, None);
+                return set_yaml_value(&text, &path, None);
             }
-            set_value(&text, &condition_path(&base, *view, *place, path)?, None)
+            set_yaml_value(&text, &condition_path(&base, *view, *place, path)?, None)
         }
         CollectionChange::AddView(like) => {
             let mut view = base.raw["views"][*like].clone();
@@ -134,13 +155,13 @@ pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, Str
             let name = (2..).map(|number| format!("{first} {number}")).find(|name| !taken(name));
             view["name"] = json!(name);
             let count = base.raw["views"].as_array().map_or(1, Vec::len);
-            set_value(&text, &[YamlStep::from("views"), YamlStep::Index(count)], Some(&view))
+            set_yaml_value(&text, &[YamlStep::from("views"), YamlStep::Index(count)], Some(&view))
         }
         CollectionChange::RemoveView(view) => {
             if base.views.len() < 2 {
-                return Err("a collection has at least one view".to_owned());
+                return Err(CollectionChangeError::LastView);
             }
-            set_value(&text, &[YamlStep::from("views"), YamlStep::Index(*view)], None)
+            set_yaml_value(&text, &[YamlStep::from("views"), YamlStep::Index(*view)], None)
         }
     }
 }
@@ -152,7 +173,11 @@ fn column_key(known: &Value, column: &str) -> String {
     found.unwrap_or_else(|| if column.contains('.') { column.to_owned() } else { format!("note.{column}") })
 }
 
-fn check_condition(condition: &str) -> Result<(), String> {
+fn set_yaml_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result<String, CollectionChangeError> {
+    Ok(yaml_edit::set_value(text, path, value)?)
+}
+
+fn check_condition(condition: &str) -> Result<(), ExpressionError> {
     super::expression::Expr::parse(condition).map(|_| ())
 }
 
@@ -162,7 +187,7 @@ fn condition_path(
     view: Option<usize>,
     place: usize,
     mut path: Vec<YamlStep>,
-) -> Result<Vec<YamlStep>, String> {
+) -> Result<Vec<YamlStep>, CollectionChangeError> {
     let conditions = base.conditions(view);
     let known = match view {
         Some(view) => &base.raw["views"][view]["filters"],
@@ -173,7 +198,7 @@ fn condition_path(
         Some(Value::Array(_)) => path.extend([YamlStep::Key(conditions.word), YamlStep::Index(place)]),
         Some(_) => path.push(YamlStep::Key(conditions.word)),
         None if place == 0 => {}
-        None => return Err("that condition no longer exists".to_owned()),
+        None => return Err(CollectionChangeError::ConditionGone),
     }
     Ok(path)
 }

@@ -17,6 +17,35 @@ const MAX_EVAL_STEPS: u32 = 200_000;
 /// Texts grow up to this many bytes.
 const MAX_TEXT_VALUE_BYTES: usize = 1 << 16;
 
+/// Why an expression has no value for a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FormulaError {
+    #[error("the formula doesn't exist, or refers to itself: {name}")]
+    UnknownFormula { name: String },
+    #[error("the collection's formulas take too long")]
+    TooManySteps,
+    #[error("`{function}` wants more")]
+    MissingArgument { function: String },
+    #[error("only a name can be called in an expression")]
+    NotCallable,
+    #[error("this is no span of time: {words}")]
+    NotTimeSpan { words: String },
+    #[error("a text of the collection grows too long")]
+    TextTooLong,
+    #[error("such values cannot be worked out with {sign}")]
+    UnfitOperands { sign: String },
+    #[error("a date has no such part: {part}")]
+    UnknownDatePart { part: String },
+    #[error("a span of time has no such part: {part}")]
+    UnknownSpanPart { part: String },
+    #[error("Tracebook does not know this part of a value yet: {part}")]
+    UnknownMember { part: String },
+    #[error("Tracebook does not know this function of a collection yet: {name}")]
+    UnknownFunction { name: String },
+    #[error("Tracebook does not know this function of a value yet: {name}")]
+    UnknownMethod { name: String },
+}
+
 /// For which file an expression is worked out.
 #[derive(Clone, Copy)]
 pub(super) struct EvalScope<'a> {
@@ -42,7 +71,7 @@ pub(super) fn text_value(text: impl Into<String>) -> ExprValue {
 
 impl<'a> EvalScope<'a> {
     /// A column: `file.name`, `formula.x`, `note.x` or `x`.
-    pub(super) fn eval_property(&self, name: &str) -> Result<ExprValue, String> {
+    pub(super) fn eval_property(&self, name: &str) -> Result<ExprValue, FormulaError> {
         match name.split_once('.') {
             Some(("file", part)) => self.eval_member(&self.file_value(self.file), part),
             Some(("formula", part)) => self.eval_formula(part),
@@ -77,11 +106,11 @@ impl<'a> EvalScope<'a> {
         self.source.links.outline(file).map_or(&[], |outline| &outline.tags)
     }
 
-    fn eval_formula(&self, name: &str) -> Result<ExprValue, String> {
+    fn eval_formula(&self, name: &str) -> Result<ExprValue, FormulaError> {
         let deeper = EvalScope { depth: self.depth + 1, item: None, ..*self };
         match self.formulas.get(name).filter(|_| self.depth < MAX_FORMULA_DEPTH) {
             Some(formula) => deeper.eval(formula),
-            None => Err(format!("the formula doesn't exist, or refers to itself: {name}")),
+            None => Err(FormulaError::UnknownFormula { name: name.to_owned() }),
         }
     }
 
@@ -115,11 +144,11 @@ impl<'a> EvalScope<'a> {
     }
 
     /// What an expression is worth here.
-    pub(super) fn eval(&self, expr: &Expr) -> Result<ExprValue, String> {
+    pub(super) fn eval(&self, expr: &Expr) -> Result<ExprValue, FormulaError> {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
         if steps > MAX_EVAL_STEPS {
-            return Err("the collection's formulas take too long".to_owned());
+            return Err(FormulaError::TooManySteps);
         }
         match expr {
             Expr::Literal(worth) => Ok(worth.clone()),
@@ -144,7 +173,8 @@ impl<'a> EvalScope<'a> {
             Expr::Binary(sign, one, other) => self.eval_binary(sign, one, other),
             Expr::Call(what, arguments) => match what.as_ref() {
                 Expr::Name(name) if name == "if" => {
-                    let which = if self.eval(arguments.first().ok_or("`if` wants more")?)?.is_true() { 1 } else { 2 };
+                    let first = arguments.first().ok_or_else(|| missing_argument(name))?;
+                    let which = if self.eval(first)?.is_true() { 1 } else { 2 };
                     arguments.get(which).map_or(Ok(ExprValue::Nothing), |expr| self.eval(expr))
                 }
                 Expr::Name(name) => self.call_function(name, self.eval_all(arguments)?),
@@ -153,17 +183,17 @@ impl<'a> EvalScope<'a> {
                     self.eval_each(name, items, arguments)
                 }
                 Expr::Member(of, name) => self.call_method(&self.eval(of)?, name, self.eval_all(arguments)?),
-                _ => Err("only a name can be called in an expression".to_owned()),
+                _ => Err(FormulaError::NotCallable),
             },
         }
     }
 
-    fn eval_all(&self, arguments: &[Expr]) -> Result<Vec<ExprValue>, String> {
+    fn eval_all(&self, arguments: &[Expr]) -> Result<Vec<ExprValue>, FormulaError> {
         arguments.iter().map(|one| self.eval(one)).collect()
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
-    fn eval_index(&self, of: &Expr, at: &Expr) -> Result<ExprValue, String> {
+    fn eval_index(&self, of: &Expr, at: &Expr) -> Result<ExprValue, FormulaError> {
         // `note["a name"]` is `note.name`.
         if let (Expr::Name(name), Expr::Literal(ExprValue::Text(part))) = (of, at) {
             match name.as_str() {
@@ -186,8 +216,8 @@ impl<'a> EvalScope<'a> {
     }
 
     /// What is done to each item of a list.
-    fn eval_each(&self, name: &str, items: Vec<ExprValue>, arguments: &[Expr]) -> Result<ExprValue, String> {
-        let expr = arguments.first().ok_or_else(|| format!("`{name}` wants more"))?;
+    fn eval_each(&self, name: &str, items: Vec<ExprValue>, arguments: &[Expr]) -> Result<ExprValue, FormulaError> {
+        let expr = arguments.first().ok_or_else(|| missing_argument(name))?;
         if name == "reduce" {
             let mut acc = arguments.get(1).map_or(Ok(ExprValue::Nothing), |first| self.eval(first))?;
             for (index, item) in items.iter().enumerate() {
@@ -208,7 +238,7 @@ impl<'a> EvalScope<'a> {
         Ok(ExprValue::List(found))
     }
 
-    fn eval_binary(&self, sign: &str, one: &Expr, other: &Expr) -> Result<ExprValue, String> {
+    fn eval_binary(&self, sign: &str, one: &Expr, other: &Expr) -> Result<ExprValue, FormulaError> {
         let left = self.eval(one)?;
         match sign {
             "&&" if !left.is_true() => return Ok(ExprValue::Bool(false)),
@@ -240,7 +270,7 @@ impl<'a> EvalScope<'a> {
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "milliseconds")]
-    fn add_or_subtract(&self, sign: &str, left: ExprValue, right: ExprValue) -> Result<ExprValue, String> {
+    fn add_or_subtract(&self, sign: &str, left: ExprValue, right: ExprValue) -> Result<ExprValue, FormulaError> {
         let direction = if sign == "-" { -1 } else { 1 };
         Ok(match (sign, left, right) {
             // What is not there comes to nothing, but words are put together with what there is.
@@ -257,7 +287,7 @@ impl<'a> EvalScope<'a> {
             ("+" | "-", ExprValue::Date(ms, timed), ExprValue::Text(words)) => match TimeSpan::parse(&words) {
                 Some(span) => date_value(add_span(ms, span, direction), timed, span),
                 None if sign == "+" => text_value(super::value::date_text(ms, timed) + &words),
-                None => return Err(format!("this is no span of time: {words}")),
+                None => return Err(FormulaError::NotTimeSpan { words }),
             },
             ("-", ExprValue::Date(ms, _), ExprValue::Number(by)) => ExprValue::Number(ms as f64 - by),
             ("+" | "-", ExprValue::Span(one), ExprValue::Span(other)) => {
@@ -270,7 +300,7 @@ impl<'a> EvalScope<'a> {
             ("+", one, other) if !matches!((&one, &other), (ExprValue::Number(_), ExprValue::Number(_))) => {
                 let words = one.to_text() + &other.to_text();
                 if words.len() > MAX_TEXT_VALUE_BYTES {
-                    return Err("a text of the collection grows too long".to_owned());
+                    return Err(FormulaError::TextTooLong);
                 }
                 ExprValue::Text(words)
             }
@@ -282,12 +312,12 @@ impl<'a> EvalScope<'a> {
                     "%" => one % other,
                     _ => one + other,
                 }),
-                _ => return Err(format!("such values cannot be worked out with {sign}")),
+                _ => return Err(FormulaError::UnfitOperands { sign: sign.to_owned() }),
             },
         })
     }
 
-    pub(super) fn eval_member(&self, of: &ExprValue, part: &str) -> Result<ExprValue, String> {
+    pub(super) fn eval_member(&self, of: &ExprValue, part: &str) -> Result<ExprValue, FormulaError> {
         match (of, part) {
             (ExprValue::File(file, path), _) => Ok(self.file_member(*file, path, part)),
             (ExprValue::Object(entries), part) => {
@@ -309,7 +339,7 @@ impl<'a> EvalScope<'a> {
                     "minute" => of_day / 60_000 % 60,
                     "second" => of_day / 1_000 % 60,
                     "millisecond" => of_day % 1_000,
-                    other => return Err(format!("a date has no such part: {other}")),
+                    other => return Err(FormulaError::UnknownDatePart { part: other.to_owned() }),
                 };
                 #[allow(clippy::cast_precision_loss, reason = "parts of a date")]
                 Ok(ExprValue::Number(number as f64))
@@ -325,7 +355,7 @@ impl<'a> EvalScope<'a> {
                     "minutes" => 60_000.0,
                     "seconds" => 1_000.0,
                     "milliseconds" => 1.0,
-                    other => return Err(format!("a span of time has no such part: {other}")),
+                    other => return Err(FormulaError::UnknownSpanPart { part: other.to_owned() }),
                 };
                 Ok(ExprValue::Number(span.approximate_ms() / unit))
             }
@@ -335,7 +365,7 @@ impl<'a> EvalScope<'a> {
             },
             (ExprValue::Nothing, _) => Ok(ExprValue::Nothing),
             (other, "length") => Ok(count_value(other.to_text().chars().count())),
-            _ => Err(format!("Tracebook does not know this part of a value yet: {part}")),
+            _ => Err(FormulaError::UnknownMember { part: part.to_owned() }),
         }
     }
 
@@ -381,6 +411,10 @@ impl<'a> EvalScope<'a> {
             _ => self.note_property(file, part),
         }
     }
+}
+
+fn missing_argument(function: &str) -> FormulaError {
+    FormulaError::MissingArgument { function: function.to_owned() }
 }
 
 fn date_value(ms: Option<i64>, timed: bool, by: TimeSpan) -> ExprValue {

@@ -7,6 +7,26 @@ const MAX_EXPRESSION_DEPTH: usize = 32;
 /// An expression has at most this many words and signs.
 const MAX_EXPRESSION_TOKENS: usize = 500;
 
+/// Why an expression of a collection can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    /// It has too many words and signs.
+    #[error("an expression of the collection is too long")]
+    TooLong,
+    /// A quoted text in it has no end.
+    #[error("a text is not closed in the expression: {text}")]
+    UnclosedText {
+        /// The whole expression.
+        text: String,
+    },
+    /// It doesn't follow the grammar, or nests too deep.
+    #[error("an expression of the collection is not understood: {text}")]
+    NotUnderstood {
+        /// The whole expression.
+        text: String,
+    },
+}
+
 /// A parsed expression of a filter or formula.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
@@ -28,17 +48,17 @@ struct ExpressionReader<'a> {
 
 impl Expr {
     /// Parses an expression.
-    pub(super) fn parse(text: &str) -> Result<Expr, String> {
+    pub(super) fn parse(text: &str) -> Result<Expr, ExpressionError> {
         let mut reader = ExpressionReader { tokens: tokenize(text)?, at: 0, depth: 0, text };
         if reader.tokens.len() > MAX_EXPRESSION_TOKENS {
-            return Err("an expression of the collection is too long".to_owned());
+            return Err(ExpressionError::TooLong);
         }
         let expr = reader.parse_binary(0)?;
         if reader.at < reader.tokens.len() { Err(reader.unexpected_token()) } else { Ok(expr) }
     }
 }
 
-fn tokenize(text: &str) -> Result<Vec<&str>, String> {
+fn tokenize(text: &str) -> Result<Vec<&str>, ExpressionError> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -47,7 +67,7 @@ fn tokenize(text: &str) -> Result<Vec<&str>, String> {
             let part = |letter: char| letter.is_alphanumeric() || letter == '_' || (number && letter == '.');
             rest.find(|letter| !part(letter)).unwrap_or(rest.len())
         } else if matches!(first, '"' | '\'') {
-            quoted_length(rest, first).ok_or_else(|| format!("a text is not closed in the expression: {text}"))?
+            quoted_length(rest, first).ok_or_else(|| ExpressionError::UnclosedText { text: text.to_owned() })?
         } else if ["==", "!=", ">=", "<=", "&&", "||"].iter().any(|two| rest.starts_with(two)) {
             2
         } else {
@@ -92,8 +112,8 @@ fn unquote(token: &str) -> String {
 }
 
 impl ExpressionReader<'_> {
-    fn unexpected_token(&self) -> String {
-        format!("an expression of the collection is not understood: {}", self.text)
+    fn unexpected_token(&self) -> ExpressionError {
+        ExpressionError::NotUnderstood { text: self.text.to_owned() }
     }
 
     fn peek(&self) -> &str {
@@ -106,7 +126,7 @@ impl ExpressionReader<'_> {
         there
     }
 
-    fn parse_binary(&mut self, least: u8) -> Result<Expr, String> {
+    fn parse_binary(&mut self, least: u8) -> Result<Expr, ExpressionError> {
         let mut left = self.parse_unary()?;
         loop {
             let rank = match self.peek() {
@@ -128,14 +148,14 @@ impl ExpressionReader<'_> {
         }
     }
 
-    fn parse_unary(&mut self) -> Result<Expr, String> {
+    fn parse_unary(&mut self) -> Result<Expr, ExpressionError> {
         self.depth += 1;
         let one = if self.depth > MAX_EXPRESSION_DEPTH { Err(self.unexpected_token()) } else { self.parse_primary() };
         self.depth -= 1;
         one
     }
 
-    fn parse_primary(&mut self) -> Result<Expr, String> {
+    fn parse_primary(&mut self) -> Result<Expr, ExpressionError> {
         if self.eat("!") {
             return Ok(Expr::Not(Box::new(self.parse_unary()?)));
         }
@@ -186,7 +206,7 @@ impl ExpressionReader<'_> {
         }
     }
 
-    fn parse_list(&mut self, end: &str) -> Result<Vec<Expr>, String> {
+    fn parse_list(&mut self, end: &str) -> Result<Vec<Expr>, ExpressionError> {
         let mut all = Vec::new();
         if self.eat(end) {
             return Ok(all);

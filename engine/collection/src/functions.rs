@@ -1,6 +1,6 @@
 //! The functions of a collection's expressions, by the names that Obsidian's Bases gives them.
 
-use super::eval::{EvalScope, count_value, text_value};
+use super::eval::{EvalScope, FormulaError, count_value, text_value};
 use super::value::{ExprValue, LinkValue, TimeSpan, date_text, day_of, parse_date};
 use std::cmp::Ordering;
 use store::DocId;
@@ -9,7 +9,7 @@ use store::DocId;
 const MAX_REPEATED_BYTES: usize = 1 << 16;
 
 impl EvalScope<'_> {
-    pub(super) fn call_function(&self, name: &str, mut all: Vec<ExprValue>) -> Result<ExprValue, String> {
+    pub(super) fn call_function(&self, name: &str, mut all: Vec<ExprValue>) -> Result<ExprValue, FormulaError> {
         if matches!(name, "min" | "max") {
             let numbers = all.into_iter().flat_map(ExprValue::into_items).filter_map(|one| one.as_number());
             let pick = if name == "min" { f64::min } else { f64::max };
@@ -54,7 +54,7 @@ impl EvalScope<'_> {
             "not" => ExprValue::Bool(!first.is_true()),
             // Words are shown as words here.
             "html" | "escapeHTML" | "icon" => text_value(first.to_text()),
-            _ => return Err(format!("Tracebook does not know this function of a collection yet: {name}")),
+            _ => return Err(FormulaError::UnknownFunction { name: name.to_owned() }),
         })
     }
 
@@ -70,7 +70,12 @@ impl EvalScope<'_> {
         }
     }
 
-    pub(super) fn call_method(&self, of: &ExprValue, name: &str, all: Vec<ExprValue>) -> Result<ExprValue, String> {
+    pub(super) fn call_method(
+        &self,
+        of: &ExprValue,
+        name: &str,
+        all: Vec<ExprValue>,
+    ) -> Result<ExprValue, FormulaError> {
         let wanted = || all.iter().cloned().flat_map(ExprValue::into_items).collect::<Vec<_>>();
         let first = || all.first().map(ExprValue::to_text).unwrap_or_default();
         match name {
@@ -103,7 +108,7 @@ impl EvalScope<'_> {
         };
         match found.or_else(|| text_method(&of.to_text(), name, &all)) {
             Some(found) => Ok(found),
-            None => Err(format!("Tracebook does not know this function of a value yet: {name}")),
+            None => Err(FormulaError::UnknownMethod { name: name.to_owned() }),
         }
     }
 

@@ -11,8 +11,9 @@ mod summary;
 mod table;
 mod value;
 
-pub use change::{CollectionChange, apply_change};
+pub use change::{CollectionChange, CollectionChangeError, apply_change};
 pub use embed::{EmbeddedCollection, find_embeds, parse_embed, replace_embeds, split_around_embeds};
+pub use expression::ExpressionError;
 pub use snapshot::{MirroredFile, VolumeMirror};
 pub use summary::SUMMARY_NAMES;
 pub use table::{CollectionCell, CollectionColumn, CollectionRow, CollectionTable};
@@ -54,6 +55,29 @@ impl LocalNow {
     pub fn today(self) -> CalendarDay {
         CalendarDay(self.local.div_euclid(86_400_000))
     }
+}
+
+/// Why a text isn't a collection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CollectionError {
+    /// It is not YAML.
+    #[error("the collection is not YAML; look at its text")]
+    NotYaml,
+    /// It is YAML, but no mapping.
+    #[error("the collection is a text without views; look at it")]
+    NotMapping,
+    /// Filters nest too deep.
+    #[error("the collection's filters stand too deep in one another")]
+    FilterTooDeep,
+    /// A group of filters has a word that isn't known.
+    #[error("a filter has and, or, not, and no “{word}”")]
+    FilterWord {
+        /// The word.
+        word: String,
+    },
+    /// A condition is not understood.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
 }
 
 /// A parsed `.base` file.
@@ -125,14 +149,14 @@ impl Collection {
     /// Reads a `.base` file.
     ///
     /// # Errors
-    /// A sentence: it is no YAML, or an expression in it is not understood.
-    pub fn parse(text: &str) -> Result<Collection, String> {
+    /// It is no YAML, or an expression in it is not understood.
+    pub fn parse(text: &str) -> Result<Collection, CollectionError> {
         let root = match text.trim() {
             "" => Value::Object(Map::new()),
-            _ => parse_yaml(text).ok_or("the collection is not YAML; look at its text")?,
+            _ => parse_yaml(text).ok_or(CollectionError::NotYaml)?,
         };
         if !root.is_object() {
-            return Err("the collection is a text without views; look at it".to_owned());
+            return Err(CollectionError::NotMapping);
         }
         let mut base = Collection { filter: parse_filter(&root["filters"], 0)?, ..Collection::default() };
         for (name, title) in root["display"].as_object().into_iter().flatten() {
@@ -148,7 +172,7 @@ impl Collection {
                 // A formula that is not understood makes its column empty, and the rest stays of use.
                 match Expr::parse(&plain_value(formula)) {
                     Ok(formula) => _ = into.insert(name.clone(), formula),
-                    Err(why) => base.problems.push(why),
+                    Err(why) => base.problems.push(why.to_string()),
                 }
             }
         }
@@ -328,7 +352,7 @@ pub fn strip_note_prefix(name: &str) -> &str {
     name.strip_prefix("note.").or_else(|| name.strip_prefix("property.")).unwrap_or(name)
 }
 
-fn parse_view(view: &Value) -> Result<CollectionView, String> {
+fn parse_view(view: &Value) -> Result<CollectionView, CollectionError> {
     let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
     let names = |list: &Value| -> Vec<String> { list.as_array().into_iter().flatten().map(plain_value).collect() };
     let mut columns = names(&view["order"]);
@@ -371,11 +395,11 @@ fn parse_view(view: &Value) -> Result<CollectionView, String> {
     })
 }
 
-fn parse_filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>, String> {
+fn parse_filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>, CollectionError> {
     if depth > MAX_FILTER_DEPTH {
-        return Err("the collection's filters stand too deep in one another".to_owned());
+        return Err(CollectionError::FilterTooDeep);
     }
-    let list = |value: &Value| -> Result<Vec<CollectionFilter>, String> {
+    let list = |value: &Value| -> Result<Vec<CollectionFilter>, CollectionError> {
         let all = match value {
             Value::Array(all) => all.as_slice(),
             one => std::slice::from_ref(one),
@@ -389,10 +413,10 @@ fn parse_filter(value: &Value, depth: usize) -> Result<Option<CollectionFilter>,
                 "and" => list(value).map(CollectionFilter::All),
                 "or" => list(value).map(CollectionFilter::Any),
                 "not" => list(value).map(CollectionFilter::None),
-                other => Err(format!("a filter has and, or, not, and no “{other}”")),
+                other => Err(CollectionError::FilterWord { word: other.to_owned() }),
             };
             Ok(Some(CollectionFilter::All(parts.iter().map(part).collect::<Result<_, _>>()?)))
         }
-        other => Expr::parse(&plain_value(other)).map(|expr| Some(CollectionFilter::Condition(expr))),
+        other => Ok(Some(CollectionFilter::Condition(Expr::parse(&plain_value(other))?))),
     }
 }

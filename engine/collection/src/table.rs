@@ -1,6 +1,6 @@
 //! A view of a collection, worked out: which files, in which order, with what in each cell.
 
-use super::eval::EvalScope;
+use super::eval::{EvalScope, FormulaError};
 use super::expression::Expr;
 use super::value::{ExprValue, SortKey};
 use super::{Collection, CollectionFilter, CollectionView, LocalNow, VolumeFilesAndLinks, strip_note_prefix, summary};
@@ -160,9 +160,9 @@ impl Collection {
             steps.set(0);
             let formulas = &self.formulas;
             let scope = EvalScope { source, file: row.id, this, now, formulas, depth: 0, item: None, steps: &steps };
-            let mut say = |why: String| {
+            let mut say = |why: FormulaError| {
                 if problems.len() < MAX_TABLE_PROBLEMS {
-                    problems.insert(why);
+                    problems.insert(why.to_string());
                 }
             };
             let passes = [&self.filter, &view.filter].into_iter().flatten().all(|filter| {
@@ -203,7 +203,7 @@ impl Collection {
         view: &CollectionView,
         scope: &EvalScope<'_>,
         path: &str,
-        say: &mut dyn FnMut(String),
+        say: &mut dyn FnMut(FormulaError),
     ) -> SortedRows {
         let mut worth = |name: &String| {
             scope.eval_property(name).unwrap_or_else(|why| {
@@ -306,8 +306,8 @@ fn kind_rank(kind: PropertyKind) -> u8 {
     }
 }
 
-fn passes_filter(filter: &CollectionFilter, scope: &EvalScope<'_>) -> Result<bool, String> {
-    let verdicts = |all: &[CollectionFilter], wanted: bool| -> Result<bool, String> {
+fn passes_filter(filter: &CollectionFilter, scope: &EvalScope<'_>) -> Result<bool, FormulaError> {
+    let verdicts = |all: &[CollectionFilter], wanted: bool| -> Result<bool, FormulaError> {
         for one in all {
             if passes_filter(one, scope)? == wanted {
                 return Ok(true);

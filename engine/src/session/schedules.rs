@@ -98,7 +98,7 @@ impl SchedulesState {
             return Err(CommandError(format!("there are {MAX_SCHEDULES} schedules already; remove some")));
         }
         if let Some(zone) = &new.zone {
-            zone.check().map_err(CommandError)?;
+            zone.check().map_err(|why| CommandError(why.to_string()))?;
         }
         if new.offset.abs() > 18 * 60 || new.window > 3_660 * 86_400 {
             return reject("a clock is at most 18 hours from UTC, and a window at most ten years");
@@ -125,7 +125,7 @@ impl SchedulesState {
             Some(_) => {}
         }
         new.last = None;
-        new.next = Some(new.next_upcoming(turn.now).map_err(CommandError)?);
+        new.next = Some(new.next_upcoming(turn.now).map_err(|why| CommandError(why.to_string()))?);
         self.by_id.insert(id, new);
         self.save_schedule(turn, id);
         self.tick_schedules(turn, volumes, runs, workspace);
@@ -185,7 +185,7 @@ impl SchedulesState {
             return Err(CommandError("more clocks than there are schedules".to_owned()));
         }
         for zone in &zones {
-            zone.check().map_err(CommandError)?;
+            zone.check().map_err(|why| CommandError(why.to_string()))?;
         }
         if !zones.is_empty() {
             self.zones = zones;

@@ -5,7 +5,7 @@
 pub mod dialect;
 mod limits;
 
-pub use limits::{check, parse};
+pub use limits::{MarkdownLimitError, check, parse};
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;

@@ -3,6 +3,7 @@
 
 use crate::markdown;
 use crate::task::NoteTask;
+use crate::yaml_edit::YamlReadError;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -387,7 +388,7 @@ pub fn front_matter_range(text: &str) -> Option<Range<usize>> {
 
 /// Why front matter cannot be read, with lines and bytes counted from the start of the note. The line above it opens a
 /// YAML document, so both can be read together.
-pub(crate) fn placed_in_note(text: &str, front: &Range<usize>, why: String) -> String {
+pub(crate) fn placed_in_note(text: &str, front: &Range<usize>, why: YamlReadError) -> YamlReadError {
     crate::yaml_edit::parse_value(&text[..front.end]).err().unwrap_or(why)
 }
 
@@ -396,7 +397,7 @@ pub fn parse_yaml(text: &str) -> Option<Value> {
     crate::yaml_edit::parse_value(text).ok()
 }
 
-fn parse_properties(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_properties(text: &str) -> Result<Map<String, Value>, YamlReadError> {
     match crate::yaml_edit::parse_value(text)? {
         Value::Object(properties) => Ok(properties),
         _ => Ok(Map::new()),

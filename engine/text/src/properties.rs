@@ -1,7 +1,7 @@
 //! A note's front matter as typed properties with byte ranges, so that an edit of one changes no other and no comment.
 
 use crate::outline;
-use crate::yaml_edit::{self, YamlStep};
+use crate::yaml_edit::{self, YamlEditError, YamlReadError, YamlStep};
 use saphyr::{MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Value};
 use std::ops::Range;
@@ -41,22 +41,47 @@ pub struct Property {
     pub lines: Range<usize>,
 }
 
+/// Why a note's properties can't be read: a clause about the front matter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PropertyReadError {
+    /// The front matter exceeds the limit of size.
+    #[error("it is longer than 64 kB")]
+    TooLong,
+    /// It is YAML, but neither empty nor a mapping.
+    #[error("it is not a list of names with values")]
+    NotMapping,
+    /// It is not YAML.
+    #[error(transparent)]
+    Yaml(#[from] YamlReadError),
+}
+
+/// Why a property of a note can't be set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PropertyEditError {
+    /// The front matter exceeds the limit of size.
+    #[error("its properties are longer than 64 kB")]
+    TooLong,
+    /// The front matter can't be read, or not be edited value by value.
+    #[error(transparent)]
+    Yaml(#[from] YamlEditError),
+}
+
 /// Parses the properties of a note; `None` if there's no front matter.
-pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
+pub fn read(text: &str) -> Option<Result<Vec<Property>, PropertyReadError>> {
     let range = outline::front_matter_range(text)?;
     let yaml = &text[range.clone()];
     if yaml.len() > MAX_FRONT_MATTER_BYTES {
-        return Some(Err("it is longer than 64 kB".to_owned()));
+        return Some(Err(PropertyReadError::TooLong));
     }
     let documents = match yaml_edit::parse_marked(yaml) {
         Ok(documents) => documents,
-        Err(why) => return Some(Err(outline::placed_in_note(text, &range, why))),
+        Err(why) => return Some(Err(outline::placed_in_note(text, &range, why).into())),
     };
     let Some(first) = documents.first() else { return Some(Ok(Vec::new())) };
     let entries = match &first.data {
         YamlData::Mapping(entries) => entries,
         YamlData::Value(Scalar::Null) => return Some(Ok(Vec::new())),
-        _ => return Some(Err("it is not a list of names with values".to_owned())),
+        _ => return Some(Err(PropertyReadError::NotMapping)),
     };
     // Places are counted in characters there.
     let bytes: Vec<usize> = yaml.char_indices().map(|(at, _)| at).chain([yaml.len()]).collect();
@@ -109,8 +134,8 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
 /// none.
 ///
 /// # Errors
-/// A sentence: the front matter cannot be read, or it is written in a way that can only be edited as text.
-pub fn set_property(text: &str, key: &str, value: Option<&Value>) -> Result<String, String> {
+/// The front matter cannot be read, or it is written in a way that can only be edited as text.
+pub fn set_property(text: &str, key: &str, value: Option<&Value>) -> Result<String, PropertyEditError> {
     let Some(range) = outline::front_matter_range(text) else {
         let Some(value) = value else { return Ok(text.to_owned()) };
         let end =
@@ -120,7 +145,7 @@ pub fn set_property(text: &str, key: &str, value: Option<&Value>) -> Result<Stri
     };
     let front = &text[range.clone()];
     if front.len() > MAX_FRONT_MATTER_BYTES {
-        return Err("its properties are longer than 64 kB".to_owned());
+        return Err(PropertyEditError::TooLong);
     }
     // Names differ in small and large letters only by mistake.
     let known = outline::parse_yaml(front).and_then(|known| {

@@ -22,6 +22,20 @@ pub struct ZoneClock {
     pub changes: Vec<(i64, i32)>,
 }
 
+/// Why a clock isn't one of a time zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ZoneClockError {
+    /// Its name is empty, too long or of several lines.
+    #[error("a time zone has a name of one line, of at most {MAX_ZONE_NAME_BYTES} bytes")]
+    Name,
+    /// Its offsets are too far from UTC, or its changes too many or out of order.
+    #[error("the time zone {name} is at most 18 hours from UTC, and changes in order")]
+    Offsets {
+        /// The zone's name.
+        name: String,
+    },
+}
+
 impl ZoneClock {
     /// Makes a clock with a fixed offset in seconds east of UTC.
     pub fn fixed(name: &str, offset: i32) -> ZoneClock {
@@ -31,8 +45,8 @@ impl ZoneClock {
     /// Whether it is one: it may come from somewhere else.
     ///
     /// # Errors
-    /// A sentence: its name, its offsets or its changes are not what they may be.
-    pub fn check(&self) -> Result<(), String> {
+    /// Its name, its offsets or its changes are not what they may be.
+    pub fn check(&self) -> Result<(), ZoneClockError> {
         let named = !self.name.trim().is_empty()
             && self.name.len() <= MAX_ZONE_NAME_BYTES
             && !self.name.contains(char::is_control);
@@ -40,10 +54,10 @@ impl ZoneClock {
         let ordered = self.changes.windows(2).all(|two| matches!(two, [(one, _), (other, _)] if one < other));
         let bounded = self.changes.iter().all(|(when, offset)| when.unsigned_abs() < u64::MAX / 8_000 && near(*offset));
         if !named {
-            return Err(format!("a time zone has a name of one line, of at most {MAX_ZONE_NAME_BYTES} bytes"));
+            return Err(ZoneClockError::Name);
         }
         if !near(self.first) || !bounded || !ordered || self.changes.len() > MAX_KNOWN_CHANGES {
-            return Err(format!("the time zone {} is at most 18 hours from UTC, and changes in order", self.name));
+            return Err(ZoneClockError::Offsets { name: self.name.clone() });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 mod read;
 
 pub(crate) use read::parse_marked;
-pub use read::{MAX_YAML_BYTES, MAX_YAML_DEPTH, parse_typed, parse_typed_with, parse_value};
+pub use read::{MAX_YAML_BYTES, MAX_YAML_DEPTH, YamlReadError, parse_typed, parse_typed_with, parse_value};
 
 use crate::outline;
 use saphyr::{MarkedYaml, Scalar, YamlData};
@@ -37,14 +37,24 @@ impl From<usize> for YamlStep {
     }
 }
 
+/// Why a value of YAML can't be set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum YamlEditError {
+    /// The text is not YAML.
+    #[error(transparent)]
+    Read(#[from] YamlReadError),
+    /// The text is laid out in a way that cannot be edited piece by piece.
+    #[error("it is written in a way that can only be edited as text")]
+    OnlyAsText,
+}
+
 /// The text with a value set, or with `None` taken out together with its name.
 ///
 /// # Errors
-/// A sentence: the text is not YAML, or it is laid out in a way that cannot be edited piece by piece.
-pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result<String, String> {
-    let refused = || "it is written in a way that can only be edited as text".to_owned();
+/// The text is not YAML, or it is laid out in a way that cannot be edited piece by piece.
+pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result<String, YamlEditError> {
     if text.len() > MAX_EDITED_YAML_BYTES || path.is_empty() || path.len() > MAX_WRITTEN_YAML_DEPTH {
-        return Err(refused());
+        return Err(YamlEditError::OnlyAsText);
     }
     let blank = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
     let old = match blank {
@@ -53,7 +63,7 @@ pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result
     };
     let old = if old.is_null() { Value::Object(Map::new()) } else { old };
     let mut wanted = old.clone();
-    set_at(&mut wanted, path, value).ok_or_else(refused)?;
+    set_at(&mut wanted, path, value).ok_or(YamlEditError::OnlyAsText)?;
     if wanted == old && value.is_none_or(|value| !value.is_null()) {
         return Ok(text.to_owned());
     }
@@ -71,13 +81,15 @@ pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result
         }
     }
     if !old.as_object().is_some_and(Map::is_empty) {
-        return Err(refused());
+        return Err(YamlEditError::OnlyAsText);
     }
     // Nothing but comments.
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    let new = format!("{text}{end}{}\n", format_block(&wanted, 0, 0).ok_or_else(refused)?.trim_start_matches('\n'));
+    let block = format_block(&wanted, 0, 0).ok_or(YamlEditError::OnlyAsText)?;
+    let new = format!("{text}{end}{}\n", block.trim_start_matches('\n'));
     // A comment may hold what YAML does not.
-    if outline::parse_yaml(&new).is_some_and(|read| read == wanted) { Ok(new) } else { Err(refused()) }
+    let holds = outline::parse_yaml(&new).is_some_and(|read| read == wanted);
+    holds.then_some(new).ok_or(YamlEditError::OnlyAsText)
 }
 
 fn value_at<'a>(value: &'a Value, path: &[YamlStep]) -> Option<&'a Value> {

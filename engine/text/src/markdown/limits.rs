@@ -7,17 +7,35 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Quotes and lists nest at most so deep. Each line of a note costs as many steps as there are of them around it.
 const MAX_CONTAINER_DEPTH: usize = 100;
 
+/// Why a text is shown as plain text: a clause for a sentence that names what it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MarkdownLimitError {
+    /// Its quotes and lists nest too deep.
+    #[error("its quotes and lists nest more than {MAX_CONTAINER_DEPTH} levels deep, line {line}")]
+    NestedTooDeep {
+        /// The line, from 1, on which they do.
+        line: usize,
+    },
+    /// The parser panicked.
+    #[error("the Markdown reader fails on it")]
+    ReaderPanicked,
+}
+
 /// Parses a text within the limits and calls `read` with the events.
 ///
 /// # Errors
-/// A clause that says why it is shown as plain text.
-pub fn parse<'a, R>(text: &'a str, options: Options, read: impl FnOnce(Parser<'a>) -> R) -> Result<R, String> {
+/// Why it is shown as plain text.
+pub fn parse<'a, R>(
+    text: &'a str,
+    options: Options,
+    read: impl FnOnce(Parser<'a>) -> R,
+) -> Result<R, MarkdownLimitError> {
     let has_front = options.contains(Options::ENABLE_YAML_STYLE_METADATA_BLOCKS);
     // YAML has its own limits.
     let front = crate::outline::front_matter_range(text).filter(|_| has_front);
     check_from(text, front.map_or(0, |front| front.end))?;
     catch_unwind(AssertUnwindSafe(|| read(Parser::new_ext(text, options))))
-        .map_err(|_| "the Markdown reader fails on it".to_owned())
+        .map_err(|_| MarkdownLimitError::ReaderPanicked)
 }
 
 /// Whether a text is within the limits. Only marks at the starts of lines are checked, and levels are never
@@ -25,12 +43,12 @@ pub fn parse<'a, R>(text: &'a str, options: Options, read: impl FnOnce(Parser<'a
 ///
 /// # Errors
 /// As [`parse`].
-pub fn check(text: &str) -> Result<(), String> {
+pub fn check(text: &str) -> Result<(), MarkdownLimitError> {
     check_from(text, 0)
 }
 
 /// The same from a byte on, which begins a line.
-fn check_from(text: &str, from: usize) -> Result<(), String> {
+fn check_from(text: &str, from: usize) -> Result<(), MarkdownLimitError> {
     // The columns of the marks that may be open.
     let mut open: Vec<usize> = Vec::new();
     let before = text[..from].matches('\n').count();
@@ -48,9 +66,7 @@ fn check_from(text: &str, from: usize) -> Result<(), String> {
             }
             open.push(column);
             if open.len() > MAX_CONTAINER_DEPTH {
-                return Err(format!(
-                    "its quotes and lists nest more than {MAX_CONTAINER_DEPTH} levels deep, line {number}"
-                ));
+                return Err(MarkdownLimitError::NestedTooDeep { line: number });
             }
             column += length;
             rest = &body[length..];
@@ -88,7 +104,7 @@ mod tests {
         let list = |depth: usize| (0..depth).map(|depth| format!("{}- a\n", "  ".repeat(depth))).collect::<String>();
         assert!(check(&list(MAX_CONTAINER_DEPTH)).is_ok());
         assert_eq!(
-            check(&list(MAX_CONTAINER_DEPTH + 1)),
+            check(&list(MAX_CONTAINER_DEPTH + 1)).map_err(|why| why.to_string()),
             Err("its quotes and lists nest more than 100 levels deep, line 101".to_owned())
         );
         // The same column isn't a further level.
@@ -102,7 +118,7 @@ mod tests {
     #[test]
     fn a_parser_that_panics_fails_alone() {
         let read = parse("a", Options::empty(), |_| -> usize { panic!("on purpose") });
-        assert_eq!(read, Err("the Markdown reader fails on it".to_owned()));
+        assert_eq!(read, Err(MarkdownLimitError::ReaderPanicked));
         assert_eq!(parse("a", Options::empty(), |parser| parser.count()), Ok(3));
     }
 }

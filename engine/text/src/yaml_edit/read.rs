@@ -1,7 +1,7 @@
 //! The one way in which YAML is read: depth, size, values and aliases are limited before anything is built of it.
 
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, Yaml};
-use saphyr_parser::{Event, Parser, Span};
+use saphyr_parser::{Event, Parser, ScanError, Span};
 use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -20,11 +20,46 @@ const MAX_ALIASED_BYTES: usize = 4 << 20;
 /// A name of a mapping that is itself a list or a mapping has at most so many values: `{{title}}` of a template is one.
 const MAX_KEY_VALUES: usize = 8;
 
+/// Why YAML can't be read: a clause for a sentence that names what it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum YamlReadError {
+    /// It is not YAML.
+    #[error(transparent)]
+    Syntax(#[from] ScanError),
+    /// It exceeds the limit of size.
+    #[error("it is longer than {} MB", MAX_YAML_BYTES >> 20)]
+    TooLong,
+    /// It exceeds the limit of values.
+    #[error("it holds more than {MAX_YAML_VALUES} values")]
+    TooManyValues,
+    /// Its lists and mappings nest too deep.
+    #[error("it nests more than {MAX_YAML_DEPTH} levels deep, line {line}")]
+    NestedTooDeep {
+        /// The line on which they do.
+        line: usize,
+    },
+    /// Its aliases stand for more than is read.
+    #[error("its aliases (*name) stand for too many values, line {line}")]
+    AliasesTooLarge {
+        /// The line of the alias that's too much.
+        line: usize,
+    },
+    /// A name of a mapping is a list or a mapping.
+    #[error("a name on line {line} is itself a list or a mapping; put it in quotes")]
+    ComplexKey {
+        /// The line of the name.
+        line: usize,
+    },
+    /// The parser panicked.
+    #[error("the YAML reader fails on it")]
+    ReaderPanicked,
+}
+
 /// The first document of a text as JSON; `null` where there is none.
 ///
 /// # Errors
-/// A clause that says why it cannot be read, for a sentence that names what it is.
-pub fn parse_value(text: &str) -> Result<Value, String> {
+/// Why it cannot be read.
+pub fn parse_value(text: &str) -> Result<Value, YamlReadError> {
     let documents: Vec<Yaml<'_>> = load_documents(text)?;
     Ok(documents.first().map_or(Value::Null, to_json))
 }
@@ -33,7 +68,7 @@ pub fn parse_value(text: &str) -> Result<Value, String> {
 ///
 /// # Errors
 /// As [`parse_value`].
-pub(crate) fn parse_marked(text: &str) -> Result<Vec<MarkedYaml<'_>>, String> {
+pub(crate) fn parse_marked(text: &str) -> Result<Vec<MarkedYaml<'_>>, YamlReadError> {
     load_documents(text)
 }
 
@@ -57,21 +92,21 @@ pub fn parse_typed_with<T: DeserializeOwned>(
     catch_panic(|| serde_saphyr::from_str_with_options(text, options)).map_err(serde_saphyr::Error::custom)?
 }
 
-fn load_documents<'a, Node: LoadableYamlNode<'a>>(text: &'a str) -> Result<Vec<Node>, String> {
+fn load_documents<'a, Node: LoadableYamlNode<'a>>(text: &'a str) -> Result<Vec<Node>, YamlReadError> {
     check_limits(text)?;
-    catch_panic(|| Node::load_from_str(text))?.map_err(|error| error.to_string())
+    Ok(catch_panic(|| Node::load_from_str(text))??)
 }
 
 /// A parser that panics fails on this text alone.
-fn catch_panic<R>(read: impl FnOnce() -> R) -> Result<R, String> {
-    catch_unwind(AssertUnwindSafe(read)).map_err(|_| "the YAML reader fails on it".to_owned())
+fn catch_panic<R>(read: impl FnOnce() -> R) -> Result<R, YamlReadError> {
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| YamlReadError::ReaderPanicked)
 }
 
 /// Whether a text keeps to the limits. Looks at it event by event and builds nothing. What is no YAML passes: whoever
 /// builds it says so.
-fn check_limits(text: &str) -> Result<(), String> {
+fn check_limits(text: &str) -> Result<(), YamlReadError> {
     if text.len() > MAX_YAML_BYTES {
-        return Err(format!("it is longer than {} MB", MAX_YAML_BYTES >> 20));
+        return Err(YamlReadError::TooLong);
     }
     catch_panic(|| {
         let mut parser = Parser::new_from_iter(text.chars());
@@ -110,7 +145,7 @@ struct YamlLimits {
 }
 
 impl YamlLimits {
-    fn visit_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), String> {
+    fn visit_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), YamlReadError> {
         let line = span.start.line();
         match event {
             Event::Scalar(text, _, anchor, _) => {
@@ -124,7 +159,7 @@ impl YamlLimits {
                 self.aliased.values += size.values;
                 self.aliased.bytes += size.bytes;
                 if self.aliased.values > MAX_ALIASED_VALUES || self.aliased.bytes > MAX_ALIASED_BYTES {
-                    return Err(format!("its aliases (*name) stand for too many values, line {line}"));
+                    return Err(YamlReadError::AliasesTooLarge { line });
                 }
                 self.close_value(0, size, line)?;
             }
@@ -139,20 +174,20 @@ impl YamlLimits {
             Event::DocumentEnd | Event::Nothing | Event::StreamStart | Event::StreamEnd => {}
         }
         if self.values > MAX_YAML_VALUES {
-            return Err(format!("it holds more than {MAX_YAML_VALUES} values"));
+            return Err(YamlReadError::TooManyValues);
         }
         Ok(())
     }
 
-    fn open_node(&mut self, anchor: usize, key_next: Option<bool>, line: usize) -> Result<(), String> {
+    fn open_node(&mut self, anchor: usize, key_next: Option<bool>, line: usize) -> Result<(), YamlReadError> {
         self.values += 1;
         if self.open.len() >= MAX_YAML_DEPTH {
-            return Err(too_deep(line));
+            return Err(YamlReadError::NestedTooDeep { line });
         }
         let is_key = self.open.last().is_some_and(|open| open.key_next == Some(true));
         let in_key = self.open.last().is_some_and(|open| open.in_key);
         if is_key && in_key {
-            return Err(complex_key(line));
+            return Err(YamlReadError::ComplexKey { line });
         }
         self.open.push(OpenNode {
             anchor,
@@ -164,12 +199,12 @@ impl YamlLimits {
     }
 
     /// A value is whole: it belongs to what is open around it.
-    fn close_value(&mut self, anchor: usize, size: ValueSize, line: usize) -> Result<(), String> {
+    fn close_value(&mut self, anchor: usize, size: ValueSize, line: usize) -> Result<(), YamlReadError> {
         if anchor > 0 {
             self.anchors.insert(anchor, size);
         }
         if self.open.len() + size.depth > MAX_YAML_DEPTH {
-            return Err(too_deep(line));
+            return Err(YamlReadError::NestedTooDeep { line });
         }
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         open.size.values += size.values;
@@ -178,20 +213,12 @@ impl YamlLimits {
         if let Some(key_next) = &mut open.key_next {
             let complex = size.depth > 1 || (size.depth == 1 && size.values > MAX_KEY_VALUES);
             if *key_next && complex {
-                return Err(complex_key(line));
+                return Err(YamlReadError::ComplexKey { line });
             }
             *key_next = !*key_next;
         }
         Ok(())
     }
-}
-
-fn too_deep(line: usize) -> String {
-    format!("it nests more than {MAX_YAML_DEPTH} levels deep, line {line}")
-}
-
-fn complex_key(line: usize) -> String {
-    format!("a name on line {line} is itself a list or a mapping; put it in quotes")
 }
 
 fn to_json(yaml: &Yaml<'_>) -> Value {
@@ -222,12 +249,12 @@ mod tests {
     #[track_caller]
     fn read(text: &str) -> Result<Value, String> {
         let begun = Instant::now();
-        let read = parse_value(text);
-        let marked = parse_marked(text).map(drop);
+        let read = parse_value(text).map_err(|why| why.to_string());
+        let marked = parse_marked(text).map(drop).map_err(|why| why.to_string());
         let typed = parse_typed::<Value>(text).map(drop).map_err(|error| error.to_string());
         // What it guards against takes minutes or for ever; a loaded machine takes seconds.
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}: {:.60}", begun.elapsed(), text);
-        if let Err(why) = check_limits(text) {
+        if let Err(why) = check_limits(text).map_err(|why| why.to_string()) {
             assert_eq!((read.clone().map(drop), marked), (Err(why.clone()), Err(why.clone())));
             assert!(typed.is_err_and(|error| error.contains(&why)), "{text:.60}");
         }
