@@ -41,7 +41,7 @@ pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Res
                 .handle
                 .read_blob(kept.blob)
                 .map_err(|why| why.to_string())
-                .and_then(|bytes| NotebookOriginal::from_bytes(&bytes))
+                .and_then(|bytes| NotebookOriginal::from_bytes(&bytes).map_err(|why| why.to_string()))
         })
         .transpose()
     {

@@ -77,7 +77,7 @@ impl FigureSlot {
             let data = FigureSource::Here(hasher.finish());
             // Small enough for a note's outputs, so small enough to be read at once.
             let made = with(pen.ctx, |shelf| shelf.cached_figure(data)).flatten().unwrap_or_else(|| {
-                let made = PreparedFigure::from_json(&json).map(Arc::new);
+                let made = PreparedFigure::from_json(&json).map(Arc::new).map_err(|why| why.to_string());
                 with(pen.ctx, |shelf| shelf.keep(data, made.clone()));
                 made
             });
@@ -133,7 +133,8 @@ impl PaintedFigure {
         let size = vec2(ready.figure.width as f32, ready.figure.height as f32);
         let mut backend =
             ShapeBackend { ctx: pen.ctx, size, scale: key.scale, shapes: Vec::new(), textures: Vec::new() };
-        let places = plot::draw_figure(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)?;
+        let places = plot::draw_figure(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)
+            .map_err(|why| why.to_string())?;
         let ShapeBackend { shapes, textures, .. } = backend;
         Ok(PaintedFigure { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
     }
@@ -294,7 +295,7 @@ pub fn fetch_figures(ctx: &Context, driver: &host::Driver) {
                 let bytes =
                     bytes.recv().map_err(|_| "the program is closing".to_owned())?.map_err(|why| why.to_string())?;
                 let json = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-                PreparedFigure::from_json(&json).map(Arc::new)
+                PreparedFigure::from_json(&json).map(Arc::new).map_err(|why| why.to_string())
             };
             // The window may have gone.
             let _ = done.send((FigureSource::Blob(blob), read()));

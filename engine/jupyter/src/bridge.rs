@@ -4,7 +4,7 @@
 //! It knows no notes. It decides the order only: a reply follows all output of its request, as the host expects. The
 //! kernel is the user's own: nothing is taken from it. When it ends, or the host goes, both processes end.
 
-use crate::kernel_json::{ConnectionFolder, JupyterKernel};
+use crate::kernel_json::{ConnectionFolder, JupyterKernel, KernelStartError};
 use jupyter_protocol::{
     CompleteRequest, ExecuteRequest, ExecutionState, InputReply, InputRequest, InspectRequest, InterruptRequest,
     JupyterMessage, JupyterMessageContent as Content, KernelInfoRequest, Payload, ShutdownRequest,
@@ -31,6 +31,31 @@ const MAX_BRIDGE_REQUEST_BYTES: u64 = 64 << 20;
 /// Id of our own requests, which aren't reported.
 const BRIDGE_MESSAGE_ID: &str = "tracebook-own";
 
+/// Why the bridge ended.
+#[derive(Debug, thiserror::Error)]
+enum BridgeError {
+    #[error("what may be started cannot be read: {0}")]
+    Allowed(#[source] serde_json::Error),
+    #[error(transparent)]
+    Start(#[from] KernelStartError),
+    #[error("the bridge to {title} cannot start: {source}")]
+    Runtime { title: String, source: std::io::Error },
+    #[error(transparent)]
+    Identity(zmq::RuntimeError),
+    #[error("the kernel cannot be reached: {0}")]
+    Unreachable(#[source] zmq::RuntimeError),
+    #[error("the kernel cannot be reached: it does not answer")]
+    ConnectTimeout,
+    #[error("{title} does not answer")]
+    Silent { title: String },
+    #[error("{title} ended ({how})")]
+    Ended { title: String, how: String },
+    #[error("the kernel stopped responding: {0}")]
+    ConnectionLost(#[from] zmq::RuntimeError),
+    #[error("the host is gone")]
+    HostGone,
+}
+
 /// An event that the bridge waits for.
 enum BridgeEvent {
     /// The host sent a request.
@@ -40,7 +65,7 @@ enum BridgeEvent {
     /// The kernel said this on the channel where it answers, or on one of the others.
     Answered(JupyterMessage),
     Said(JupyterMessage),
-    /// The kernel's process has ended.
+    /// The kernel's process has ended, with this status.
     Ended(String),
 }
 
@@ -58,18 +83,17 @@ pub fn run_bridge(spec: &Path, allowed: Option<&str>) -> ExitCode {
     }
 }
 
-fn start_bridge(path: &Path, allowed: Option<&str>) -> Result<(), String> {
-    let allowed = allowed.map(serde_json::from_str).transpose();
-    let allowed = allowed.map_err(|error| format!("what may be started cannot be read: {error}"))?;
+fn start_bridge(path: &Path, allowed: Option<&str>) -> Result<(), BridgeError> {
+    let allowed = allowed.map(serde_json::from_str).transpose().map_err(BridgeError::Allowed)?;
     let spec = JupyterKernel::read(path, allowed)?;
     let room = ConnectionFolder::create(&spec)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime
-        .map_err(|error| format!("the bridge to {} cannot start: {error}", spec.title))?
+        .map_err(|source| BridgeError::Runtime { title: spec.title.clone(), source })?
         .block_on(serve_kernel(spec, room))
 }
 
-async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(), String> {
+async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(), BridgeError> {
     // An interrupt goes to the kernel and all that it started, and so to this process, which passes it over.
     #[cfg(unix)]
     let _ours = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
@@ -79,7 +103,6 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
     let mut child = spec.spawn(&room)?;
     let pid = child.id();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let title = spec.title.clone();
     let end = happens.clone();
     tokio::spawn(async move {
         let status = tokio::select! {
@@ -92,7 +115,7 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
         };
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         // Here and below: the receiver may be gone, and then nobody needs this.
-        let _ = end.send(BridgeEvent::Ended(format!("{title} ended ({how})")));
+        let _ = end.send(BridgeEvent::Ended(how));
     });
     let connected = connect(&room, &happens);
     let mut bridge = KernelBridge {
@@ -146,10 +169,13 @@ struct KernelChannels {
 }
 
 /// Connects to the kernel as soon as it listens, and forwards its messages.
-async fn connect(room: &ConnectionFolder, happens: &UnboundedSender<BridgeEvent>) -> Result<KernelChannels, String> {
+async fn connect(
+    room: &ConnectionFolder,
+    happens: &UnboundedSender<BridgeEvent>,
+) -> Result<KernelChannels, BridgeError> {
     let info = &room.info;
     let session = room.session.as_str();
-    let identity = zmq::peer_identity_for_session(session).map_err(|error| error.to_string())?;
+    let identity = zmq::peer_identity_for_session(session).map_err(BridgeError::Identity)?;
     let mut iopub = retry_connect(|| zmq::create_client_iopub_connection(info, "", session)).await?;
     let shell = || zmq::create_client_shell_connection_with_identity(info, session, identity.clone());
     let (shell, mut answers) = retry_connect(shell).await?.split();
@@ -183,16 +209,18 @@ async fn connect(room: &ConnectionFolder, happens: &UnboundedSender<BridgeEvent>
 }
 
 /// Tries until it works: a kernel listens some time after its process has begun.
-async fn retry_connect<T, F: Future<Output = zmq::Result<T>>>(mut attempt: impl FnMut() -> F) -> Result<T, String> {
+async fn retry_connect<T, F: Future<Output = zmq::Result<T>>>(
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, BridgeError> {
     let until = Instant::now() + KERNEL_CONNECT_TIMEOUT;
     loop {
         let why = match tokio::time::timeout(KERNEL_CONNECT_TIMEOUT, attempt()).await {
             Ok(Ok(made)) => return Ok(made),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it does not answer".to_owned(),
+            Ok(Err(error)) => BridgeError::Unreachable(error),
+            Err(_) => BridgeError::ConnectTimeout,
         };
         if Instant::now() >= until {
-            return Err(format!("the kernel cannot be reached: {why}"));
+            return Err(why);
         }
         sleep(CONNECT_RETRY_INTERVAL).await;
     }
@@ -221,9 +249,9 @@ impl KernelBridge {
     /// Waits until the kernel answers and is heard on the channel of outputs. Gives what was asked meanwhile.
     async fn wait_until_ready(
         &mut self,
-        connected: impl Future<Output = Result<KernelChannels, String>>,
+        connected: impl Future<Output = Result<KernelChannels, BridgeError>>,
         happened: &mut UnboundedReceiver<BridgeEvent>,
-    ) -> Result<VecDeque<Value>, String> {
+    ) -> Result<VecDeque<Value>, BridgeError> {
         let mut waiting = VecDeque::new();
         let mut connected = Box::pin(connected);
         let (mut info, mut heard) = (None, false);
@@ -243,7 +271,7 @@ impl KernelBridge {
                 happened = happened.recv() => happened,
                 () = sleep(Duration::from_millis(100)) => {
                     if Instant::now() >= until {
-                        return Err(format!("{} does not answer", self.spec.title));
+                        return Err(BridgeError::Silent { title: self.spec.title.clone() });
                     }
                     asks = true;
                     continue;
@@ -251,8 +279,8 @@ impl KernelBridge {
             };
             match happened {
                 Some(BridgeEvent::Asked(request)) => waiting.push_back(request),
-                Some(BridgeEvent::Gone) | None => return Err("the host is gone".to_owned()),
-                Some(BridgeEvent::Ended(why)) => return Err(why),
+                Some(BridgeEvent::Gone) | None => return Err(BridgeError::HostGone),
+                Some(BridgeEvent::Ended(how)) => return Err(self.kernel_ended(how)),
                 Some(BridgeEvent::Said(_)) => heard = true,
                 Some(BridgeEvent::Answered(message)) => {
                     if matches!(message.content, Content::KernelInfoReply(_)) {
@@ -268,7 +296,7 @@ impl KernelBridge {
     }
 
     /// Forwards messages of both sides until one of them ends. An error says why the kernel did.
-    async fn forward_messages(&mut self, happened: &mut UnboundedReceiver<BridgeEvent>) -> Result<(), String> {
+    async fn forward_messages(&mut self, happened: &mut UnboundedReceiver<BridgeEvent>) -> Result<(), BridgeError> {
         loop {
             match happened.recv().await {
                 Some(BridgeEvent::Asked(request)) if request["header"]["msg_type"] == "shutdown_request" => {
@@ -276,17 +304,21 @@ impl KernelBridge {
                 }
                 Some(BridgeEvent::Asked(request)) => self.handle_host_request(request).await?,
                 Some(BridgeEvent::Gone) | None => return Ok(()),
-                Some(BridgeEvent::Ended(why)) => {
+                Some(BridgeEvent::Ended(how)) => {
                     // A moment for what it said last.
                     self.channels = None;
                     while let Ok(Some(last)) = tokio::time::timeout(CONNECT_RETRY_INTERVAL, happened.recv()).await {
                         self.forward_event(last);
                     }
-                    return Err(why);
+                    return Err(self.kernel_ended(how));
                 }
                 Some(other) => self.forward_event(other),
             }
         }
+    }
+
+    fn kernel_ended(&self, how: String) -> BridgeError {
+        BridgeError::Ended { title: self.spec.title.clone(), how }
     }
 
     /// Asks the kernel to end, and waits a moment for it.
@@ -302,7 +334,7 @@ impl KernelBridge {
     }
 
     /// A request of the host.
-    async fn handle_host_request(&mut self, mut request: Value) -> Result<(), String> {
+    async fn handle_host_request(&mut self, mut request: Value) -> Result<(), BridgeError> {
         let id = request["header"]["msg_id"].as_str().unwrap_or_default().to_owned();
         let content = request["content"].take();
         let text = |key: &str| content[key].as_str().unwrap_or_default().to_owned();
@@ -352,21 +384,21 @@ impl KernelBridge {
                     ));
                 }
                 let Some(channels) = &mut self.channels else { return Ok(()) };
-                send_result(channels.stdin.send(JupyterMessage::new(reply, None)).await)
+                Ok(channels.stdin.send(JupyterMessage::new(reply, None)).await?)
             }
             "interrupt_request" => self.interrupt_kernel().await,
             _ => Ok(()), // nothing that a kernel of Jupyter's knows
         }
     }
 
-    async fn send_shell(&mut self, mut message: JupyterMessage, id: &str) -> Result<(), String> {
+    async fn send_shell(&mut self, mut message: JupyterMessage, id: &str) -> Result<(), BridgeError> {
         id.clone_into(&mut message.header.msg_id);
         let Some(channels) = &mut self.channels else { return Ok(()) };
-        send_result(channels.shell.send(message).await)
+        Ok(channels.shell.send(message).await?)
     }
 
     /// Stops what runs, in the way that the kernel wants it.
-    async fn interrupt_kernel(&mut self) -> Result<(), String> {
+    async fn interrupt_kernel(&mut self) -> Result<(), BridgeError> {
         #[cfg(unix)]
         if !self.spec.interrupts_by_message {
             use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_group};
@@ -380,7 +412,7 @@ impl KernelBridge {
             return Ok(());
         }
         let Some(channels) = &mut self.channels else { return Ok(()) };
-        send_result(channels.control.send(JupyterMessage::new(InterruptRequest {}, None)).await)
+        Ok(channels.control.send(JupyterMessage::new(InterruptRequest {}, None)).await?)
     }
 
     /// Forwards a kernel's event to the host.
@@ -467,10 +499,6 @@ impl VariableQuery {
             None => bridge_message(id, kind, json!({"status": "error"})),
         }
     }
-}
-
-fn send_result(done: zmq::Result<()>) -> Result<(), String> {
-    done.map_err(|error| format!("the kernel stopped responding: {error}"))
 }
 
 /// Writes one message to the host. If that fails, the host is gone, which the end of the requests will show.

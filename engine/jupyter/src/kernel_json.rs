@@ -17,6 +17,27 @@ const CHANGED_MESSAGE: &str = "it has changed since it was allowed; choose the k
 /// Python finds the module that it is to run among those installed, not in the folder that it starts in.
 const SAFE_PATH_ENV: [(&str, &str); 1] = [("PYTHONSAFEPATH", "1")];
 
+/// Why a kernel can't be started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KernelStartError {
+    #[error("the kernel cannot be read: {source}: {}", path.display())]
+    SpecUnreadable { source: std::io::Error, path: PathBuf },
+    #[error("the kernel cannot be read: {source}: {}", path.display())]
+    SpecInvalid { source: serde_json::Error, path: PathBuf },
+    #[error("the kernel cannot be read: {CHANGED_MESSAGE}: {}", path.display())]
+    SpecChanged { path: PathBuf },
+    #[error("the kernel cannot be read: it names no program: {}", path.display())]
+    NoProgram { path: PathBuf },
+    #[error("the kernel is not started: {source}: {}", path.display())]
+    ProgramUnreadable { source: std::io::Error, path: PathBuf },
+    #[error("the kernel is not started: {CHANGED_MESSAGE}: {}", path.display())]
+    ProgramChanged { path: PathBuf },
+    #[error("there is no room for the kernel's connection: {0}")]
+    ConnectionFolder(#[source] std::io::Error),
+    #[error("{title} cannot be started: {source}: {}", program.display())]
+    Spawn { title: String, source: std::io::Error, program: PathBuf },
+}
+
 /// What a `kernel.json` says.
 pub(crate) struct JupyterKernel {
     /// What people call it.
@@ -43,18 +64,19 @@ pub(crate) struct ConnectionFolder {
 impl JupyterKernel {
     /// Reads a `kernel.json`. `allowed` is what the user allowed to be started: `content`, the hash of this file;
     /// `resolve_program`, the program's path; for one that others can change also `real`, where that path led, and
-    /// `hash`, the hash of the program. Anything else is not started. An error is a sentence.
-    pub(crate) fn read(path: &Path, allowed: Option<Value>) -> Result<JupyterKernel, String> {
-        let wrong = |why: String| format!("the kernel cannot be read: {why}: {}", path.display());
-        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    /// `hash`, the hash of the program. Anything else is not started.
+    pub(crate) fn read(path: &Path, allowed: Option<Value>) -> Result<JupyterKernel, KernelStartError> {
+        let unreadable = |source| KernelStartError::SpecUnreadable { source, path: path.to_owned() };
+        let text = std::fs::read(path).map_err(unreadable)?;
         if let Some(allowed) = &allowed
             && allowed["content"] != BlobHash::of(&text).to_string()
         {
-            return Err(wrong(CHANGED_MESSAGE.to_owned()));
+            return Err(KernelStartError::SpecChanged { path: path.to_owned() });
         }
-        let kernelspec: JupyterKernelspec = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        let invalid = |source| KernelStartError::SpecInvalid { source, path: path.to_owned() };
+        let kernelspec: JupyterKernelspec = serde_json::from_slice(&text).map_err(invalid)?;
         if kernelspec.argv.is_empty() {
-            return Err(wrong("it names no program".to_owned()));
+            return Err(KernelStartError::NoProgram { path: path.to_owned() });
         }
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -69,7 +91,7 @@ impl JupyterKernel {
     }
 
     /// Starts the kernel's process, in this process's folder, with its surroundings.
-    pub(crate) fn spawn(&self, room: &ConnectionFolder) -> Result<Child, String> {
+    pub(crate) fn spawn(&self, room: &ConnectionFolder) -> Result<Child, KernelStartError> {
         let words = self.command_line(&room.file);
         let allowed = self.allowed.as_ref();
         let program = match allowed.and_then(|allowed| allowed["program"].as_str()) {
@@ -103,7 +125,7 @@ impl JupyterKernel {
                 }
             }
         }
-        command.spawn().map_err(|error| format!("{} cannot be started: {error}: {}", self.title, program.display()))
+        command.spawn().map_err(|source| KernelStartError::Spawn { title: self.title.clone(), source, program })
     }
 
     /// Code that a Python kernel runs first, so that programs started by cells get the user's environment.
@@ -158,13 +180,13 @@ impl JupyterKernel {
 }
 
 /// Opens the approved program and compares it with its approved state.
-fn open_verified_program(allowed: &Value) -> Result<(PathBuf, File), String> {
+fn open_verified_program(allowed: &Value) -> Result<(PathBuf, File), KernelStartError> {
     let real = PathBuf::from(allowed["real"].as_str().unwrap_or_default());
-    let wrong = |why: &str| format!("the kernel is not started: {why}: {}", real.display());
-    let mut file = File::open(&real).map_err(|error| wrong(&error.to_string()))?;
+    let unreadable = |source| KernelStartError::ProgramUnreadable { source, path: real.clone() };
+    let mut file = File::open(&real).map_err(unreadable)?;
     let (mut hasher, mut block, mut first) = (BlobHasher::default(), vec![0; 1 << 16], None);
     loop {
-        match file.read(&mut block).map_err(|error| wrong(&error.to_string()))? {
+        match file.read(&mut block).map_err(unreadable)? {
             0 => break,
             count => {
                 first.get_or_insert(block[..count.min(2)].to_vec());
@@ -173,7 +195,7 @@ fn open_verified_program(allowed: &Value) -> Result<(PathBuf, File), String> {
         }
     }
     if allowed["hash"] != hasher.finish().to_string() {
-        return Err(wrong(CHANGED_MESSAGE));
+        return Err(KernelStartError::ProgramChanged { path: real });
     }
     // A script is opened once more by its interpreter, by its name.
     #[cfg(target_os = "linux")]
@@ -186,12 +208,11 @@ fn open_verified_program(allowed: &Value) -> Result<(PathBuf, File), String> {
 
 impl ConnectionFolder {
     /// Creates the folder and the file that tells the kernel where to listen.
-    pub(crate) fn create(spec: &JupyterKernel) -> Result<ConnectionFolder, String> {
-        let wrong = |error: std::io::Error| format!("there is no room for the kernel's connection: {error}");
-        let folder = tempfile::Builder::new().prefix("tb").tempdir().map_err(wrong)?;
+    pub(crate) fn create(spec: &JupyterKernel) -> Result<ConnectionFolder, KernelStartError> {
+        let folder = tempfile::Builder::new().prefix("tb").tempdir().map_err(KernelStartError::ConnectionFolder)?;
         // Nobody guesses it: the operating system's chance, as the crate of the protocol gets it.
         let chance = || JupyterMessage::new(KernelInfoRequest {}, None).header.msg_id;
-        let (transport, ip, ports) = address(folder.path()).map_err(wrong)?;
+        let (transport, ip, ports) = address(folder.path()).map_err(KernelStartError::ConnectionFolder)?;
         let info = ConnectionInfo {
             ip,
             transport,
@@ -205,7 +226,8 @@ impl ConnectionFolder {
             kernel_name: Some(spec.name.clone()),
         };
         let file = folder.path().join("connection.json");
-        std::fs::write(&file, serde_json::to_vec(&info).unwrap_or_default()).map_err(wrong)?;
+        std::fs::write(&file, serde_json::to_vec(&info).unwrap_or_default())
+            .map_err(KernelStartError::ConnectionFolder)?;
         Ok(ConnectionFolder { info, session: chance(), file, _folder: folder })
     }
 }
@@ -258,6 +280,6 @@ mod tests {
             Some("[globals().pop(name, None) for name in ('a',)]")
         );
         assert_eq!(own.forget_expression(&json!([])), None);
-        assert!(spec(json!([])).is_err_and(|why| why.contains("names no program")));
+        assert!(spec(json!([])).is_err_and(|why| why.to_string().contains("names no program")));
     }
 }

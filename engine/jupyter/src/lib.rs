@@ -12,7 +12,7 @@ mod notebook_export;
 mod notebook_file;
 mod script_export;
 
-pub use note_layout::{ImportedNotebook, NotebookOriginal, import_notebook};
+pub use note_layout::{ImportedNotebook, KeptNotebookError, NotebookOriginal, import_notebook};
 pub use notebook_export::{CellRun, export_notebook};
 pub use notebook_file::{NotebookReadError, read_notebook};
 pub use script_export::export_script;

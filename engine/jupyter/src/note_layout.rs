@@ -29,6 +29,17 @@ pub(crate) struct CellPlacement {
     pub(crate) execution: Option<ExecutionId>,
 }
 
+/// Why what was kept of a notebook can't be used: it is damaged, or of a newer version.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptNotebookError {
+    /// It is not JSON of the expected form.
+    #[error("the kept notebook cannot be read ({0})")]
+    Json(#[from] serde_json::Error),
+    /// Its cells don't cover its text.
+    #[error("the kept notebook cannot be read (its cells do not fit its text)")]
+    CellPlaces,
+}
+
 /// The original notebook and its layout, kept next to the note.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NotebookOriginal {
@@ -41,20 +52,19 @@ impl NotebookOriginal {
     /// Reads what [`NotebookOriginal::to_bytes`] made.
     ///
     /// # Errors
-    /// A sentence: it is damaged, or of a newer version.
-    pub fn from_bytes(bytes: &[u8]) -> Result<NotebookOriginal, String> {
-        let kept: NotebookOriginal =
-            serde_json::from_slice(bytes).map_err(|error| format!("the kept notebook cannot be read ({error})"))?;
+    /// It is damaged, or of a newer version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<NotebookOriginal, KeptNotebookError> {
+        let kept: NotebookOriginal = serde_json::from_slice(bytes)?;
         let mut end = 0;
         for CellPlacement { range, .. } in &kept.places {
             if range.start != end || range.end < range.start || kept.text.get(range.clone()).is_none() {
-                return Err("the kept notebook cannot be read (its cells do not fit its text)".to_owned());
+                return Err(KeptNotebookError::CellPlaces);
             }
             end = range.end;
         }
         let cells = kept.notebook["cells"].as_array().map_or(0, Vec::len);
         if end != kept.text.len() || cells != kept.places.len() {
-            return Err("the kept notebook cannot be read (its cells do not fit its text)".to_owned());
+            return Err(KeptNotebookError::CellPlaces);
         }
         Ok(kept)
     }
@@ -337,7 +347,7 @@ mod tests {
         assert_eq!(laid.text, text);
         assert_eq!(laid.outputs.len(), 1);
         assert_eq!(laid.outputs[0].at, 11);
-        assert_eq!(NotebookOriginal::from_bytes(&laid.original.to_bytes()).as_ref(), Ok(&laid.original));
+        assert_eq!(NotebookOriginal::from_bytes(&laid.original.to_bytes()).expect("read"), laid.original);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The one drawing code: lays a figure out and draws it with a pen.
 
+use crate::FigureDrawError;
 use crate::colour::{PlotTheme, Rgb};
 use crate::figure::{Axes, Figure, FigureLegend};
 use crate::legend;
@@ -28,8 +29,8 @@ pub fn draw_figure<B: PlotBackend>(
     backend: &mut B,
     steps: f64,
     look: &PlotTheme,
-) -> Result<Vec<PlacedAxes>, String> {
-    backend.ensure_prepared().map_err(|error| error.to_string())?;
+) -> Result<Vec<PlacedAxes>, FigureDrawError> {
+    backend.ensure_prepared().map_err(|error| FigureDrawError::Backend(error.to_string()))?;
     let figure = &ready.figure;
     let look = look.on_ground(&figure.ground, figure.dark);
     let mut pen = PlotPainter::new(backend, steps);

@@ -24,24 +24,56 @@ enum ColumnEncoding {
 #[serde(try_from = "ColumnEncoding")]
 pub struct FigureColumn(pub Vec<f64>);
 
-impl TryFrom<ColumnEncoding> for FigureColumn {
-    type Error = String;
+/// Why a column of a figure can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FigureColumnError {
+    /// It has more numbers than are drawn.
+    #[error("a column of {count} numbers is too long")]
+    TooLong {
+        /// How many it has.
+        count: u32,
+    },
+    /// It is not base64.
+    #[error(transparent)]
+    Base64(#[from] base64::DecodeError),
+    /// Its bytes are no whole count of numbers.
+    #[error("a column ends in the middle of a number")]
+    TornNumber,
+}
 
-    fn try_from(wire: ColumnEncoding) -> Result<FigureColumn, String> {
+/// Why a figure can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureReadError {
+    /// It is not JSON of the expected form.
+    #[error("this is no figure ({0})")]
+    Json(#[from] serde_json::Error),
+    /// It is too small or too large.
+    #[error("a figure of {width} by {height} points cannot be drawn")]
+    Size {
+        /// Its width in points.
+        width: f64,
+        /// Its height in points.
+        height: f64,
+    },
+}
+
+impl TryFrom<ColumnEncoding> for FigureColumn {
+    type Error = FigureColumnError;
+
+    fn try_from(wire: ColumnEncoding) -> Result<FigureColumn, FigureColumnError> {
         match wire {
             ColumnEncoding::Even { start, step, count } if count <= MAX_COLUMN_NUMBERS => {
                 Ok(FigureColumn((0..count).map(|at| start + step * f64::from(at)).collect()))
             }
-            ColumnEncoding::Even { count, .. } => Err(format!("a column of {count} numbers is too long")),
+            ColumnEncoding::Even { count, .. } => Err(FigureColumnError::TooLong { count }),
             ColumnEncoding::List(all) => Ok(FigureColumn(all.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect())),
             ColumnEncoding::Packed(text) => {
-                let bytes =
-                    base64::engine::general_purpose::STANDARD.decode(text).map_err(|error| error.to_string())?;
+                let bytes = base64::engine::general_purpose::STANDARD.decode(text)?;
                 let (all, rest) = bytes.as_chunks::<8>();
                 if rest.is_empty() {
                     Ok(FigureColumn(all.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()))
                 } else {
-                    Err("a column ends in the middle of a number".to_owned())
+                    Err(FigureColumnError::TornNumber)
                 }
             }
         }
@@ -405,11 +437,11 @@ impl Figure {
     /// Reads a figure.
     ///
     /// # Errors
-    /// A sentence, where the JSON is no figure.
-    pub fn from_json(json: &str) -> Result<Figure, String> {
-        let figure: Figure = serde_json::from_str(json).map_err(|error| format!("this is no figure ({error})"))?;
+    /// The JSON is no figure.
+    pub fn from_json(json: &str) -> Result<Figure, FigureReadError> {
+        let figure: Figure = serde_json::from_str(json)?;
         if !(figure.width >= 16.0 && figure.height >= 16.0 && figure.width.max(figure.height) <= 10_000.0) {
-            return Err(format!("a figure of {} by {} points cannot be drawn", figure.width, figure.height));
+            return Err(FigureReadError::Size { width: figure.width, height: figure.height });
         }
         Ok(figure)
     }

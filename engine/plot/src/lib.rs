@@ -22,8 +22,8 @@ pub use colormaps::{has_map, map_names, map_size};
 pub use colour::{PlotTheme, Rgb, colour_at};
 pub use draw::draw_figure;
 pub use figure::{
-    Axes, AxisSpec, Colorbar, FIGURE_MIME, Figure, FigureColumn, FigureLegend, FigureMark, MappedValues, MarkKind,
-    RequestedTicks,
+    Axes, AxisSpec, Colorbar, FIGURE_MIME, Figure, FigureColumn, FigureColumnError, FigureLegend, FigureMark,
+    FigureReadError, MappedValues, MarkKind, RequestedTicks,
 };
 pub use painter::PlotBackend;
 pub use prepared::PreparedFigure;
@@ -34,6 +34,28 @@ use std::sync::Once;
 
 /// The family in which all words are set. A backend of its own may set them in what it has.
 pub const FIGURE_FONT: &str = "Inter";
+
+/// Why a figure can't be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureDrawError {
+    /// A sheet would have too many pixels.
+    #[error("a sheet of so many figures is too large")]
+    SheetTooLarge,
+    /// The picture would have too many pixels.
+    #[error("a picture of {width} by {height} pixels is too large")]
+    PictureTooLarge {
+        /// Pixels in a row.
+        width: usize,
+        /// How many rows.
+        height: usize,
+    },
+    /// The pixels can't be written as PNG.
+    #[error("the picture cannot be written ({0})")]
+    Png(#[from] png::EncodingError),
+    /// What the backend says.
+    #[error("{0}")]
+    Backend(String),
+}
 
 /// A figure (JSON) whose lines have no more points than the widest screen shows; anything else stays as it is, also
 /// what is no figure.
@@ -64,8 +86,8 @@ fn register_font() {
 /// A figure as a PNG, so many pixels to a point.
 ///
 /// # Errors
-/// A sentence, where it cannot be drawn.
-pub fn render_png(figure: &Figure, scale: f64) -> Result<Vec<u8>, String> {
+/// It cannot be drawn.
+pub fn render_png(figure: &Figure, scale: f64) -> Result<Vec<u8>, FigureDrawError> {
     let (wide, high, pixels) = rasterize(figure, scale)?;
     encode_png(wide, high, png::ColorType::Rgb, &pixels)
 }
@@ -73,15 +95,15 @@ pub fn render_png(figure: &Figure, scale: f64) -> Result<Vec<u8>, String> {
 /// Figures beside and below each other as one PNG, so many in a row, each in a cell as large as the largest.
 ///
 /// # Errors
-/// A sentence, where one cannot be drawn.
-pub fn render_png_sheet(figures: &[Figure], columns: usize, scale: f64) -> Result<Vec<u8>, String> {
-    let all = figures.iter().map(|figure| rasterize(figure, scale)).collect::<Result<Vec<_>, String>>()?;
+/// One cannot be drawn.
+pub fn render_png_sheet(figures: &[Figure], columns: usize, scale: f64) -> Result<Vec<u8>, FigureDrawError> {
+    let all = figures.iter().map(|figure| rasterize(figure, scale)).collect::<Result<Vec<_>, FigureDrawError>>()?;
     let columns = columns.clamp(1, 20);
     let cell_wide = all.iter().map(|(wide, ..)| *wide).max().unwrap_or(1);
     let cell_high = all.iter().map(|(_, high, _)| *high).max().unwrap_or(1);
     let (wide, rows) = (cell_wide * columns, all.len().div_ceil(columns));
     if wide * cell_high * rows > 100_000_000 {
-        return Err("a sheet of so many figures is too large".to_owned());
+        return Err(FigureDrawError::SheetTooLarge);
     }
     let mut out = vec![255; wide * cell_high * rows * 3];
     for (number, (own, high, pixels)) in all.iter().enumerate() {
@@ -96,14 +118,14 @@ pub fn render_png_sheet(figures: &[Figure], columns: usize, scale: f64) -> Resul
 
 /// A figure as rows of pixels: red, green, blue.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the size is checked when it is read")]
-fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), String> {
+fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
     register_font();
     // Drawn larger and then made smaller: plotters smooths thin lines only.
     const SUPERSAMPLING: usize = 3;
     let scale = scale.clamp(0.25, 8.0);
     let (wide, high) = ((figure.width * scale).ceil() as usize, (figure.height * scale).ceil() as usize);
     if wide * high > 50_000_000 {
-        return Err(format!("a picture of {wide} by {high} pixels is too large"));
+        return Err(FigureDrawError::PictureTooLarge { width: wide, height: high });
     }
     let mut fine = vec![255; wide * high * SUPERSAMPLING * SUPERSAMPLING * 3];
     let size = ((wide * SUPERSAMPLING) as u32, (high * SUPERSAMPLING) as u32);
@@ -129,20 +151,20 @@ fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), Str
 
 /// Pixels as a PNG.
 #[allow(clippy::cast_possible_truncation, reason = "sides are checked before")]
-fn encode_png(wide: usize, high: usize, color: png::ColorType, pixels: &[u8]) -> Result<Vec<u8>, String> {
+fn encode_png(wide: usize, high: usize, color: png::ColorType, pixels: &[u8]) -> Result<Vec<u8>, FigureDrawError> {
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, wide as u32, high as u32);
     encoder.set_color(color);
     encoder.set_depth(png::BitDepth::Eight);
-    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
-    written.map(|()| out).map_err(|error| format!("the picture cannot be written ({error})"))
+    encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels))?;
+    Ok(out)
 }
 
 /// A figure as an SVG.
 ///
 /// # Errors
-/// A sentence, where it cannot be drawn.
-pub fn render_svg(figure: &Figure) -> Result<String, String> {
+/// It cannot be drawn.
+pub fn render_svg(figure: &Figure) -> Result<String, FigureDrawError> {
     register_font();
     // plotters counts in whole steps: so many to a point keep curves smooth.
     const SVG_STEPS_PER_POINT: f64 = 20.0;

@@ -1,8 +1,8 @@
 //! Draws strokes, fills and words on a backend, in points with fractions, where the backend counts in whole steps.
 
-use crate::FIGURE_FONT;
 use crate::colour::Rgb;
 use crate::mathtext;
+use crate::{FIGURE_FONT, FigureDrawError};
 use plotters::prelude::{DrawingBackend, IntoFont, TextStyle};
 use plotters::style::FontTransform;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -140,9 +140,9 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
     }
 
     /// The end of the drawing.
-    pub(crate) fn finish(self) -> Result<(), String> {
+    pub(crate) fn finish(self) -> Result<(), FigureDrawError> {
         let shown = self.backend.present().map_err(|error| error.to_string());
-        self.error.map_or(shown, Err)
+        self.error.map_or(shown, Err).map_err(FigureDrawError::Backend)
     }
 
     pub(crate) fn draw_path(&mut self, path: &[PlotPoint], stroke: PlotStroke<'_>) {

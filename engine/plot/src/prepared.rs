@@ -3,7 +3,7 @@
 
 use crate::density::TiledPoints;
 use crate::downsample::{ExtremaBlocks, is_increasing};
-use crate::figure::{Axes, Figure, FigureColumn, MarkKind};
+use crate::figure::{Axes, Figure, FigureColumn, FigureReadError, MarkKind};
 use crate::marks::MAX_EXACT_MARKERS;
 
 /// A line shorter than this is drawn as it is.
@@ -182,8 +182,8 @@ impl PreparedFigure {
     /// Reads a figure and makes it ready.
     ///
     /// # Errors
-    /// A sentence, where the JSON is no figure.
-    pub fn from_json(json: &str) -> Result<PreparedFigure, String> {
+    /// The JSON is no figure.
+    pub fn from_json(json: &str) -> Result<PreparedFigure, FigureReadError> {
         Figure::from_json(json).map(PreparedFigure::new)
     }
 

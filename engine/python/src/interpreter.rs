@@ -70,11 +70,12 @@ mod kernel {
     #[pyfunction]
     fn render(figure: PyStrRef, form: PyStrRef, scale: ArgIntoFloat, vm: &VirtualMachine) -> PyResult<Vec<u8>> {
         let figure = plot::Figure::from_json(&figure.to_string_lossy());
-        let made = figure.and_then(|figure| match &*form.to_string_lossy() {
+        let figure = figure.map_err(|why| vm.new_value_error(why.to_string()))?;
+        let made = match &*form.to_string_lossy() {
             "svg" => plot::render_svg(&figure).map(String::into_bytes),
             _ => plot::render_png(&figure, f64::from(scale)),
-        });
-        made.map_err(|why| vm.new_value_error(why))
+        };
+        made.map_err(|why| vm.new_value_error(why.to_string()))
     }
 
     /// A figure (JSON) with no more points in its lines than a screen shows.
@@ -221,22 +222,26 @@ mod kernel {
     }
 }
 
-/// Builds the interpreter, says that it is ready, and does the queue's work until it ends. An error says why Python
-/// could not start.
+/// Python could not start: its exception, with the traceback.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct InterpreterStartError(String);
+
+/// Builds the interpreter, says that it is ready, and does the queue's work until it ends.
 pub(crate) fn run_interpreter(
     outbox: &'static KernelOutbox,
     gate: &InterruptGate,
     queue: &Receiver<KernelTask>,
     signals: interrupt::Receiver,
-) -> Result<(), String> {
+) -> Result<(), InterpreterStartError> {
     let interpreter = build_interpreter(signals);
     let mut asked = None;
-    interpreter.enter(|vm| -> Result<(), String> {
+    interpreter.enter(|vm| -> Result<(), InterpreterStartError> {
         let mut session = InterpreterSession::start(outbox, vm).map_err(|error| {
             let mut why = String::new();
             // Writing to a String does not fail, and an exception that cannot be written leaves what it could.
             let _ = vm.write_exception(&mut why, &error);
-            why
+            InterpreterStartError(why)
         })?;
         outbox.send("kernel_info_reply", kernel_info());
         // While waiting, a cell's background threads must be able to run and to collect garbage.

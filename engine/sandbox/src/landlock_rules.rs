@@ -1,6 +1,6 @@
 //! Landlock: files that can be read, executed and written, use of TCP, scope of signals.
 
-use crate::{ConfinedKind, SandboxPolicy};
+use crate::{ConfinedKind, SandboxError, SandboxPolicy};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
@@ -88,7 +88,7 @@ const DEVICE_PATHS: [&str; 4] = ["/dev/full", "/dev/random", "/dev/urandom", "/d
 pub(crate) const NULL_DEVICE: &str = "/dev/null";
 
 /// Shuts writing off for this thread and all that it starts, except below what `policy` names. Reading stays open.
-pub(crate) fn restrict_writing(policy: &SandboxPolicy) -> Result<(), String> {
+pub(crate) fn restrict_writing(policy: &SandboxPolicy) -> Result<(), SandboxError> {
     let write: BitFlags<AccessFs> = AccessFs::from_write(LANDLOCK_ABI) & !DEVICE_ACCESS;
     let restrict = || {
         Ruleset::default()
@@ -100,7 +100,7 @@ pub(crate) fn restrict_writing(policy: &SandboxPolicy) -> Result<(), String> {
             .restrict_self()
     };
     // Whether there is Landlock at all is `restrict_files`'s to say.
-    restrict().map(|_| ()).map_err(|error: RulesetError| format!("Landlock failed ({error})"))
+    restrict().map(|_| ()).map_err(|error: RulesetError| SandboxError::Landlock(error.to_string()))
 }
 
 /// Who is root could make a device, and read the disk behind all walls.
@@ -111,11 +111,11 @@ fn writable_paths(policy: &SandboxPolicy) -> impl Iterator<Item = &PathBuf> {
 }
 
 /// Restricts file access to the paths in `policy` and its kind. Returns whether Landlock is as new as requested.
-pub(crate) fn restrict_files(policy: &SandboxPolicy) -> Result<bool, String> {
-    match apply_ruleset(policy).map_err(|error| format!("Landlock failed ({error})"))? {
+pub(crate) fn restrict_files(policy: &SandboxPolicy) -> Result<bool, SandboxError> {
+    match apply_ruleset(policy).map_err(|error| SandboxError::Landlock(error.to_string()))? {
         LandlockStatus::Available { effective_abi, .. } => Ok(effective_abi >= LANDLOCK_ABI),
-        LandlockStatus::NotEnabled => Err("Landlock is not switched on".to_owned()),
-        LandlockStatus::NotImplemented => Err("this kernel has no Landlock (it came with Linux 5.13)".to_owned()),
+        LandlockStatus::NotEnabled => Err(SandboxError::LandlockOff),
+        LandlockStatus::NotImplemented => Err(SandboxError::LandlockMissing),
     }
 }
 

@@ -69,13 +69,53 @@ impl GuardedRefusals {
     }
 }
 
-/// What holds. Where a wall does not, the sentence says why.
+/// Why a wall does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SandboxError {
+    /// Landlock refuses the rules.
+    #[error("Landlock failed ({0})")]
+    Landlock(String),
+    /// Landlock was left out when the machine was started.
+    #[error("Landlock is not switched on")]
+    LandlockOff,
+    /// The kernel is older than Landlock.
+    #[error("this kernel has no Landlock (it came with Linux 5.13)")]
+    LandlockMissing,
+    /// Seccomp refuses a filter.
+    #[error("seccomp failed ({0})")]
+    Seccomp(#[from] SyscallFilterError),
+    /// The system gives no thread for the supervisor.
+    #[error("no thread could be started ({0})")]
+    NoThread(String),
+    /// The supervisor can't confine itself.
+    #[error("calls cannot be supervised: {0}")]
+    Supervisor(String),
+    /// The kernel gives no listener for calls.
+    #[error("no calls can be supervised: {0}")]
+    NoListener(String),
+    /// The supervisor's thread is gone.
+    #[error("the supervisor has ended")]
+    SupervisorEnded,
+}
+
+/// Why a filter of system calls can't be installed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SyscallFilterError {
+    /// There are no filters for this processor.
+    #[error("it does not know this processor")]
+    UnknownProcessor,
+    /// The library or the kernel refuses the filter.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What holds. Where a wall does not, the error says why.
 #[derive(Clone, Debug)]
 pub struct SandboxWalls {
     /// Files are bounded, and what other programs execute is kept.
-    pub files: Result<(), String>,
+    pub files: Result<(), SandboxError>,
     /// The network and other processes are bounded.
-    pub calls: Result<(), String>,
+    pub calls: Result<(), SandboxError>,
     /// What is refused from here on because other programs would execute it.
     pub refused: GuardedRefusals,
 }
@@ -123,7 +163,7 @@ pub fn enter(policy: &SandboxPolicy) -> SandboxWalls {
     };
     let (supervised, calls) = match syscall_filter::restrict_syscalls(policy, newest, supervisor) {
         Ok(supervised) => (supervised, Ok(())),
-        Err(why) => (Ok(()), Err(format!("seccomp failed ({why})"))),
+        Err(why) => (Ok(()), Err(SandboxError::Seccomp(why))),
     };
     let files = files.and(supervised).and_then(|()| calls.clone());
     SandboxWalls { files, calls, refused }

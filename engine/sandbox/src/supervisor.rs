@@ -6,7 +6,7 @@
 //! elsewhere. Landlock limits its writes like the caller's.
 
 use crate::landlock_rules::{NULL_DEVICE, containing_root};
-use crate::{GuardedRefusals, SandboxPolicy, raw_syscalls, syscall_filter};
+use crate::{GuardedRefusals, SandboxError, SandboxPolicy, raw_syscalls, syscall_filter};
 use libc::{EACCES, EINVAL, ELOOP, ENOENT, EOPNOTSUPP, EPERM};
 use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, XattrFlags};
 use rustix::fs::{Gid, Uid, ftruncate, statat, symlinkat, unlinkat, utimensat};
@@ -41,15 +41,14 @@ struct SupervisorBounds {
 /// A supervisor before it gets its listener.
 pub(crate) struct PendingSupervisor {
     listener: Sender<RawFd>,
-    ready: Receiver<Result<(), String>>,
+    ready: Receiver<Result<(), SandboxError>>,
 }
 
 impl PendingSupervisor {
     /// Hands the listener over: from here on calls are served.
-    pub(crate) fn serve(self, listener: OwnedFd) -> Result<(), String> {
-        let gone = || "the supervisor has ended".to_owned();
-        self.listener.send(listener.as_raw_fd()).map_err(|_| gone())?;
-        self.ready.recv().map_err(|_| gone())??;
+    pub(crate) fn serve(self, listener: OwnedFd) -> Result<(), SandboxError> {
+        self.listener.send(listener.as_raw_fd()).map_err(|_| SandboxError::SupervisorEnded)?;
+        self.ready.recv().map_err(|_| SandboxError::SupervisorEnded)??;
         // Its own copy remains; no confined process has one.
         drop(listener);
         Ok(())
@@ -57,7 +56,7 @@ impl PendingSupervisor {
 }
 
 /// Starts the thread, before there is anything to listen to: what confines the caller later does not confine it.
-pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<PendingSupervisor, String> {
+pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<PendingSupervisor, SandboxError> {
     let whole = |paths: &[PathBuf]| -> Vec<PathBuf> {
         let mut whole: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
         whole.sort_by_key(|path| path.components().count());
@@ -74,20 +73,24 @@ pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<
     let (tell, ready) = channel();
     let supervise = move || {
         let Ok(listener) = given.recv() else { return };
-        let words = |error: i32| std::io::Error::from_raw_os_error(error).to_string();
-        let owned = raw_syscalls::unshare_files(listener).map_err(words);
-        let owned = owned.and_then(|owned| syscall_filter::restrict_supervisor_syscalls().map(|()| owned));
+        let failed = |why: &dyn std::fmt::Display| SandboxError::Supervisor(why.to_string());
+        let owned = raw_syscalls::unshare_files(listener)
+            .map_err(|error| failed(&std::io::Error::from_raw_os_error(error)))
+            .and_then(|owned| {
+                let restricted = syscall_filter::restrict_supervisor_syscalls();
+                restricted.map(|()| owned).map_err(|why| failed(&why))
+            });
         match owned {
             Ok(owned) => {
                 // The receiver may be gone, and then nobody needs this.
                 let _ = tell.send(Ok(()));
                 serve(&Arc::new(owned), &bounds);
             }
-            Err(why) => _ = tell.send(Err(format!("calls cannot be supervised: {why}"))),
+            Err(why) => _ = tell.send(Err(why)),
         }
     };
     let thread = std::thread::Builder::new().name("supervisor".into()).stack_size(256 << 10);
-    thread.spawn(supervise).map_err(|error| format!("no thread could be started ({error})"))?;
+    thread.spawn(supervise).map_err(|error| SandboxError::NoThread(error.to_string()))?;
     Ok(PendingSupervisor { listener, ready })
 }
 

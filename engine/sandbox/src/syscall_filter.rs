@@ -4,7 +4,7 @@
 //! arguments of these, with an error that programs expect; one passes calls to the supervisor.
 
 use crate::supervisor::PendingSupervisor;
-use crate::{ConfinedKind, SandboxPolicy, raw_syscalls};
+use crate::{ConfinedKind, SandboxError, SandboxPolicy, SyscallFilterError, raw_syscalls};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     sock_filter,
@@ -306,13 +306,12 @@ const ALLOWED_PRCTLS: &[u64] = &[1, 2, 3, 4, 15, 16, 21, 22, 23, 29, 30, 38, 39,
 pub(crate) fn restrict_syscalls(
     policy: &SandboxPolicy,
     newest: bool,
-    supervisor: Result<PendingSupervisor, String>,
-) -> Result<Result<(), String>, String> {
-    let words = |error: seccompiler::BackendError| error.to_string();
-    let program = notify_filter(supervised_calls().map_err(words)?)?;
+    supervisor: Result<PendingSupervisor, SandboxError>,
+) -> Result<Result<(), SandboxError>, SyscallFilterError> {
+    let program = notify_filter(supervised_calls().map_err(refused)?)?;
     let supervised = supervisor.and_then(|supervisor| {
         let listener = raw_syscalls::install_listener(&program)
-            .map_err(|error| format!("no calls can be supervised: {}", std::io::Error::from_raw_os_error(error)))?;
+            .map_err(|error| SandboxError::NoListener(std::io::Error::from_raw_os_error(error).to_string()))?;
         supervisor.serve(listener)
     });
     let programs = policy.kind == ConfinedKind::Programs;
@@ -321,14 +320,14 @@ pub(crate) fn restrict_syscalls(
         // fail otherwise.
         install_refusal(unconditional_rules(&[libc::SYS_setsid, libc::SYS_setpgid]), 0)?;
     }
-    install_refusal(unlisted_argument(libc::SYS_ioctl, 1, ALLOWED_IOCTLS).map_err(words)?, libc::ENOTTY)?;
-    let mut invalid = unlisted_argument(libc::SYS_fcntl, 1, ALLOWED_FCNTLS).map_err(words)?;
-    invalid.extend(unlisted_argument(libc::SYS_prctl, 0, ALLOWED_PRCTLS).map_err(words)?);
+    install_refusal(unlisted_argument(libc::SYS_ioctl, 1, ALLOWED_IOCTLS).map_err(refused)?, libc::ENOTTY)?;
+    let mut invalid = unlisted_argument(libc::SYS_fcntl, 1, ALLOWED_FCNTLS).map_err(refused)?;
+    invalid.extend(unlisted_argument(libc::SYS_prctl, 0, ALLOWED_PRCTLS).map_err(refused)?);
     install_refusal(invalid, libc::EINVAL)?;
     // Landlock does not see them: they would read what is noted on files outside.
     let noted = [libc::SYS_getxattr, libc::SYS_lgetxattr, libc::SYS_listxattr, libc::SYS_llistxattr];
     install_refusal(unconditional_rules(&noted), libc::EOPNOTSUPP)?;
-    let mut allowed = allowed_calls(policy, newest).map_err(words)?;
+    let mut allowed = allowed_calls(policy, newest).map_err(refused)?;
     if supervised.is_err() {
         allowed.retain(|call, _| !METADATA_CALLS.contains(call) && !LEGACY_METADATA_CALLS.contains(call));
     }
@@ -340,14 +339,18 @@ pub(crate) fn restrict_syscalls(
     Ok(supervised)
 }
 
+fn refused(error: impl std::fmt::Display) -> SyscallFilterError {
+    SyscallFilterError::Refused(error.to_string())
+}
+
 /// Restricts the supervisor itself, which only performs calls for others.
-pub(crate) fn restrict_supervisor_syscalls() -> Result<(), String> {
+pub(crate) fn restrict_supervisor_syscalls() -> Result<(), SyscallFilterError> {
     let mut rules = unconditional_rules(BASE_CALLS);
     let read: &[i64] = &[libc::SYS_process_vm_readv, libc::SYS_clone3];
     for more in [LEGACY_CALLS, SUPERVISED_CALLS, LEGACY_SUPERVISED_CALLS, METADATA_CALLS, LEGACY_METADATA_CALLS, read] {
         rules.extend(unconditional_rules(more));
     }
-    rules.insert(libc::SYS_clone, thread_clone_rules().map_err(|error| error.to_string())?);
+    rules.insert(libc::SYS_clone, thread_clone_rules().map_err(refused)?);
     install_allowlist(rules)
 }
 
@@ -355,26 +358,29 @@ fn unconditional_rules(calls: &[i64]) -> SyscallRules {
     calls.iter().map(|call| (*call, Vec::new())).collect()
 }
 
-fn compile_filter(rules: SyscallRules, others: SeccompAction, these: SeccompAction) -> Result<BpfProgram, String> {
-    let arch = std::env::consts::ARCH.try_into().map_err(|_| "it does not know this processor".to_owned())?;
-    let made = SeccompFilter::new(rules, others, these, arch).and_then(BpfProgram::try_from);
-    made.map_err(|error| error.to_string())
+fn compile_filter(
+    rules: SyscallRules,
+    others: SeccompAction,
+    these: SeccompAction,
+) -> Result<BpfProgram, SyscallFilterError> {
+    let arch = std::env::consts::ARCH.try_into().map_err(|_| SyscallFilterError::UnknownProcessor)?;
+    SeccompFilter::new(rules, others, these, arch).and_then(BpfProgram::try_from).map_err(refused)
 }
 
 /// Answers these calls with an error, 0 for none, instead of performing them.
-fn install_refusal(rules: SyscallRules, error: i32) -> Result<(), String> {
+fn install_refusal(rules: SyscallRules, error: i32) -> Result<(), SyscallFilterError> {
     let program = compile_filter(rules, SeccompAction::Allow, SeccompAction::Errno(error.unsigned_abs()))?;
-    seccompiler::apply_filter(&program).map_err(|error| error.to_string())
+    seccompiler::apply_filter(&program).map_err(refused)
 }
 
 /// Refuses all calls but these.
-fn install_allowlist(rules: SyscallRules) -> Result<(), String> {
+fn install_allowlist(rules: SyscallRules) -> Result<(), SyscallFilterError> {
     let program = compile_filter(rules, SeccompAction::Errno(libc::EPERM.unsigned_abs()), SeccompAction::Allow)?;
-    seccompiler::apply_filter(&program).map_err(|error| error.to_string())
+    seccompiler::apply_filter(&program).map_err(refused)
 }
 
 /// Hands these calls to the listener.
-fn notify_filter(rules: SyscallRules) -> Result<Vec<sock_filter>, String> {
+fn notify_filter(rules: SyscallRules) -> Result<Vec<sock_filter>, SyscallFilterError> {
     // The library lacks this action, so another value stands in for it.
     const NOTIFY_MARK: u32 = libc::SECCOMP_RET_TRACE | 1;
     let mut program = compile_filter(rules, SeccompAction::Allow, SeccompAction::Trace(1))?;

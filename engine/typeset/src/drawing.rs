@@ -33,14 +33,31 @@ pub struct DrawingPixels {
     pub bytes: Vec<u8>,
 }
 
+/// Why an SVG isn't drawn: a sentence's end ("…: why").
+#[derive(Debug, thiserror::Error)]
+pub enum SvgReadError {
+    /// It exceeds the limit of size.
+    #[error("it is longer than {} MB", MAX_SVG_BYTES >> 20)]
+    TooLong,
+    /// It is not XML.
+    #[error(transparent)]
+    Xml(#[from] roxmltree::Error),
+    /// With what it repeats, it has too many elements.
+    #[error("it comes to more than {MAX_SVG_ELEMENTS} elements")]
+    TooManyElements,
+    /// It is XML, but no drawing.
+    #[error(transparent)]
+    Svg(#[from] usvg::Error),
+}
+
 impl VectorDrawing {
     /// Reads an SVG.
     ///
     /// # Errors
-    /// A sentence's end ("…: why"), where it cannot be read or is too large.
-    pub fn from_svg(svg: &str, fonts: &FontSet) -> Result<VectorDrawing, String> {
+    /// It cannot be read or is too large.
+    pub fn from_svg(svg: &str, fonts: &FontSet) -> Result<VectorDrawing, SvgReadError> {
         if svg.len() > MAX_SVG_BYTES {
-            return Err(format!("it is longer than {} MB", MAX_SVG_BYTES >> 20));
+            return Err(SvgReadError::TooLong);
         }
         let options = Options {
             font_family: TEXT_FONT_FAMILY.to_owned(),
@@ -53,11 +70,11 @@ impl VectorDrawing {
             ..Options::default()
         };
         let xml = roxmltree::ParsingOptions { allow_dtd: true, nodes_limit: 1_000_000, ..Default::default() };
-        let document = roxmltree::Document::parse_with_options(svg, xml).map_err(|error| error.to_string())?;
+        let document = roxmltree::Document::parse_with_options(svg, xml)?;
         if count_elements(&document) > MAX_SVG_ELEMENTS {
-            return Err(format!("it comes to more than {MAX_SVG_ELEMENTS} elements"));
+            return Err(SvgReadError::TooManyElements);
         }
-        let tree = Tree::from_xmltree(&document, &options).map_err(|error| error.to_string())?;
+        let tree = Tree::from_xmltree(&document, &options)?;
         let size = tree.size();
         Ok(VectorDrawing { width: size.width(), height: size.height(), tree })
     }
@@ -147,7 +164,7 @@ mod tests {
     const HEAD: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" \
                         width=\"20\" height=\"10\">";
 
-    fn read(body: &str) -> Result<VectorDrawing, String> {
+    fn read(body: &str) -> Result<VectorDrawing, SvgReadError> {
         VectorDrawing::from_svg(&format!("{HEAD}{body}</svg>"), &FontSet::bundled())
     }
 
@@ -185,7 +202,7 @@ mod tests {
             laughs.push_str(&format!("<g id=\"a{level}\">{below}{below}</g>"));
         }
         let why = read(&format!("{laughs}</defs><use xlink:href=\"#a39\"/>")).err().expect("refused");
-        assert!(why.contains("elements"), "{why}");
+        assert!(matches!(why, SvgReadError::TooManyElements), "{why}");
         assert!(read("<g id=\"a\"><use xlink:href=\"#a\"/></g>").is_ok(), "a circle is cut");
         assert!(read(&format!("{}{}", "<g>".repeat(5_000), "</g>".repeat(5_000))).is_err(), "deeper than any drawing");
         assert!(VectorDrawing::from_svg("<svg", &FontSet::bundled()).is_err());

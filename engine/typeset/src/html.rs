@@ -295,15 +295,16 @@ pub(crate) mod tests {
         fn render_diagram(&self, source: &str) -> Result<VectorDrawing, DrawFailure> {
             let fonts = crate::fonts::FontSet::bundled();
             VectorDrawing::from_svg(&crate::diagram::diagram_svg(source, &crate::tints::PLAIN)?, &fonts)
-                .map_err(DrawFailure::Limit)
+                .map_err(|why| DrawFailure::Limit(why.to_string()))
         }
         fn render_figure(&self, media: &str, json: &str) -> Result<Option<VectorDrawing>, DrawFailure> {
-            let read = || VectorDrawing::from_svg(json, &crate::fonts::FontSet::bundled()).map_err(DrawFailure::Limit);
-            (media == "figure").then(read).transpose()
+            let drawn = || VectorDrawing::from_svg(json, &crate::fonts::FontSet::bundled());
+            (media == "figure").then(drawn).transpose().map_err(|why| DrawFailure::Limit(why.to_string()))
         }
         fn read_svg(&self, bytes: Vec<u8>) -> Result<VectorDrawing, DrawFailure> {
             let text = String::from_utf8(bytes).map_err(|_| DrawFailure::Wrong("It is not UTF-8.".to_owned()))?;
-            VectorDrawing::from_svg(&text, &crate::fonts::FontSet::bundled()).map_err(DrawFailure::Limit)
+            VectorDrawing::from_svg(&text, &crate::fonts::FontSet::bundled())
+                .map_err(|why| DrawFailure::Limit(why.to_string()))
         }
     }
 

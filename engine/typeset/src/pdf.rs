@@ -82,16 +82,33 @@ pub struct PdfDocument {
     pub missing: Vec<char>,
 }
 
+/// Why there is no document: a sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum PdfWriteError {
+    /// It was not to be made after all.
+    #[error("Stopped before it was done.")]
+    Stopped,
+    /// The paper has no width or no height.
+    #[error("The paper has no size.")]
+    NoPaper,
+    /// The library that writes PDF refuses.
+    #[error("The document cannot be written ({0:?}).")]
+    Unwritable(krilla::error::KrillaError),
+    /// A part that makes it panicked.
+    #[error("The document cannot be made.")]
+    Panicked,
+}
+
 /// Makes a document of notes, each of which begins on a page of its own. `go_on` is asked now and then, with what part
 /// of the work is done (0 to 1); where it answers no, there is no document.
 ///
 /// # Errors
-/// A sentence, where it cannot be made or was not to be.
+/// It cannot be made or was not to be.
 pub fn write_pdf<'a>(
     asked: &PdfRequest<'_>,
     notes: impl IntoIterator<Item = PdfNote<'a>>,
     go_on: &mut dyn FnMut(f32) -> bool,
-) -> Result<PdfDocument, String> {
+) -> Result<PdfDocument, PdfWriteError> {
     let make = || {
         let mut tints = asked.tints;
         tints.paper = [255; 3];
@@ -100,7 +117,7 @@ pub fn write_pdf<'a>(
         let mut flow = page_flow::PageFlow::new(asked.fonts, &tints, asked.paper);
         for note in notes {
             if !go_on(0.1) {
-                return Err(STOPPED_MESSAGE.to_owned());
+                return Err(PdfWriteError::Stopped);
             }
             reading.embeds = EmbedStack::for_note(&note.around.note_path());
             let around = note.around.as_ref();
@@ -111,18 +128,16 @@ pub fn write_pdf<'a>(
             flow.lay_out_note(&note.title, &note.place, blocks);
         }
         if !go_on(0.4) {
-            return Err(STOPPED_MESSAGE.to_owned());
+            return Err(PdfWriteError::Stopped);
         }
         let laid = flow.into_pages();
         paint::paint_pages(asked, &tints, laid, &reading.links, &mut |share| go_on(0.4 + 0.5 * share))
     };
     match catch_unwind(AssertUnwindSafe(make)) {
         Ok(done) => done,
-        Err(_) => Err("The document cannot be made.".to_owned()),
+        Err(_) => Err(PdfWriteError::Panicked),
     }
 }
-
-const STOPPED_MESSAGE: &str = "Stopped before it was done.";
 
 /// Tries whether a picture of pixels can stand in a document. Gives how many bytes it is when it is unpacked.
 ///
@@ -252,7 +267,7 @@ mod tests {
         let fonts = FontSet::bundled();
         let asked = PdfRequest { title: "T", paper: PaperSize::Letter, tints: PLAIN, fonts: &fonts };
         let stopped = write_pdf(&asked, [note("T", &text), note("T", &text)], &mut |share| share < 0.5);
-        assert_eq!(stopped.err().as_deref(), Some(STOPPED_MESSAGE));
+        assert!(matches!(stopped, Err(PdfWriteError::Stopped)));
         assert!(write_pdf(&asked, [], &mut |_| true).is_ok(), "no note at all");
     }
 

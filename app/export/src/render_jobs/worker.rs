@@ -121,7 +121,7 @@ fn run_job(job: DrawingJob, body: Vec<u8>, way: &ParentLink<'_>) -> Result<Rende
                 Some(PdfNote { title, place: path, text, outputs, around: Rc::new(far), plain })
             });
             let mut go_on = |share| ask_parent(way, &LayoutQuestion::GoOn(share), Vec::new()).is_some();
-            let made = pdf::write_pdf(&asked, notes, &mut go_on).map_err(DrawFailure::Wrong)?;
+            let made = pdf::write_pdf(&asked, notes, &mut go_on).map_err(|why| DrawFailure::Wrong(why.to_string()))?;
             encode_message(&JobOutput::Document { missing: made.missing }, made.bytes)
         }
     })
@@ -133,7 +133,7 @@ fn parse_utf8(bytes: &[u8]) -> Result<&str, DrawFailure> {
 
 fn parse_svg(svg: &str, way: &ParentLink<'_>) -> Result<VectorDrawing, DrawFailure> {
     let limit = |why: String| DrawFailure::Limit(format!("It cannot be drawn: {}.", why.trim_end_matches('.')));
-    VectorDrawing::from_svg(svg, load_fonts(way)).map_err(limit)
+    VectorDrawing::from_svg(svg, load_fonts(way)).map_err(|why| limit(why.to_string()))
 }
 
 /// Tries what a PDF makes of a drawing.

@@ -68,7 +68,8 @@ impl OutputFile {
         }
         if self.ending == "svg" && bytes.first() == Some(&b'{') {
             let text = String::from_utf8_lossy(&bytes);
-            return plot::Figure::from_json(&text).and_then(|figure| plot::render_svg(&figure)).map(String::into_bytes);
+            let figure = plot::Figure::from_json(&text).map_err(|why| why.to_string())?;
+            return plot::render_svg(&figure).map(String::into_bytes).map_err(|why| why.to_string());
         }
         Ok(bytes)
     }

@@ -43,16 +43,17 @@ impl SetFormula {
         if source.len() > MAX_FORMULA_BYTES {
             return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", MAX_FORMULA_BYTES / 1_000)));
         }
-        let set = || -> Result<DisplayList, String> {
-            let nodes = ratex_parser::parse(source).map_err(|error| error.message)?;
+        let set = || -> Result<DisplayList, DrawFailure> {
+            let wrong = |why: String| DrawFailure::Wrong(error_sentence(&why));
+            let nodes = ratex_parser::parse(source).map_err(|error| wrong(error.message))?;
             let style = if display { MathStyle::Display } else { MathStyle::Text };
             let root = layout(&nodes, &LayoutOptions { style, ..LayoutOptions::default() });
-            validate_layout(&root)?;
+            validate_layout(&root).map_err(wrong)?;
             Ok(to_display_list(&root))
         };
         let list = match catch_unwind(AssertUnwindSafe(set)) {
             Ok(Ok(list)) => list,
-            Ok(Err(why)) => return Err(DrawFailure::Wrong(error_sentence(&why))),
+            Ok(Err(why)) => return Err(why),
             Err(_) => return Err(DrawFailure::Wrong("The formula cannot be set.".to_owned())),
         };
         let fits = |length: f64| length.is_finite() && length.abs() <= MAX_FORMULA_EM;
@@ -98,7 +99,7 @@ impl SetFormula {
     pub fn to_drawing(&self, ink: Rgb, fonts: &FontSet) -> Result<VectorDrawing, DrawFailure> {
         let draw = || VectorDrawing::from_svg(&self.to_svg(ink), fonts);
         match catch_unwind(AssertUnwindSafe(draw)) {
-            Ok(drawn) => drawn.map_err(|why| DrawFailure::Limit(error_sentence(&why))),
+            Ok(drawn) => drawn.map_err(|why| DrawFailure::Limit(error_sentence(&why.to_string()))),
             Err(_) => Err(DrawFailure::Wrong("The formula cannot be drawn.".to_owned())),
         }
     }

@@ -3,7 +3,7 @@
 use super::blocks::LinkTarget;
 use super::page_flow::{LaidPages, PlacedStrip, StripMark, StructureNode, TextRole};
 use super::text_layout::{InlinePicture, LinePiece, ParagraphItem, PictureShape, PieceKind, WordStyle};
-use super::{PdfDocument, PdfRequest, STOPPED_MESSAGE, metrics, to_point};
+use super::{PdfDocument, PdfRequest, PdfWriteError, metrics, to_point};
 use crate::tints::{Rgb, ThemeTints};
 use krilla::Document;
 use krilla::action::{Action, LinkAction};
@@ -46,7 +46,7 @@ pub(super) fn paint_pages(
     mut pages: LaidPages<'_>,
     links: &[LinkTarget],
     go_on: &mut dyn FnMut(f32) -> bool,
-) -> Result<PdfDocument, String> {
+) -> Result<PdfDocument, PdfWriteError> {
     let mut document = Document::new_with(super::serialize_settings());
     let places = link_places(&pages);
     let count = pages.pages.len();
@@ -55,9 +55,9 @@ pub(super) fn paint_pages(
     for (number, (laid, title)) in all.iter().enumerate() {
         #[allow(clippy::cast_precision_loss, reason = "a share")]
         if !go_on(number as f32 / count.max(1) as f32) {
-            return Err(STOPPED_MESSAGE.to_owned());
+            return Err(PdfWriteError::Stopped);
         }
-        let settings = PageSettings::from_wh(pages.size.0, pages.size.1).ok_or("The paper has no size.")?;
+        let settings = PageSettings::from_wh(pages.size.0, pages.size.1).ok_or(PdfWriteError::NoPaper)?;
         let mut page = document.start_page_with(settings);
         let mut found: Vec<PageLink> = Vec::new();
         let mut surface = page.surface();
@@ -75,9 +75,9 @@ pub(super) fn paint_pages(
     let metadata = Metadata::new().title(asked.title.to_owned()).creator("Tracebook".to_owned());
     document.set_metadata(metadata);
     if !go_on(1.0) {
-        return Err(STOPPED_MESSAGE.to_owned());
+        return Err(PdfWriteError::Stopped);
     }
-    let bytes = document.finish().map_err(|error| format!("The document cannot be written ({error:?})."))?;
+    let bytes = document.finish().map_err(PdfWriteError::Unwritable)?;
     Ok(PdfDocument { bytes, pages: count, missing: pages.letters.missing.iter().copied().collect() })
 }
 
