@@ -128,20 +128,34 @@ fn load_piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize
     Ok((doc, bad))
 }
 
+/// Why the chunks of a document can't become one.
+#[derive(Debug, thiserror::Error)]
+pub enum ChunkCompactionError {
+    /// automerge can't read them.
+    #[error(transparent)]
+    Unreadable(#[from] automerge::AutomergeError),
+    /// They aren't the whole document.
+    #[error("a change lacks its predecessors")]
+    MissingPredecessor,
+    /// automerge panicked.
+    #[error("its bytes make the reader fail")]
+    ReaderPanicked,
+}
+
 /// A document's chunks as one, whatever it holds: for those that keep documents and do not read them.
 ///
 /// # Errors
-/// Why the chunks cannot be read whole; then they must stay as they are.
-pub fn compact_chunks(chunks: &[Vec<u8>]) -> Result<Vec<u8>, String> {
+/// The chunks cannot be read whole; then they must stay as they are.
+pub fn compact_chunks(chunks: &[Vec<u8>]) -> Result<Vec<u8>, ChunkCompactionError> {
     let read = catch_unwind(AssertUnwindSafe(|| {
         let options = LoadOptions::new().text_encoding(TEXT_ENCODING);
-        let doc = Automerge::load_with_options(&chunks.concat(), options).map_err(|error| error.to_string())?;
+        let doc = Automerge::load_with_options(&chunks.concat(), options)?;
         match doc.get_missing_deps(&[]).is_empty() {
             true => Ok(doc.save()),
-            false => Err("a change lacks its predecessors".to_owned()),
+            false => Err(ChunkCompactionError::MissingPredecessor),
         }
     }));
-    read.unwrap_or_else(|_| Err("its bytes make the reader fail".to_owned()))
+    read.unwrap_or(Err(ChunkCompactionError::ReaderPanicked))
 }
 
 /// What a merge has done to a document.

@@ -100,8 +100,18 @@ fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-fn unhex<const N: usize>(text: &str) -> Result<[u8; N], String> {
-    let bad = || format!("not {} hexadecimal digits: {text}", N * 2);
+/// A text that isn't the id it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not {digits} hexadecimal digits: {text}")]
+pub struct IdParseError {
+    /// How many digits the id has.
+    pub digits: usize,
+    /// The text.
+    pub text: String,
+}
+
+fn unhex<const N: usize>(text: &str) -> Result<[u8; N], IdParseError> {
+    let bad = || IdParseError { digits: N * 2, text: text.to_owned() };
     if text.len() != N * 2 || !text.is_ascii() {
         return Err(bad());
     }
@@ -125,8 +135,8 @@ macro_rules! named {
             }
         }
         impl FromStr for $name {
-            type Err = String;
-            fn from_str(text: &str) -> Result<Self, String> {
+            type Err = IdParseError;
+            fn from_str(text: &str) -> Result<Self, IdParseError> {
                 unhex(text).map($from).map($name)
             }
         }
@@ -136,8 +146,8 @@ macro_rules! named {
             }
         }
         impl TryFrom<String> for $name {
-            type Error = String;
-            fn try_from(text: String) -> Result<Self, String> {
+            type Error = IdParseError;
+            fn try_from(text: String) -> Result<Self, IdParseError> {
                 text.parse()
             }
         }

@@ -27,9 +27,9 @@ pub use conversation::{
     CallUsage, ExecutionStep, MessageRole, SessionMessage, StepKind, TodoItem, TodoStatus, ToolCall,
 };
 pub use devices::{DeviceAccess, DevicesDoc, PairedDevice};
-pub use document::{ChangeParcel, HistoryEntry, LoadedDocument, compact_chunks};
+pub use document::{ChangeParcel, ChunkCompactionError, HistoryEntry, LoadedDocument, compact_chunks};
 pub use error::StoreError;
-pub use id::{BlobHash, BlockId, DocId, ExecutionId, MessageId, StepId};
+pub use id::{BlobHash, BlockId, DocId, ExecutionId, IdParseError, MessageId, StepId};
 pub use journal::JournalRecord;
 pub use note::{
     AuthoredPassage, Block, NoteChange, NoteDoc, NoteOp, NotePast, TouchedBlocks, apply_op, coalesce, import_blocks,

@@ -15,6 +15,7 @@ pub mod wire;
 
 pub use address::{document_address, parse_document_address};
 pub use peers::{
-    DiskTicket, DocumentAccess, HeadsHash, LinkId, LinkProgress, PeersOutput, SharePolicy, SyncPeers, VolumeDocs,
+    ChunksReadError, DiskTicket, DocumentAccess, HeadsHash, LinkId, LinkProgress, PeersOutput, SharePolicy, SyncPeers,
+    VolumeDocs,
 };
 pub use wire::{PeerId, PeerMetadata, WireError, WireMessage};

@@ -14,8 +14,12 @@ use std::io::Write;
 use std::path::Path;
 use text::untrusted_text;
 
-fn device_error(why: String) -> CliError {
-    CliError { code: EXIT_FAILED, why }
+fn device_error(why: impl std::fmt::Display) -> CliError {
+    CliError { code: EXIT_FAILED, why: why.to_string() }
+}
+
+fn usage_error(why: impl std::fmt::Display) -> CliError {
+    CliError::usage(why.to_string())
 }
 
 /// Returns the list to use: this machine's, or that of a hub's folder.
@@ -45,7 +49,7 @@ pub(super) fn cmd_devices(args: &DevicesArguments, json: bool, out: &mut dyn Wri
                     devices.pair(own, new_device(new)).map_err(device_error)?;
                 }
             } else {
-                let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
+                let (id, _) = devices.find_by_name_or_key(word).map_err(usage_error)?;
                 devices.update_device(id, |device| device.name.clone_from(new)).map_err(device_error)?;
             }
             Ok(EXIT_DONE)
@@ -53,7 +57,7 @@ pub(super) fn cmd_devices(args: &DevicesArguments, json: bool, out: &mut dyn Wri
         "access" => {
             let (word, new) = (word()?, args.name.as_deref().unwrap_or(""));
             let access = parse_access(new)?;
-            let (id, _) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
+            let (id, _) = devices.find_by_name_or_key(word).map_err(usage_error)?;
             devices.update_device(id, |device| device.access = access).map_err(device_error)?;
             Ok(EXIT_DONE)
         }
@@ -130,7 +134,7 @@ fn revoke_device(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
-    let (id, device) = devices.find_by_name_or_key(word).map_err(CliError::usage)?;
+    let (id, device) = devices.find_by_name_or_key(word).map_err(usage_error)?;
     let told = match of_hub {
         true => devices.revoke(id).map(|()| Vec::new()).map_err(device_error)?,
         false => host::sync::devices::revoke_device(id).map_err(CliError::usage)?,
@@ -185,7 +189,7 @@ pub(super) fn cmd_pair(args: &PairArguments, json: bool, out: &mut dyn Write) ->
                     return Err(CliError::usage("give the code that is shown there: --code 1234-5678"));
                 }
             };
-            let whom: PairingTarget = at.parse().map_err(CliError::usage)?;
+            let whom: PairingTarget = at.parse().map_err(usage_error)?;
             pairing_flow::join_by_code(&whom, (expected, rights), &code, &own, &called, &devices)
                 .map_err(device_error)?
         }

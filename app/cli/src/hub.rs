@@ -15,8 +15,8 @@ use std::time::Duration;
 /// A hub that runs takes up an invitation within this time.
 const INVITATION_TIMEOUT: Duration = Duration::from_secs(2);
 
-fn hub_error(why: String) -> CliError {
-    CliError { code: EXIT_FAILED, why }
+fn hub_error(why: impl std::fmt::Display) -> CliError {
+    CliError { code: EXIT_FAILED, why: why.to_string() }
 }
 
 pub(super) fn cmd_hub(workspace: &Path, args: &HubArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
@@ -153,9 +153,13 @@ fn set_share(folder: &Path, args: &HubArguments, json: bool, out: &mut dyn Write
     let right = parse_access(args.volume_access.as_deref().unwrap_or(""))?;
     let device = match args.device.as_ref() {
         None => None,
-        Some(word) => {
-            Some(DeviceList::new(folder).map_err(hub_error)?.find_by_name_or_key(word).map_err(CliError::usage)?.0)
-        }
+        Some(word) => Some(
+            DeviceList::new(folder)
+                .map_err(hub_error)?
+                .find_by_name_or_key(word)
+                .map_err(|why| CliError::usage(why.to_string()))?
+                .0,
+        ),
     };
     match (volume.as_str(), device) {
         ("all", None) => policy.default = right,

@@ -2,7 +2,9 @@
 
 use super::{CliError, CommandContext, EXIT_DONE};
 use engine::{Command, Settings};
-use host::search::{EmbedderChoice, EmbeddingChoice, OnnxRuntime, SearchService, known_models, known_rerankers};
+use host::search::{
+    EmbedderChoice, EmbedderChoiceError, EmbeddingChoice, OnnxRuntime, SearchService, known_models, known_rerankers,
+};
 use serde_json::json;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -71,10 +73,10 @@ fn update_settings(scene: &mut CommandContext<'_>, change: impl FnOnce(&mut Sett
 
 /// Chooses a model and waits until its vectors are whole; until then those of the old one answer.
 pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
-    let choice: EmbedderChoice = name.parse().map_err(CliError::usage)?;
+    let choice: EmbedderChoice = name.parse().map_err(|why: EmbedderChoiceError| CliError::usage(why.to_string()))?;
     let (before, _) = EmbeddingChoice::from_settings(&read_settings(scene)?);
     if matches!(choice, EmbedderChoice::Fastembed(_) | EmbedderChoice::Folder(_)) {
-        OnnxRuntime::find(before.library.as_deref()).map_err(CliError::usage)?;
+        OnnxRuntime::find(before.library.as_deref()).map_err(|why| CliError::usage(why.to_string()))?;
     }
     let name = choice.to_string();
     update_settings(scene, move |settings| (settings.embedder, settings.meaning_paused) = (name, false))?;
@@ -133,7 +135,7 @@ pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result
     };
     let (wanted, _) = EmbeddingChoice::from_settings(&read_settings(scene)?);
     if !name.is_empty() {
-        OnnxRuntime::find(wanted.library.as_deref()).map_err(CliError::usage)?;
+        OnnxRuntime::find(wanted.library.as_deref()).map_err(|why| CliError::usage(why.to_string()))?;
         let fetched = name.clone();
         run_with_progress(scene, move |search| search.download_reranker(&fetched))?.map_err(CliError::workspace)?;
     }

@@ -22,7 +22,9 @@ pub use index::{
 pub(crate) use agent_search::query_of_message;
 pub use agent_search::{RecalledPassage, SearchFilters, SearchSource};
 pub use embedding_models::EmbeddingChoice;
-pub use models::{DownloadProgress, EmbedderChoice, KnownModel, OnnxRuntime, known_models, known_rerankers};
+pub use models::{
+    DownloadProgress, EmbedderChoice, EmbedderChoiceError, KnownModel, OnnxRuntime, known_models, known_rerankers,
+};
 pub(crate) use run_indexing::RunDocumentReader;
 
 use crate::mailbox::Mailbox;

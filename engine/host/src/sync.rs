@@ -16,7 +16,7 @@ use crate::logging::ConnectionLog;
 use crate::mailbox::{Mailbox, StoreWriter};
 use crate::sync::presence::PeerPresence;
 use engine::{Event, HubConnection, HubState, LAN_HUB_ADDRESS, SyncTargets};
-use peers::hub_client::{HubClient, HubEvent};
+use peers::hub_client::{CallerIdentityError, HubClient, HubEvent};
 use rand::Rng;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -27,7 +27,9 @@ use std::time::{Duration, Instant};
 use store::disk::{DiskReader, RowWrite};
 use store::sync::peers::SyncLimits;
 use store::sync::presence::PresentPerson;
-use store::sync::{DiskTicket, DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire};
+use store::sync::{
+    ChunksReadError, DiskTicket, DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire,
+};
 use store::{BlobHash, DocId};
 
 /// Minimum interval between two reports of a hub's state to the session.
@@ -421,11 +423,12 @@ impl SyncThread {
             if self.client.is_none() {
                 let tasks = self.tasks.clone();
                 let tell = move |link, told| _ = tasks.send(SyncTask::HubEvent(link, told));
-                let started = HubClient::start(crate::sync::devices::hub_caller_identity, tell);
+                let caller = || crate::sync::devices::hub_caller_identity().map_err(CallerIdentityError);
+                let started = HubClient::start(caller, tell);
                 match started {
                     Ok(client) => self.client = Some(client),
                     Err(why) => {
-                        hub.state.reach = HubConnection::Offline { why };
+                        hub.state.reach = HubConnection::Offline { why: why.to_string() };
                         (hub.due, hub.has_news) = (Some(now + MAX_RETRY_DELAY), true);
                         continue;
                     }
@@ -538,7 +541,7 @@ impl SyncThread {
                 self.presence.announce_again();
             }
             PeersOutput::Load { doc } => {
-                let chunks = self.reader.chunks(doc).map_err(|error| error.to_string());
+                let chunks = self.reader.chunks(doc).map_err(|error| ChunksReadError(error.to_string()));
                 let bytes = chunks.map(|chunks| {
                     chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect::<Vec<Vec<u8>>>()
                 });

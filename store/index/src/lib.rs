@@ -18,7 +18,7 @@ mod relevance;
 mod vector_search;
 mod vectors;
 
-pub use embed::{MiniLm, SentenceEmbedder, VECTOR_DIMENSIONS, vocabulary_words};
+pub use embed::{EmbeddingError, MiniLm, SentenceEmbedder, VECTOR_DIMENSIONS, vocabulary_words};
 pub use error::IndexError;
 pub use fulltext::{FullTextIndex, IndexCounts, MissingVectors};
 pub use highlights::{excerpt, highlight_ranges};

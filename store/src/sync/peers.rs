@@ -271,9 +271,29 @@ impl std::fmt::Debug for SyncPeers {
     }
 }
 
+/// Why a document's chunks can't be read from where they are kept: a clause for the peers that follow it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ChunksReadError(pub String);
+
+/// Why bytes of a document or of a peer can't be used.
+#[derive(Debug, thiserror::Error)]
+enum SyncBytesError {
+    #[error("its bytes make automerge fail")]
+    AutomergePanicked,
+    #[error(transparent)]
+    Automerge(#[from] automerge::AutomergeError),
+    #[error(transparent)]
+    Chunks(#[from] ChunksReadError),
+    #[error("it is not read")]
+    NotLoaded,
+    #[error("a comparison that cannot be read: {0}")]
+    Comparison(#[from] negentropy::Error),
+}
+
 /// automerge has panicked on hostile bytes before: a panic in it is the peer's doing, not ours.
-fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| "its bytes make automerge fail".to_owned())
+fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, SyncBytesError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| SyncBytesError::AutomergePanicked)
 }
 
 impl SyncPeers {
@@ -438,7 +458,7 @@ impl SyncPeers {
         let message = match catch_panic(|| sync::Message::decode(data)) {
             Ok(Ok(message)) => message,
             Ok(Err(error)) => return self.fail_link(link, &format!("a sync message that cannot be read: {error}")),
-            Err(why) => return self.fail_link(link, &why),
+            Err(why) => return self.fail_link(link, &why.to_string()),
         };
         let mut left = inflate::MAX_INFLATED_BYTES;
         if let Some(why) = message.changes.iter().find_map(|chunk| inflate::check_unpacked_size(chunk, &mut left).err())
@@ -536,8 +556,8 @@ impl SyncPeers {
                 Ok(Some(message)) => message,
                 Ok(None) => break,
                 // What is on disk is not the peer's doing.
-                Err(why) if document.is_whole() => return self.stop_syncing(doc, &why),
-                Err(why) => return self.fail_link(link, &why),
+                Err(why) if document.is_whole() => return self.stop_syncing(doc, &why.to_string()),
+                Err(why) => return self.fail_link(link, &why.to_string()),
             };
             let again = message.heads != heads;
             if again {

@@ -61,8 +61,8 @@ pub fn free_port() -> Result<u16, String> {
     const MAX_MEASURE_TRIES: usize = 200;
     let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let chance = || peers::key::random_bytes().map(u16::from_le_bytes).map(|number| 20_000 + number % 12_000);
-    let tried: Result<Vec<u16>, String> = (0..MAX_MEASURE_TRIES).map(|_| chance()).collect();
-    tried?.into_iter().find(free).ok_or_else(|| "no port is free".to_owned())
+    let tried: Result<Vec<u16>, _> = (0..MAX_MEASURE_TRIES).map(|_| chance()).collect();
+    tried.map_err(|why| why.to_string())?.into_iter().find(free).ok_or_else(|| "no port is free".to_owned())
 }
 
 /// Whether a port of this machine is listening.
@@ -80,7 +80,7 @@ pub fn run_client_load(at: &str, path: &str, load: ClientLoad, begin: impl FnOnc
     let common = Arc::new(SharedLoad::default());
     let (at, path) = (Arc::new(at.to_owned()), Arc::new(path.to_owned()));
     let done = runtime.block_on(async {
-        let run: [u8; 8] = peers::key::random_bytes()?;
+        let run: [u8; 8] = peers::key::random_bytes().map_err(|why| why.to_string())?;
         let mut clients = tokio::task::JoinSet::new();
         for pair in 0..load.pairs {
             let mut hash = blake3::Hasher::new();

@@ -32,7 +32,7 @@ pub struct HubProbe {
 impl HubProbe {
     /// Connects without a key, as automerge-repo does.
     pub async fn open(at: &str, path: &str, name: &str) -> Result<HubProbe, String> {
-        let (way, _) = HubSocket::connect(at, path, &CertificateTrust::Any).await?;
+        let (way, _) = HubSocket::connect(at, path, &CertificateTrust::Any).await.map_err(|why| why.to_string())?;
         Ok(HubProbe::from_socket(way, name))
     }
 
@@ -67,7 +67,7 @@ impl HubProbe {
                 match output {
                     PeersOutput::Send { bytes, .. } => {
                         if let Err(why) = self.socket.send_frame(PeerFrame::Binary(bytes)).await {
-                            self.ended.get_or_insert(why);
+                            self.ended.get_or_insert(why.to_string());
                         }
                     }
                     PeersOutput::Load { doc } => {
@@ -143,8 +143,10 @@ impl HubProbe {
 impl HubProbe {
     /// Connects as the device of this key to a plain hub.
     pub async fn device(at: &str, key: &DeviceKey, hub: DeviceId) -> Result<HubProbe, String> {
-        let (mut way, binding) = HubSocket::connect(at, DEVICE_PATH, &CertificateTrust::Any).await?;
-        handshake::authenticate_to_listener(&mut way, key, hub, &binding).await?;
+        let (mut way, binding) =
+            HubSocket::connect(at, DEVICE_PATH, &CertificateTrust::Any).await.map_err(|why| why.to_string())?;
+        let proved = handshake::authenticate_to_listener(&mut way, key, hub, &binding).await;
+        proved.map_err(|why| why.to_string())?;
         Ok(HubProbe::from_socket(way, &key.id().to_string()))
     }
 

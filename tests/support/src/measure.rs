@@ -118,7 +118,7 @@ impl EmbeddingProbe {
     /// # Errors
     /// A sentence.
     pub fn load_model() -> Result<EmbeddingProbe, String> {
-        index::MiniLm::load().map(EmbeddingProbe)
+        index::MiniLm::load().map(EmbeddingProbe).map_err(|why| why.to_string())
     }
 
     /// Makes a text a vector.
@@ -126,7 +126,7 @@ impl EmbeddingProbe {
     /// # Errors
     /// A sentence.
     pub fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        index::SentenceEmbedder::embed(&self.0, text)
+        index::SentenceEmbedder::embed(&self.0, text).map_err(|why| why.to_string())
     }
 }
 

@@ -4,6 +4,7 @@
 //!
 //! A blob is stored once per volume that it was sent for: naming a hash in another volume gives no access to it.
 
+use crate::HubFilesError;
 use crate::hub_core::{CoreInput, HubCore};
 use crate::storage::HubFiles;
 use peers::DeviceId;
@@ -86,23 +87,23 @@ impl BlobFolder {
 }
 
 impl HubFiles for BlobFolder {
-    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
+    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, HubFilesError> {
         let part = || BlobExtent::Part(self.partial_blobs(item).received_len(item.hash));
         Ok(self.stored_blobs(item).blob_len(item.hash).map_or_else(part, BlobExtent::Whole))
     }
 
-    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, HubFilesError> {
         let kept = self.stored_blobs(item);
         let piece = kept.has(item.hash).then(|| read_file_piece(&kept.blob_path(item.hash), offset, PIECE_BYTES));
-        piece.transpose().map_err(|error| error.to_string())
+        Ok(piece.transpose()?)
     }
 
-    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
-        self.partial_blobs(item).write_at(item.hash, offset, &bytes).map_err(|error| error.to_string())
+    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), HubFilesError> {
+        Ok(self.partial_blobs(item).write_at(item.hash, offset, &bytes)?)
     }
 
-    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, String> {
-        self.partial_blobs(item).finish_blob(item.hash, &self.stored_blobs(item)).map_err(|error| error.to_string())
+    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, HubFilesError> {
+        Ok(self.partial_blobs(item).finish_blob(item.hash, &self.stored_blobs(item))?)
     }
 
     fn remove_stale_blobs(&self, age: Duration) {
@@ -133,23 +134,24 @@ fn run_blob_thread(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Se
         let told = match work {
             BlobWork::Look { item } => Some(match files.blob_extent(item) {
                 Ok(found) => BlobResult::Looked { item, found },
-                Err(why) => BlobResult::Failed { item, why },
+                Err(why) => BlobResult::Failed { item, why: why.to_string() },
             }),
             BlobWork::Read { link, item, offset } => {
                 let (piece, why) = match files.read_piece(item, offset) {
                     Ok(piece) => (piece, None),
-                    Err(why) => (None, Some(why)),
+                    Err(why) => (None, Some(why.to_string())),
                 };
                 Some(BlobResult::Read { link, item, offset, piece, why })
             }
             BlobWork::Write { item, offset, bytes } => {
-                files.write_piece(item, offset, bytes).err().map(|why| BlobResult::Failed { item, why })
+                let written = files.write_piece(item, offset, bytes);
+                written.err().map(|why| BlobResult::Failed { item, why: why.to_string() })
             }
             BlobWork::Check { item } => {
                 let checked = match files.finish_blob(item) {
                     Ok(true) => CheckOutcome::Good,
                     Ok(false) => CheckOutcome::Bad,
-                    Err(why) => CheckOutcome::Failed(why),
+                    Err(why) => CheckOutcome::Failed(why.to_string()),
                 };
                 Some(BlobResult::Checked { item, checked })
             }
@@ -162,13 +164,11 @@ fn run_blob_thread(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Se
 
 impl BlobKeeping {
     /// Starts the thread that reads and writes, until [`BlobKeeping::end`].
-    pub(crate) fn start(files: Arc<dyn HubFiles>, inputs: Sender<CoreInput>) -> Result<BlobKeeping, String> {
+    pub(crate) fn start(files: Arc<dyn HubFiles>, inputs: Sender<CoreInput>) -> std::io::Result<BlobKeeping> {
         let (send, queue) = channel();
         let thread = std::thread::Builder::new().name("hub-blobs".to_owned());
         let at = Arc::clone(&files);
-        let thread = thread
-            .spawn(move || run_blob_thread(at.as_ref(), &queue, &inputs, CLEANUP_INTERVAL))
-            .map_err(|error| error.to_string())?;
+        let thread = thread.spawn(move || run_blob_thread(at.as_ref(), &queue, &inputs, CLEANUP_INTERVAL))?;
         let protocol = BlobTransfers::new(true, BlobLimits::default());
         let (began, said) = (Instant::now(), BTreeSet::new());
         Ok(BlobKeeping {
@@ -337,19 +337,19 @@ mod tests {
     struct Counts(Mutex<Vec<Duration>>);
 
     impl HubFiles for Counts {
-        fn blob_extent(&self, _: VolumeBlob) -> Result<BlobExtent, String> {
+        fn blob_extent(&self, _: VolumeBlob) -> Result<BlobExtent, HubFilesError> {
             Ok(BlobExtent::Part(0))
         }
 
-        fn read_piece(&self, _: VolumeBlob, _: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+        fn read_piece(&self, _: VolumeBlob, _: u64) -> Result<Option<(u64, Vec<u8>)>, HubFilesError> {
             Ok(None)
         }
 
-        fn write_piece(&self, _: VolumeBlob, _: u64, _: Vec<u8>) -> Result<(), String> {
+        fn write_piece(&self, _: VolumeBlob, _: u64, _: Vec<u8>) -> Result<(), HubFilesError> {
             Ok(())
         }
 
-        fn finish_blob(&self, _: VolumeBlob) -> Result<bool, String> {
+        fn finish_blob(&self, _: VolumeBlob) -> Result<bool, HubFilesError> {
             Ok(true)
         }
 

@@ -1,6 +1,7 @@
 //! The hub's certificate: made once and kept, or read from files. And the token for `/metrics`, made once and kept.
 
 use crate::settings::{HubSettings, TlsMode};
+use crate::{HubCertificateError, HubFileError};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -16,31 +17,31 @@ pub(crate) struct HubCertificate {
 }
 
 /// The certificate that the settings ask for; `None`: plain.
-pub(crate) fn load_certificate(settings: &HubSettings) -> Result<Option<HubCertificate>, String> {
+pub(crate) fn load_certificate(settings: &HubSettings) -> Result<Option<HubCertificate>, HubCertificateError> {
     let (certificate, key) = match &settings.tls {
         TlsMode::Plain => return Ok(None),
         TlsMode::Files { certificate, key } => (certificate.clone(), key.clone()),
         TlsMode::Own => load_or_create_self_signed(settings)?,
     };
-    let fail = |path: &Path, error: &dyn std::fmt::Display| format!("{error}: {}", path.display());
+    let pem = |path: &Path, source| HubCertificateError::Pem { source, path: path.to_owned() };
     let chain: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(&certificate).map_err(|error| fail(&certificate, &error))?.collect();
-    let chain: Vec<CertificateDer<'static>> = chain.map_err(|error| fail(&certificate, &error))?;
-    let der = chain.first().ok_or_else(|| fail(&certificate, &"there is no certificate in it"))?.to_vec();
-    let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| fail(&key, &error))?;
+        CertificateDer::pem_file_iter(&certificate).map_err(|error| pem(&certificate, error))?.collect();
+    let chain: Vec<CertificateDer<'static>> = chain.map_err(|error| pem(&certificate, error))?;
+    let missing = || HubCertificateError::Missing { path: certificate.clone() };
+    let der = chain.first().ok_or_else(missing)?.to_vec();
+    let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| pem(&key, error))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
+        .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, secret)
-        .map_err(|error| fail(&certificate, &error))?;
+        .map_err(|source| HubCertificateError::Unfit { source, path: certificate })?;
     // WebSockets begin as HTTP 1.1.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Some(HubCertificate { config: Arc::new(config), der }))
 }
 
 /// The one that the hub signs itself, made at its first start.
-fn load_or_create_self_signed(settings: &HubSettings) -> Result<(PathBuf, PathBuf), String> {
+fn load_or_create_self_signed(settings: &HubSettings) -> Result<(PathBuf, PathBuf), HubCertificateError> {
     let (certificate, key) = (settings.folder.join("certificate.pem"), settings.folder.join("certificate.key"));
     if !certificate.exists() || !key.exists() {
         let ip = settings.listen.ip();
@@ -48,7 +49,7 @@ fn load_or_create_self_signed(settings: &HubSettings) -> Result<(PathBuf, PathBu
         if !ip.is_unspecified() && !ip.is_loopback() {
             names.push(ip.to_string());
         }
-        let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
+        let made = rcgen::generate_simple_self_signed(names)?;
         write_private_file(&key, made.signing_key.serialize_pem().as_bytes())?;
         write_private_file(&certificate, made.cert.pem().as_bytes())?;
     }
@@ -59,13 +60,13 @@ fn load_or_create_self_signed(settings: &HubSettings) -> Result<(PathBuf, PathBu
 const METRICS_TOKEN_FILE: &str = "metrics-token";
 
 /// The token for `/metrics`: made at the first start, and kept.
-pub(crate) fn load_or_create_metrics_token(folder: &Path) -> Result<String, String> {
+pub(crate) fn load_or_create_metrics_token(folder: &Path) -> Result<String, HubFileError> {
     let path = folder.join(METRICS_TOKEN_FILE);
     match std::fs::read_to_string(&path) {
         Ok(token) if token.trim().len() >= 16 => return Ok(token.trim().to_owned()),
         Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(format!("{error}: {}", path.display())),
+        Err(error) => return Err(HubFileError::io(path)(error)),
     }
     let chance: [u8; 16] = peers::key::random_bytes()?;
     let token: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -74,7 +75,7 @@ pub(crate) fn load_or_create_metrics_token(folder: &Path) -> Result<String, Stri
 }
 
 /// Writes a file for the user's eyes only.
-pub(crate) fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), HubFileError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -83,5 +84,5 @@ pub(crate) fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), String
         options.mode(0o600);
     }
     let written = options.open(path).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
-    written.map_err(|error| format!("{error}: {}", path.display()))
+    written.map_err(HubFileError::io(path))
 }

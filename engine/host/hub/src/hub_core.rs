@@ -6,7 +6,7 @@ use crate::connections::HubPeer;
 use crate::metrics::HubMetrics;
 use crate::policy::{HubPolicy, SharedVolumes};
 use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SharedBytes, StoreFailure};
-use crate::{HubLog, HubSettings};
+use crate::{HubLog, HubSettings, HubStartError};
 use peers::DeviceId;
 use peers::devices::PairedDevice;
 use peers::handshake::{ControlMessage, PeerFrame};
@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 use store::sync::blobs::BLOBS_VERSION;
-use store::sync::{self, DiskTicket, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire};
+use store::sync::{
+    self, ChunksReadError, DiskTicket, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire,
+};
 use store::{ActorId, DeviceAccess, DocId, VolumeDoc};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
@@ -111,11 +113,11 @@ pub(crate) enum CoreInput {
     },
     Loaded {
         doc: DocId,
-        chunks: Result<Vec<Vec<u8>>, String>,
+        chunks: Result<Vec<Vec<u8>>, ChunksReadError>,
     },
     Volume {
         doc: DocId,
-        chunks: Result<Vec<Vec<u8>>, String>,
+        chunks: Result<Vec<Vec<u8>>, ChunksReadError>,
     },
     Scope {
         link: LinkId,
@@ -201,7 +203,7 @@ impl HubCore {
         settings: HubSettings,
         inputs: Sender<CoreInput>,
         log: HubLog,
-    ) -> Result<HubCore, String> {
+    ) -> Result<HubCore, HubStartError> {
         // Volumes are compared where all that is stored is known here.
         let all = store.list_documents();
         let tracebook = all.is_some().then_some(wire::EXTENSIONS_VERSION);
@@ -289,6 +291,7 @@ impl HubCore {
                 if let Some(id) = who.device {
                     let device = self.devices.get(&id);
                     if let Err(why) = peers::lan::check_is_paired(device) {
+                        let why = why.to_string();
                         return self.reject_client(&who.name, &outbox, &why, &why);
                     }
                     who.max_access = device.map_or(DeviceAccess::None, |device| device.access);
@@ -495,7 +498,7 @@ impl HubCore {
             return;
         }
         self.scopes.entry(scope).or_default();
-        let loaded = Box::new(move |chunks: Result<Vec<Vec<u8>>, String>| {
+        let loaded = Box::new(move |chunks: Result<Vec<Vec<u8>>, ChunksReadError>| {
             let volume = chunks.ok().filter(|chunks| !chunks.is_empty()).and_then(|chunks| {
                 VolumeDoc::load(scope, &chunks, ActorId::from([0; 16])).ok().map(|loaded| loaded.doc)
             });

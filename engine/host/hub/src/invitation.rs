@@ -1,6 +1,7 @@
 //! A pairing code requested on the hub's machine while the hub runs: it's in the hub's folder until the hub takes it,
 //! readable only by the user, and worthless once used.
 
+use crate::HubFileError;
 use peers::DeviceId;
 use peers::pairing::{DeviceRights, Invitation, OneTimeCode};
 use serde::{Deserialize, Serialize};
@@ -19,14 +20,14 @@ pub fn running_hub_invitation(folder: &Path) -> Option<Invitation> {
 }
 
 /// Records the hub's address; `None` if it no longer runs.
-pub(crate) fn write_hub_address(folder: &Path, at: Option<(&str, DeviceId)>) -> Result<(), String> {
+pub(crate) fn write_hub_address(folder: &Path, at: Option<(&str, DeviceId)>) -> Result<(), HubFileError> {
     let path = folder.join(ADDRESS_FILE);
     match at {
         Some((at, key)) => {
             let invitation = Invitation { at: at.to_owned(), code: "-".to_owned(), key, rights: None };
             crate::certificate::write_private_file(&path, invitation.to_string().as_bytes())
         }
-        None => std::fs::remove_file(&path).map_err(|error| format!("{error}: {}", path.display())),
+        None => std::fs::remove_file(&path).map_err(HubFileError::io(path)),
     }
 }
 
@@ -46,11 +47,11 @@ impl InvitationGrant {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn save_for_hub(&self, folder: &Path) -> Result<(), String> {
-        let text = serde_json::to_vec(self).map_err(|error| error.to_string())?;
+    pub fn save_for_hub(&self, folder: &Path) -> Result<(), HubFileError> {
+        let text = serde_json::to_vec(self)?;
         let (path, temporary) = (folder.join(INVITATION_FILE), folder.join("invitation.tmp"));
         crate::certificate::write_private_file(&temporary, &text)?;
-        std::fs::rename(&temporary, &path).map_err(|error| format!("{error}: {}", path.display()))
+        std::fs::rename(&temporary, &path).map_err(HubFileError::io(path))
     }
 
     /// Takes what was left.

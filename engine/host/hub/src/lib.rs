@@ -9,6 +9,7 @@
 mod blobs;
 mod certificate;
 mod connections;
+mod error;
 mod hub_core;
 mod invitation;
 mod metrics;
@@ -23,6 +24,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
+pub use error::{HubCertificateError, HubFileError, HubFilesError, HubStartError};
 pub use invitation::{InvitationGrant, running_hub_invitation};
 pub use policy::{HubPolicy, VolumePolicy};
 pub use server::{HubServer, RunningHub};

@@ -9,8 +9,8 @@ mod files;
 mod tests;
 
 use self::files::NatsFiles;
-use crate::HubLog;
 use crate::storage::{HubBus, HubFiles, HubStore, LoadedChunks, ReplicaNews, SharedBytes, StoreCallback, StoreFailure};
+use crate::{HubLog, HubStartError};
 use async_nats::connection::State;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::PublishMessage;
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::DocId;
+use store::sync::ChunksReadError;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -110,8 +111,13 @@ fn from(message: &Message) -> Option<&str> {
 
 impl NatsReplicas {
     /// Connects, makes the stream if there is none, and begins to hear what others write.
-    pub(crate) async fn open(servers: &str, heard: ReplicaListener, log: HubLog) -> Result<NatsReplicas, String> {
-        let fail = |error: &dyn std::fmt::Display| format!("NATS cannot be used: {error}: {servers}");
+    pub(crate) async fn open(
+        servers: &str,
+        heard: ReplicaListener,
+        log: HubLog,
+    ) -> Result<NatsReplicas, HubStartError> {
+        let fail =
+            |error: &dyn std::fmt::Display| HubStartError::Nats { why: error.to_string(), servers: servers.to_owned() };
         let addresses: Result<Vec<ServerAddr>, _> = servers.split(',').map(|one| one.trim().parse()).collect();
         let addresses = addresses.map_err(|error| fail(&error))?;
         let connecting =
@@ -164,7 +170,7 @@ async fn make_stream(
     name: &str,
     subjects: Vec<String>,
     log: &HubLog,
-) -> Result<stream::Stream, String> {
+) -> Result<stream::Stream, HubStartError> {
     let mut why = String::new();
     // A cluster that has just started has no leader yet.
     for _ in 0..30 {
@@ -201,7 +207,7 @@ async fn make_stream(
         }
         tokio::time::sleep(NATS_RETRY_INTERVAL * 2).await;
     }
-    Err(format!("NATS has no stream for the hub, and none can be made: {why}"))
+    Err(HubStartError::NatsStream(why))
 }
 
 async fn forward_ephemeral(inside: Arc<NatsState>, mut said: async_nats::Subscriber, heard: ReplicaListener) {
@@ -289,7 +295,7 @@ fn change_handler(heard: ReplicaListener) -> impl FnMut(&NatsState, &Message) {
 impl NatsState {
     /// Publishes a durable message; returns once the servers have stored it.
     async fn publish(&self, subject: String, bytes: &[u8]) -> Result<(), StoreFailure> {
-        let chance: [u8; 12] = peers::key::random_bytes().map_err(StoreFailure)?;
+        let chance: [u8; 12] = peers::key::random_bytes().map_err(|why| StoreFailure(why.to_string()))?;
         let name: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
         let count = bytes.len().div_ceil(MAX_PART_BYTES).max(1);
         for at in 0..count {
@@ -425,7 +431,7 @@ impl HubStore for NatsReplicas {
                     Err(_) => "no answer".to_owned(),
                 };
                 if Instant::now() > until {
-                    return loaded(Err(format!("NATS does not give it: {why}")));
+                    return loaded(Err(ChunksReadError(format!("NATS does not give it: {why}"))));
                 }
                 tokio::time::sleep(NATS_RETRY_INTERVAL).await;
             }

@@ -1,6 +1,7 @@
 //! Who may do what with which document: per volume, by device. A document of no volume that is named here has the hub's
 //! default. A device never gets more than its own entry in the list of devices grants.
 
+use crate::HubFileError;
 use peers::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -46,12 +47,12 @@ impl HubPolicy {
     ///
     /// # Errors
     /// The file cannot be read, or says what it may not.
-    pub fn load(folder: &Path) -> Result<HubPolicy, String> {
+    pub fn load(folder: &Path) -> Result<HubPolicy, HubFileError> {
         let path = folder.join(POLICY_FILE);
         match std::fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).map_err(|error| format!("{error}: {}", path.display())),
+            Ok(text) => serde_json::from_str(&text).map_err(|source| HubFileError::Json { source, path }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(HubPolicy::default()),
-            Err(error) => Err(format!("{error}: {}", path.display())),
+            Err(error) => Err(HubFileError::io(path)(error)),
         }
     }
 
@@ -59,13 +60,12 @@ impl HubPolicy {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn save(&self, folder: &Path) -> Result<(), String> {
+    pub fn save(&self, folder: &Path) -> Result<(), HubFileError> {
         let path = folder.join(POLICY_FILE);
-        let failed = |error: std::io::Error| format!("{error}: {}", path.display());
-        let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+        let text = serde_json::to_string_pretty(self)?;
         let temporary = path.with_extension("tmp");
-        std::fs::write(&temporary, text).map_err(failed)?;
-        std::fs::rename(&temporary, &path).map_err(failed)
+        let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, &path));
+        written.map_err(HubFileError::io(path))
     }
 }
 

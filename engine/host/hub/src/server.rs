@@ -11,7 +11,7 @@ use crate::policy::{HubPolicy, POLICY_FILE as SHARE};
 use crate::settings::{HubSettings, OpenAccess, TlsMode};
 use crate::sqlite_storage::SqliteStorage;
 use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SingleReplica};
-use crate::{HubLog, nats};
+use crate::{HubFileError, HubLog, HubStartError, nats};
 use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, Query, State};
@@ -26,7 +26,9 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use peers::challenge::ChannelBinding;
 use peers::devices::{DeviceList, PairedDevice, now_millis};
-use peers::handshake::{self, ControlMessage, DEVICE_PATH, FrameTransport, PAIR_PATH, PeerFrame};
+use peers::handshake::{
+    self, CallRefusal, ControlMessage, DEVICE_PATH, FrameSendError, FrameTransport, PAIR_PATH, PeerFrame,
+};
 use peers::pairing::{DeviceCard, Invitation, OneTimeCode};
 use peers::{DeviceId, DeviceKey};
 use prometheus_client::registry::Registry;
@@ -126,29 +128,26 @@ impl HubServer {
     ///
     /// # Errors
     /// The folder, the address, the certificate or the store cannot be used.
-    pub fn start(settings: HubSettings, key: DeviceKey, log: HubLog) -> Result<RunningHub, String> {
+    pub fn start(settings: HubSettings, key: DeviceKey, log: HubLog) -> Result<RunningHub, HubStartError> {
         if settings.tls == TlsMode::Plain && !settings.listen.ip().is_loopback() {
-            return Err(format!(
-                "without TLS a hub listens on this machine alone, not on {}; leave out --plain",
-                settings.listen
-            ));
+            return Err(HubStartError::PlainAddress(settings.listen));
         }
-        let fail = |error: &dyn std::fmt::Display| format!("{error}: {}", settings.folder.display());
-        store::disk::create_folder(&settings.folder).map_err(|error| fail(&error))?;
+        let fail = || HubFileError::io(&settings.folder);
+        store::disk::create_folder(&settings.folder).map_err(fail())?;
         // One hub over a folder: the system releases the lock when it ends, however it ends.
         let lock_file = std::fs::File::options()
             .write(true)
             .create(true)
             .truncate(false)
             .open(settings.folder.join("hub.lock"))
-            .map_err(|error| fail(&error))?;
-        lock_file.try_lock().map_err(|_| fail(&"another hub runs over this folder"))?;
+            .map_err(fail())?;
+        lock_file.try_lock().map_err(|_| HubStartError::AlreadyRuns { folder: settings.folder.clone() })?;
         let certificate = load_certificate(&settings)?;
         let binding = certificate.as_ref().map(|one| ChannelBinding::from_certificate(&one.der)).unwrap_or_default();
         let listener = std::net::TcpListener::bind(settings.listen)
-            .map_err(|error| format!("it cannot listen on {} ({error})", settings.listen))?;
-        listener.set_nonblocking(true).map_err(|error| fail(&error))?;
-        let address = listener.local_addr().map_err(|error| fail(&error))?;
+            .map_err(|source| HubStartError::Listen { address: settings.listen, source })?;
+        listener.set_nonblocking(true).map_err(fail())?;
+        let address = listener.local_addr().map_err(fail())?;
         let scheme = if settings.tls == TlsMode::Plain { "ws" } else { "wss" };
         let at = settings.address.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -156,7 +155,7 @@ impl HubServer {
             .thread_name("hub")
             .enable_all()
             .build()
-            .map_err(|error| fail(&error))?;
+            .map_err(fail())?;
         let (inputs, told) = channel();
         let (metrics, registry) = HubMetrics::new();
         let devices = DeviceList::new(&settings.folder)?;
@@ -191,7 +190,7 @@ impl HubServer {
             store.close();
             drop(lock_file);
         });
-        let core = core.map_err(|error| fail(&error))?;
+        let core = core.map_err(fail())?;
         // Stamps are taken before reading, so that later changes are noticed.
         let stamps = (devices.file_stamp(), modified_time(&settings.folder.join(SHARE)));
         let policy = HubPolicy::load(&settings.folder)?;
@@ -237,12 +236,12 @@ impl HubServer {
         let acceptor = TcpAcceptor(connections);
         match certificate {
             None => {
-                let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?.acceptor(acceptor);
+                let server = axum_server::from_tcp(listener)?.acceptor(acceptor);
                 runtime.spawn(server.handle(handle.clone()).serve(service));
             }
             Some(certificate) => {
                 let config = RustlsConfig::from_config(certificate.config);
-                let server = axum_server::from_tcp_rustls(listener, config).map_err(|error| error.to_string())?;
+                let server = axum_server::from_tcp_rustls(listener, config)?;
                 let server = server.map(|tls| tls.handshake_timeout(TLS_DEADLINE).acceptor(acceptor));
                 runtime.spawn(server.handle(handle.clone()).serve(service));
             }
@@ -344,10 +343,10 @@ impl ServerState {
     }
 
     /// Whether a device may come in; what it may do.
-    fn find_paired_device(&self, id: DeviceId) -> Result<PairedDevice, String> {
+    fn find_paired_device(&self, id: DeviceId) -> Result<PairedDevice, CallRefusal> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         peers::lan::check_is_paired(list.get(&id))?;
-        list.get(&id).cloned().ok_or_else(|| "this device is not paired here".to_owned())
+        list.get(&id).cloned().ok_or(CallRefusal::NotPaired)
     }
 
     /// Reads the list of devices from its file.
@@ -363,7 +362,7 @@ impl ServerState {
             }
             // An unreadable list admits nobody: connected devices are dropped, too.
             Err(why) => {
-                self.log_line(&why);
+                self.log_line(&why.to_string());
                 self.list.write().unwrap_or_else(PoisonError::into_inner).clear();
                 let _ = self.inputs.send(CoreInput::Devices(BTreeMap::new()));
             }
@@ -489,8 +488,10 @@ async fn serve_device(
         let mut door = PendingSocket(socket);
         let known = |id| shared.find_paired_device(id).map(|_| ());
         let answered = handshake::authenticate_caller(&mut door, &shared.key, shared.binding.clone(), known).await;
-        let proved = answered
-            .and_then(|id| shared.find_paired_device(id).map(|device| (id, device)).map_err(|why| (Some(id), why)));
+        let proved = answered.map_err(|(id, why)| (id, why.to_string())).and_then(|id| {
+            let device = shared.find_paired_device(id).map_err(|why| (Some(id), why.to_string()))?;
+            Ok((id, device))
+        });
         let let_in = proved.and_then(|(id, device)| {
             let room = shared.connections.mark_proven(&there, Some(id));
             room.map(|()| (id, device)).map_err(|why| (Some(id), why.to_owned()))
@@ -551,7 +552,7 @@ async fn serve_pairing(
                         let may = rights.describe();
                         shared.log_line(&format!("{name} ({}) was paired: it {may}", theirs.device.short_id()));
                     }
-                    Err(why) => shared.log_line(&why),
+                    Err(why) => shared.log_line(&why.to_string()),
                 }
                 // The client gets the last message before the connection closes.
                 let _ = tokio::time::timeout(SHUTDOWN_GRACE, door.next_frame()).await;
@@ -565,8 +566,8 @@ async fn serve_pairing(
 struct PendingSocket(WebSocket);
 
 impl FrameTransport for PendingSocket {
-    async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), String> {
-        self.0.send(to_websocket_message(frame)).await.map_err(|error| error.to_string())
+    async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), FrameSendError> {
+        self.0.send(to_websocket_message(frame)).await.map_err(FrameSendError::ended)
     }
 
     async fn next_frame(&mut self) -> Option<PeerFrame> {

@@ -1,8 +1,8 @@
 //! The default store: SQLite like the app's, in a folder of the hub. One thread writes; pending appends become one
 //! commit. When idle, long rows of chunks become one snapshot.
 
-use crate::HubLog;
 use crate::storage::{HubStore, LoadedChunks, SharedBytes, StoreCallback, StoreFailure};
+use crate::{HubFileError, HubLog, HubStartError};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use store::DocId;
 use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk};
+use store::sync::ChunksReadError;
 
 /// Maximum number of appends in one commit; no documents are loaded before it.
 const MAX_APPENDS_PER_COMMIT: usize = 256;
@@ -42,12 +43,12 @@ pub(crate) struct SqliteStorage {
 
 impl SqliteStorage {
     /// Opens the database in this folder, or makes it.
-    pub(crate) fn open(folder: &Path, log: HubLog) -> Result<SqliteStorage, String> {
-        store::disk::create_folder(folder).map_err(|error| format!("{error}: {}", folder.display()))?;
+    pub(crate) fn open(folder: &Path, log: HubLog) -> Result<SqliteStorage, HubStartError> {
+        store::disk::create_folder(folder).map_err(HubFileError::io(folder))?;
         let create = !folder.join(store::disk::DATABASE_FILE).exists();
-        let disk = SqliteDisk::open(folder, create).map_err(|error| error.to_string())?;
-        let reader = disk.open_reader().map_err(|error| error.to_string())?;
-        let all = reader.document_ids().map_err(|error| error.to_string())?;
+        let disk = SqliteDisk::open(folder, create)?;
+        let reader = disk.open_reader()?;
+        let all = reader.document_ids()?;
         let documents = Arc::new(AtomicU64::new(all.len() as u64));
         let (tell, told) = channel();
         let known = all.iter().copied().collect();
@@ -63,7 +64,7 @@ impl SqliteStorage {
             refused: Arc::clone(&refused),
         };
         let thread = std::thread::Builder::new().name("hub-store".to_owned());
-        let thread = thread.spawn(move || keeper.run(&told)).map_err(|error| error.to_string())?;
+        let thread = thread.spawn(move || keeper.run(&told))?;
         let (work, thread, all) = (Mutex::new(tell), Mutex::new(Some(thread)), Mutex::new(all));
         Ok(SqliteStorage { work, thread, documents, refused, all })
     }
@@ -162,9 +163,11 @@ impl StorageThread {
         if !self.known.contains(&doc) {
             return loaded(Ok(Vec::new()));
         }
-        let read = self.reader.chunks(doc).map_err(|error| error.to_string());
+        let read = self.reader.chunks(doc).map_err(|error| ChunksReadError(error.to_string()));
         let read = read.and_then(|chunks| match chunks.iter().find(|chunk| !chunk.intact) {
-            Some(_) => Err(format!("a stored part is damaged; run `tracebook fsck` on the hub's folder: {doc}")),
+            Some(_) => Err(ChunksReadError(format!(
+                "a stored part is damaged; run `tracebook fsck` on the hub's folder: {doc}"
+            ))),
             None => Ok(chunks),
         });
         if let Ok(chunks) = &read
@@ -229,7 +232,7 @@ impl StorageThread {
                 return Err("a stored part is damaged".to_owned());
             }
             let chunks: Vec<Vec<u8>> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
-            let bytes = store::compact_chunks(&chunks)?;
+            let bytes = store::compact_chunks(&chunks).map_err(|why| why.to_string())?;
             // The snapshot is durable before the chunks that it replaces are dropped.
             self.disk.commit(&[RowWrite::Snapshot { doc, bytes, covers }]).map_err(|error| error.to_string())?;
             self.disk.commit(&[RowWrite::DropChunks { doc, upto: covers }]).map_err(|error| error.to_string())

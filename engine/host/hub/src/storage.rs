@@ -1,15 +1,17 @@
 //! Storage of the hub: a durable store, and a bus to other replicas over the same store. Both answer by callbacks, from
 //! any thread. A third component stores files, and is called on its own thread.
 
+use crate::HubFilesError;
 use std::sync::Arc;
 use std::time::Duration;
 use store::DocId;
+use store::sync::ChunksReadError;
 use store::sync::blobs::{BlobExtent, VolumeBlob};
 
 /// Bytes that several hold.
 pub type SharedBytes = Arc<Vec<u8>>;
 /// A document's chunks, or why they cannot be read.
-pub type LoadedChunks = Box<dyn FnOnce(Result<Vec<Vec<u8>>, String>) + Send>;
+pub type LoadedChunks = Box<dyn FnOnce(Result<Vec<Vec<u8>>, ChunksReadError>) + Send>;
 /// Called when a request is durable, or with the reason why it won't be.
 pub type StoreCallback = Box<dyn FnOnce(Result<(), StoreFailure>) + Send>;
 
@@ -52,26 +54,26 @@ pub trait HubFiles: Send + Sync {
     ///
     /// # Errors
     /// It cannot be found out now.
-    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, String>;
+    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, HubFilesError>;
 
     /// How large it is, and the piece that begins at `offset`; `None`: it is not here whole.
     ///
     /// # Errors
     /// It cannot be read now.
-    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String>;
+    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, HubFilesError>;
 
     /// Puts a piece behind what has come before; what was there beyond it goes.
     ///
     /// # Errors
     /// It is not taken, and what stands behind it neither before [`HubFiles::blob_extent`] was called again.
-    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String>;
+    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), HubFilesError>;
 
     /// All of it has come: if it is what its name says, it is kept, and durable; if not, what has come goes. Says
     /// which.
     ///
     /// # Errors
     /// It cannot be found out now; what has come is still there then.
-    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, String>;
+    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, HubFilesError>;
 
     /// Removes incomplete files without new data for this long.
     fn remove_stale_blobs(&self, age: Duration);

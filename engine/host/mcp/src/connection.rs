@@ -9,7 +9,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams,
 };
-use rmcp::service::RunningService;
+use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, ServiceError, ServiceExt};
@@ -87,7 +87,7 @@ impl McpConnection {
                     }
                     match convert_tool(tool) {
                         Ok(tool) => listed.tools.push(tool),
-                        Err(why) => listed.left_out.push(why),
+                        Err(why) => listed.left_out.push(why.to_string()),
                     }
                 }
                 cursor = found.next_cursor;
@@ -172,7 +172,7 @@ impl McpConnection {
         self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let connected = match tokio::time::timeout(SERVER_START_TIMEOUT, self.connect()).await {
             Ok(connected) => connected,
-            Err(_) => Err(format!("it has not answered within {} s", SERVER_START_TIMEOUT.as_secs())),
+            Err(_) => Err(McpConnectError::Timeout),
         };
         match connected {
             Ok(running) => {
@@ -180,11 +180,11 @@ impl McpConnection {
                 line.client = Some(running.clone());
                 Ok(running)
             }
-            Err(why) => Err(McpError::Start { server, why: self.failure_with_stderr(&why).await }),
+            Err(why) => Err(McpError::Start { server, why: self.failure_with_stderr(&why.to_string()).await }),
         }
     }
 
-    async fn connect(&self) -> Result<McpClient, String> {
+    async fn connect(&self) -> Result<McpClient, McpConnectError> {
         let me = Implementation::new("tracebook", env!("CARGO_PKG_VERSION"));
         let config = ClientConfig::new(ClientCapabilities::default(), me);
         match &self.server.way {
@@ -199,20 +199,21 @@ impl McpConnection {
                 #[cfg(unix)]
                 program.process_group(0);
                 let started = TokioChildProcess::builder(program).stderr(Stdio::piped()).spawn();
-                let (process, errors) = started.map_err(|error| format!("{error}: {command}"))?;
+                let unstarted = |source| McpConnectError::Spawn { source, command: command.clone() };
+                let (process, errors) = started.map_err(unstarted)?;
                 if let Some(errors) = errors {
                     tokio::spawn(collect_stderr_tail(errors, self.stderr_tail.clone()));
                 }
-                config.serve(process).await.map_err(|error| error.to_string())
+                Ok(config.serve(process).await.map_err(Box::new)?)
             }
             McpTransport::Http { url, headers } => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
-                    return Err(format!("its address begins with neither http:// nor https://: {url}"));
+                    return Err(McpConnectError::Address { url: url.clone() });
                 }
                 let mut sent = HashMap::new();
                 for (name, value) in headers {
                     // A value may be a secret: it is not told.
-                    let wrong = || format!("the header {name} cannot be sent");
+                    let wrong = || McpConnectError::Header { name: name.clone() };
                     let header = HeaderName::try_from(name).map_err(|_| wrong())?;
                     let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
                     value.set_sensitive(true);
@@ -221,7 +222,7 @@ impl McpConnection {
                 let way = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(sent)
                     .max_sse_event_size(MAX_SSE_EVENT_BYTES);
-                config.serve(StreamableHttpClientTransport::from_config(way)).await.map_err(|error| error.to_string())
+                Ok(config.serve(StreamableHttpClientTransport::from_config(way)).await.map_err(Box::new)?)
             }
         }
     }
@@ -253,15 +254,39 @@ async fn collect_stderr_tail(mut errors: tokio::process::ChildStderr, words: Arc
     }
 }
 
+/// Why a server isn't connected.
+#[derive(Debug, thiserror::Error)]
+enum McpConnectError {
+    #[error("it has not answered within {} s", SERVER_START_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("{source}: {command}")]
+    Spawn { source: std::io::Error, command: String },
+    #[error(transparent)]
+    Handshake(#[from] Box<ClientInitializeError>),
+    #[error("its address begins with neither http:// nor https://: {url}")]
+    Address { url: String },
+    #[error("the header {name} cannot be sent")]
+    Header { name: String },
+}
+
+/// Why a tool is left out.
+#[derive(Debug, thiserror::Error)]
+enum McpToolError {
+    #[error("a tool's name has 1 to 128 bytes: {}", truncate_text(name, 128))]
+    Name { name: String },
+    #[error("the schema of {name} is larger than {} kB", MAX_SCHEMA_BYTES >> 10)]
+    SchemaTooLarge { name: String },
+}
+
 /// A tool as we keep it, or why it is left out.
-fn convert_tool(tool: rmcp::model::Tool) -> Result<McpTool, String> {
+fn convert_tool(tool: rmcp::model::Tool) -> Result<McpTool, McpToolError> {
     let name = tool.name.into_owned();
     if name.is_empty() || name.len() > 128 {
-        return Err(format!("a tool's name has 1 to 128 bytes: {}", truncate_text(&name, 128)));
+        return Err(McpToolError::Name { name });
     }
     let schema = Value::Object(Arc::unwrap_or_clone(tool.input_schema));
     if schema.to_string().len() > MAX_SCHEMA_BYTES {
-        return Err(format!("the schema of {name} is larger than {} kB", MAX_SCHEMA_BYTES >> 10));
+        return Err(McpToolError::SchemaTooLarge { name });
     }
     let description = truncate_text(&tool.description.unwrap_or_default(), MAX_DESCRIPTION_BYTES).to_owned();
     let hints = tool.annotations.unwrap_or_default();

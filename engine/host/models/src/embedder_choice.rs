@@ -1,5 +1,6 @@
 //! The choice of an embedding model, as users write it and as it's stored.
 
+use crate::EmbedderChoiceError;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,7 +8,7 @@ use std::str::FromStr;
 /// The embedded model, as the vectors of it are named.
 const BUNDLED_MODEL_KEY: &str = "minilm-l6-v2-dyn7";
 /// A choice is part of a file's name.
-const MAX_CHOICE_BYTES: usize = 180;
+pub(crate) const MAX_CHOICE_BYTES: usize = 180;
 
 /// A sentence model. Written `embedded`, `fastembed:BGESmallENV15`, `folder:/models/mine`, or an endpoint with the name
 /// that it has for the model, `http://localhost:8080/v1#bge-small`.
@@ -41,12 +42,12 @@ impl fmt::Display for EmbedderChoice {
 }
 
 impl FromStr for EmbedderChoice {
-    type Err = String;
+    type Err = EmbedderChoiceError;
 
-    fn from_str(text: &str) -> Result<EmbedderChoice, String> {
+    fn from_str(text: &str) -> Result<EmbedderChoice, EmbedderChoiceError> {
         let text = text.trim();
         if text.len() > MAX_CHOICE_BYTES {
-            return Err(format!("the name of a sentence model has at most {MAX_CHOICE_BYTES} bytes"));
+            return Err(EmbedderChoiceError::TooLong);
         }
         if text.is_empty() || text == "embedded" {
             return Ok(EmbedderChoice::Embedded);
@@ -58,9 +59,9 @@ impl FromStr for EmbedderChoice {
             }
             let known = crate::known_models();
             let found = known.iter().find(|known| known.name.eq_ignore_ascii_case(name) || known.repository == name);
-            return found.map(|known| EmbedderChoice::Fastembed(known.name.clone())).ok_or_else(|| {
-                format!("fastembed has no model “{name}”; `tracebook index models` lists those that it has")
-            });
+            return found
+                .map(|known| EmbedderChoice::Fastembed(known.name.clone()))
+                .ok_or_else(|| EmbedderChoiceError::UnknownModel { name: name.to_owned() });
         }
         if let Some(folder) = text.strip_prefix("folder:") {
             return Ok(EmbedderChoice::Folder(PathBuf::from(folder)));
@@ -70,12 +71,10 @@ impl FromStr for EmbedderChoice {
                 Some((url, model)) if !model.is_empty() => {
                     Ok(EmbedderChoice::Endpoint { url: url.trim_end_matches('/').to_owned(), model: model.to_owned() })
                 }
-                Some(_) | None => Err(format!("an endpoint needs the model's name behind a #, as in {text}#bge-small")),
+                Some(_) | None => Err(EmbedderChoiceError::EndpointWithoutModel { url: text.to_owned() }),
             };
         }
-        Err(format!(
-            "“{text}” is no sentence model; use embedded, fastembed:NAME, folder:PATH or https://HOST/v1#MODEL"
-        ))
+        Err(EmbedderChoiceError::UnknownForm { text: text.to_owned() })
     }
 }
 

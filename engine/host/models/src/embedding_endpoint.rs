@@ -1,7 +1,7 @@
 //! An endpoint that speaks OpenAI's embeddings (`POST …/embeddings`): a server of the user's own, or a provider.
 
-use crate::{EmbedderChoice, EmbeddingSpendGuard};
-use embed::SentenceEmbedder;
+use crate::{EmbedderChoice, EmbeddingSpendGuard, EndpointError, EndpointFault, ModelLoadError};
+use embed::{EmbeddingError, SentenceEmbedder};
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::Agent;
@@ -45,7 +45,7 @@ impl EmbeddingEndpoint {
         url: &str,
         model: &str,
         purse: Arc<dyn EmbeddingSpendGuard>,
-    ) -> Result<EmbeddingEndpoint, String> {
+    ) -> Result<EmbeddingEndpoint, ModelLoadError> {
         let agent = Agent::config_builder()
             .timeout_connect(Some(ENDPOINT_CONNECT_TIMEOUT))
             .timeout_global(Some(ENDPOINT_RESPONSE_TIMEOUT))
@@ -73,31 +73,32 @@ impl EmbeddingEndpoint {
     }
 
     /// Asks for vectors, if they can be paid for.
-    fn request_vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+    fn request_vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EndpointError> {
         let texts: Vec<&str> = texts.iter().map(|text| &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]).collect();
         let about = texts.iter().map(|text| (text.len() / BYTES_PER_TOKEN + 1) as u64).sum();
         self.spend_guard.begin_call(&self.choice, about)?;
         let mut read = None;
         let sent = self.post_with_retries(&texts, about, &mut read);
         self.spend_guard.finish_call(&self.choice, about, read);
-        sent
+        sent.map_err(|fault| EndpointError::Call { url: self.url.clone(), fault })
     }
 
     /// Sends texts. `read` becomes the tokens that the endpoint has read, by its own word or else `about`, where it has
     /// answered; what it answered may be nonsense all the same.
-    fn post_with_retries(&self, texts: &[&str], about: u64, read: &mut Option<u64>) -> Result<Vec<Vec<f32>>, String> {
+    fn post_with_retries(
+        &self,
+        texts: &[&str],
+        about: u64,
+        read: &mut Option<u64>,
+    ) -> Result<Vec<Vec<f32>>, EndpointFault> {
         let body = serde_json::json!({"model": self.model, "input": texts});
-        let say = |why: String| format!("the endpoint of the sentence model, {}, {why}", self.url);
         let mut pause = FIRST_RETRY_DELAY;
         for last in (0..=MAX_RETRIES).map(|time| time == MAX_RETRIES) {
             let mut request = self.agent.post(&self.url);
             if let Some(secret) = &self.api_key {
                 request = request.header("Authorization", format!("Bearer {}", secret.trim()));
             }
-            let mut response = match request.send_json(&body) {
-                Ok(response) => response,
-                Err(error) => return Err(say(format!("cannot be reached ({error}); is it running?"))),
-            };
+            let mut response = request.send_json(&body).map_err(EndpointFault::Unreachable)?;
             let status = response.status();
             if (status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()) && !last {
                 std::thread::sleep(pause);
@@ -106,35 +107,34 @@ impl EmbeddingEndpoint {
             }
             let body = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES);
             if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
-                return Err(say(format!("wants a key ({status}); set {EMBEDDINGS_KEY_VAR}")));
+                return Err(EndpointFault::WantsKey(status));
             }
             if !status.is_success() {
                 let told = body.read_to_string().unwrap_or_default();
                 let told: String = told.chars().filter(|c| !c.is_control()).take(200).collect();
-                return Err(say(format!("answered {status}: {told}")));
+                return Err(EndpointFault::Refused { status, body: told });
             }
             *read = Some(about);
-            let answer: EmbeddingsResponse =
-                body.read_json().map_err(|error| say(format!("answered what is not vectors ({error})")))?;
+            let answer: EmbeddingsResponse = body.read_json().map_err(EndpointFault::NotVectors)?;
             *read = Some(answer.usage.as_ref().and_then(|usage| usage.prompt_tokens).unwrap_or(about));
-            return self.vectors_in_order(answer, texts.len()).map_err(say);
+            return self.vectors_in_order(answer, texts.len());
         }
-        Err(say("is busy".to_owned()))
+        Err(EndpointFault::Busy)
     }
 
     /// The vectors in the order of the texts.
-    fn vectors_in_order(&self, answer: EmbeddingsResponse, wanted: usize) -> Result<Vec<Vec<f32>>, String> {
+    fn vectors_in_order(&self, answer: EmbeddingsResponse, wanted: usize) -> Result<Vec<Vec<f32>>, EndpointFault> {
         let mut vectors = vec![Vec::new(); wanted];
         for (place, item) in answer.data.into_iter().enumerate() {
             let slot = vectors.get_mut(item.index.unwrap_or(place));
-            let slot = slot.ok_or_else(|| "answered more vectors than were asked for".to_owned())?;
+            let slot = slot.ok_or(EndpointFault::TooManyVectors)?;
             *slot = item.embedding;
             embed::normalize(slot);
         }
         let length = if self.dimensions == 0 { vectors.first().map_or(0, Vec::len) } else { self.dimensions };
         let fits = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|value| value.is_finite());
         if length == 0 || length > MAX_VECTOR_DIMENSIONS || !vectors.iter().all(fits) {
-            return Err(format!("answered vectors that are not {length} numbers each"));
+            return Err(EndpointFault::WrongVectors { dimensions: length });
         }
         Ok(vectors)
     }
@@ -171,15 +171,15 @@ impl SentenceEmbedder for EmbeddingEndpoint {
         self.unrelated
     }
 
-    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        Ok(self.request_vectors(&[text])?.into_iter().next().unwrap_or_default())
+    fn embed(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
+        Ok(self.embed_all(&[text])?.into_iter().next().unwrap_or_default())
     }
 
     fn batch_size(&self) -> usize {
         TEXTS_PER_REQUEST
     }
 
-    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
-        self.request_vectors(texts)
+    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+        self.request_vectors(texts).map_err(EmbeddingError::other)
     }
 }

@@ -3,6 +3,7 @@
 
 mod embedder_choice;
 mod embedding_endpoint;
+mod error;
 #[cfg(feature = "onnx")]
 mod onnx;
 #[cfg(not(feature = "onnx"))]
@@ -12,6 +13,10 @@ mod onnx_runtime;
 
 pub use embedder_choice::EmbedderChoice;
 pub use embedding_endpoint::EMBEDDINGS_KEY_VAR;
+pub use error::{
+    EmbedderChoiceError, EndpointError, EndpointFault, ModelLoadError, OnnxEmbedError, OnnxLibraryError,
+    OnnxRuntimeError, RerankError, SpendRefusal,
+};
 pub use onnx::{KnownModel, Reranker, known_models, known_rerankers};
 pub use onnx_runtime::{ORT_LIBRARY_VAR, OnnxRuntime};
 
@@ -36,8 +41,8 @@ pub trait EmbeddingSpendGuard: Send + Sync {
     /// Whether about this many tokens may be sent to an endpoint; if so, [`EmbeddingSpendGuard::finish_call`] follows.
     ///
     /// # Errors
-    /// A sentence: nothing is left to pay for them.
-    fn begin_call(&self, endpoint: &EmbedderChoice, tokens: u64) -> Result<(), String>;
+    /// Nothing is left to pay for them.
+    fn begin_call(&self, endpoint: &EmbedderChoice, tokens: u64) -> Result<(), SpendRefusal>;
     /// A call that [`EmbeddingSpendGuard::begin_call`] allowed is over. `read`: tokens that the endpoint has read;
     /// `None`: it refused, or did not answer.
     fn finish_call(&self, endpoint: &EmbedderChoice, tokens: u64, read: Option<u64>);
@@ -47,7 +52,7 @@ pub trait EmbeddingSpendGuard: Send + Sync {
 struct UnlimitedSpending;
 
 impl EmbeddingSpendGuard for UnlimitedSpending {
-    fn begin_call(&self, _: &EmbedderChoice, _: u64) -> Result<(), String> {
+    fn begin_call(&self, _: &EmbedderChoice, _: u64) -> Result<(), SpendRefusal> {
         Ok(())
     }
 
@@ -94,8 +99,11 @@ impl ModelLoadOptions {
 /// Loads a model. Takes from milliseconds to, with a download, many minutes.
 ///
 /// # Errors
-/// A sentence: no such model, no ONNX Runtime, no network, or the model is not one for sentences.
-pub fn load_embedder(choice: &EmbedderChoice, place: &ModelLoadOptions) -> Result<Arc<dyn SentenceEmbedder>, String> {
+/// No such model, no ONNX Runtime, no network, or the model is not one for sentences.
+pub fn load_embedder(
+    choice: &EmbedderChoice,
+    place: &ModelLoadOptions,
+) -> Result<Arc<dyn SentenceEmbedder>, ModelLoadError> {
     Ok(match choice {
         EmbedderChoice::Embedded => Arc::new(MiniLm::load()?),
         EmbedderChoice::Fastembed(name) => Arc::new(onnx::OnnxEmbedder::load_known(choice, name, place)?),

@@ -1,7 +1,11 @@
 //! Models in ONNX form, run by `fastembed` over an ONNX Runtime library.
 
-use crate::{DownloadProgress, EmbedderChoice, ModelLoadOptions, onnx_runtime};
-use embed::SentenceEmbedder;
+use crate::error::MAX_MODEL_FILE_BYTES;
+use crate::{
+    DownloadProgress, EmbedderChoice, ModelLoadError, ModelLoadOptions, OnnxEmbedError, OnnxLibraryError, RerankError,
+    onnx_runtime,
+};
+use embed::{EmbeddingError, SentenceEmbedder};
 use fastembed::{
     EmbeddingModel, InitOptionsUserDefined, Pooling, RerankInitOptions, RerankerModel, TextEmbedding, TextInitOptions,
     TextRerank, TokenizerFiles, UserDefinedEmbeddingModel,
@@ -17,8 +21,6 @@ const HF_ENDPOINT_VAR: &str = "HF_ENDPOINT";
 /// Files that every model has besides its network.
 const TOKENIZER_FILES: [&str; 4] =
     ["tokenizer.json", "config.json", "special_tokens_map.json", "tokenizer_config.json"];
-/// A file of a model in a folder may have this many bytes.
-const MAX_MODEL_FILE_BYTES: u64 = 4 << 30;
 
 /// A model that `fastembed` knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,9 +78,10 @@ impl OnnxEmbedder {
         choice: &EmbedderChoice,
         name: &str,
         place: &ModelLoadOptions,
-    ) -> Result<OnnxEmbedder, String> {
-        let model: EmbeddingModel = name.parse()?;
-        let info = TextEmbedding::get_model_info(&model).map_err(|error| error.to_string())?;
+    ) -> Result<OnnxEmbedder, ModelLoadError> {
+        let model: EmbeddingModel = name.parse().map_err(ModelLoadError::UnknownModel)?;
+        let info = TextEmbedding::get_model_info(&model);
+        let info = info.map_err(|error| ModelLoadError::UnknownModel(error.to_string()))?;
         // Before the download: without the library it is of no use.
         let environment = onnx_runtime::shared_environment(place.onnx_library.as_deref())?;
         download_missing(&info.model_code, &info.model_file, &info.additional_files, place)?;
@@ -88,8 +91,8 @@ impl OnnxEmbedder {
             .with_environment(environment)
             // One thread: typing needs the other cores.
             .with_intra_threads(1);
-        let loaded = catch_panic(|| TextEmbedding::try_new(options).map_err(|error| error.to_string()));
-        let loaded = loaded.map_err(|why| format!("the sentence model {choice} cannot be loaded ({why})"))?;
+        let loaded = catch_panic(|| TextEmbedding::try_new(options));
+        let loaded = loaded.map_err(|source| ModelLoadError::Model { model: choice.to_string(), source })?;
         OnnxEmbedder::from_loaded(choice, prompt_prefixes(&info.model_code), loaded)
     }
 
@@ -98,16 +101,14 @@ impl OnnxEmbedder {
         choice: &EmbedderChoice,
         folder: &Path,
         place: &ModelLoadOptions,
-    ) -> Result<OnnxEmbedder, String> {
-        let read = |name: &str| -> Result<Vec<u8>, String> {
+    ) -> Result<OnnxEmbedder, ModelLoadError> {
+        let read = |name: &str| -> Result<Vec<u8>, ModelLoadError> {
             let path = folder.join(name);
-            let say =
-                |why: String| format!("{} is needed for a sentence model and cannot be read ({why})", path.display());
-            let length = std::fs::metadata(&path).map_err(|error| say(error.to_string()))?.len();
-            if length > MAX_MODEL_FILE_BYTES {
-                return Err(say(format!("it has more than {MAX_MODEL_FILE_BYTES} bytes")));
+            let unreadable = |source| ModelLoadError::File { path: path.clone(), source };
+            if std::fs::metadata(&path).map_err(unreadable)?.len() > MAX_MODEL_FILE_BYTES {
+                return Err(ModelLoadError::FileTooLarge { path });
             }
-            std::fs::read(&path).map_err(|error| say(error.to_string()))
+            std::fs::read(&path).map_err(unreadable)
         };
         let [tokenizer, config, special, tokenizer_config] = TOKENIZER_FILES.map(read);
         let tokenizer_files = TokenizerFiles {
@@ -119,9 +120,8 @@ impl OnnxEmbedder {
         let environment = onnx_runtime::shared_environment(place.onnx_library.as_deref())?;
         let model = UserDefinedEmbeddingModel::new(read("model.onnx")?, tokenizer_files).with_pooling(Pooling::Mean);
         let options = InitOptionsUserDefined::new().with_environment(environment).with_intra_threads(1);
-        let loaded =
-            catch_panic(|| TextEmbedding::try_new_from_user_defined(model, options).map_err(|error| error.to_string()));
-        let loaded = loaded.map_err(|why| format!("the sentence model {choice} cannot be loaded ({why})"))?;
+        let loaded = catch_panic(|| TextEmbedding::try_new_from_user_defined(model, options));
+        let loaded = loaded.map_err(|source| ModelLoadError::Model { model: choice.to_string(), source })?;
         OnnxEmbedder::from_loaded(choice, ("", ""), loaded)
     }
 
@@ -130,7 +130,7 @@ impl OnnxEmbedder {
         choice: &EmbedderChoice,
         before: (&'static str, &'static str),
         model: TextEmbedding,
-    ) -> Result<OnnxEmbedder, String> {
+    ) -> Result<OnnxEmbedder, ModelLoadError> {
         let mut onnx = OnnxEmbedder {
             key: choice.key(),
             dimensions: 0,
@@ -143,12 +143,12 @@ impl OnnxEmbedder {
         Ok(onnx)
     }
 
-    fn embed_raw(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed_raw(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
         // One text at a time: quantisation depends on what else is in the batch.
-        let vectors = catch_panic(|| model.embed([text], None).map_err(|error| error.to_string()));
+        let vectors = catch_panic(|| model.embed([text], None));
         let vector = vectors.map(|vectors| vectors.into_iter().next().unwrap_or_default());
-        let mut vector = vector.map_err(|why| format!("the sentence model failed ({why})"))?;
+        let mut vector = vector.map_err(|why| EmbeddingError::other(OnnxEmbedError(why)))?;
         embed::normalize(&mut vector);
         Ok(vector)
     }
@@ -167,14 +167,14 @@ impl SentenceEmbedder for OnnxEmbedder {
         self.unrelated
     }
 
-    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         match self.prefixes.1 {
             "" => self.embed_raw(text),
             before => self.embed_raw(&format!("{before}{text}")),
         }
     }
 
-    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         match self.prefixes.0 {
             "" => self.embed_raw(text),
             before => self.embed_raw(&format!("{before}{text}")),
@@ -209,13 +209,11 @@ impl Reranker {
     ///
     /// # Errors
     /// As for [`crate::load_embedder`].
-    pub fn load(name: &str, place: &ModelLoadOptions) -> Result<Reranker, String> {
+    pub fn load(name: &str, place: &ModelLoadOptions) -> Result<Reranker, ModelLoadError> {
         let all = TextRerank::list_supported_models();
         let same = |model: &RerankerModel| format!("{model:?}").eq_ignore_ascii_case(name);
         let info = all.into_iter().find(|info| same(&info.model) || info.model_code == name);
-        let info = info.ok_or_else(|| {
-            format!("fastembed has no reranker “{name}”; `tracebook index models` lists those that it has")
-        })?;
+        let info = info.ok_or_else(|| ModelLoadError::UnknownReranker { name: name.to_owned() })?;
         let environment = onnx_runtime::shared_environment(place.onnx_library.as_deref())?;
         download_missing(&info.model_code, &info.model_file, &info.additional_files, place)?;
         let options = RerankInitOptions::new(info.model.clone())
@@ -223,20 +221,20 @@ impl Reranker {
             .with_show_download_progress(false)
             .with_environment(environment)
             .with_intra_threads(1);
-        let loaded = catch_panic(|| TextRerank::try_new(options).map_err(|error| error.to_string()));
-        loaded.map(|model| Reranker(Mutex::new(model))).map_err(|why| format!("the reranker cannot be loaded ({why})"))
+        let loaded = catch_panic(|| TextRerank::try_new(options));
+        loaded.map(|model| Reranker(Mutex::new(model))).map_err(ModelLoadError::Reranker)
     }
 
     /// How well each passage answers the question, 0 to 1.
     ///
     /// # Errors
-    /// A sentence: it failed.
-    pub fn scores(&self, question: &str, passages: &[String]) -> Result<Vec<f32>, String> {
+    /// It failed.
+    pub fn scores(&self, question: &str, passages: &[String]) -> Result<Vec<f32>, RerankError> {
         let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
         let mut model = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ranked = catch_panic(|| model.rerank(question, &passages, false, None).map_err(|error| error.to_string()));
+        let ranked = catch_panic(|| model.rerank(question, &passages, false, None));
         let mut scores = vec![0.0; passages.len()];
-        for result in ranked.map_err(|why| format!("the reranker failed ({why})"))? {
+        for result in ranked.map_err(RerankError)? {
             if let Some(score) = scores.get_mut(result.index) {
                 *score = 1.0 / (1.0 + (-result.score).exp());
             }
@@ -281,7 +279,7 @@ fn download_missing(
     network: &str,
     others: &[String],
     place: &ModelLoadOptions,
-) -> Result<(), String> {
+) -> Result<(), ModelLoadError> {
     let files = [network].into_iter().chain(others.iter().map(String::as_str)).chain(TOKENIZER_FILES);
     let cache = Cache::new(place.cache.clone());
     let here = cache.repo(Repo::model(repository.to_owned()));
@@ -290,31 +288,34 @@ fn download_missing(
         return Ok(());
     }
     if !place.allow_download {
-        return Err(format!("the sentence model {repository} is not here; choose it again to download it"));
+        return Err(ModelLoadError::NotDownloaded { repository: repository.to_owned() });
     }
     let endpoint = std::env::var(HF_ENDPOINT_VAR).unwrap_or_else(|_| "https://huggingface.co".to_owned());
-    let say = |why: &dyn std::fmt::Display| {
-        format!("{repository} cannot be downloaded from {endpoint} ({why}); the model that was there stays in use")
+    let failed = |why: &dyn std::fmt::Display| ModelLoadError::Download {
+        repository: repository.to_owned(),
+        endpoint: endpoint.clone(),
+        why: why.to_string(),
     };
     let api = ApiBuilder::from_cache(cache).with_endpoint(endpoint.clone()).with_progress(false).build();
-    let api = api.map_err(|error| say(&error))?.model(repository.to_owned());
+    let api = api.map_err(|error| failed(&error))?.model(repository.to_owned());
     for file in missing {
         let watched = DownloadWatcher { options: place, progress: DownloadProgress::default() };
         let got = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| api.download_with_progress(file, watched)));
         match got {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(say(&error)),
-            Err(thrown) if thrown.is::<DownloadStopped>() => return Err("the download was stopped".to_owned()),
-            Err(_) => return Err(say(&"it failed half way")),
+            Ok(Err(error)) => return Err(failed(&error)),
+            Err(thrown) if thrown.is::<DownloadStopped>() => return Err(ModelLoadError::DownloadStopped),
+            Err(_) => return Err(failed(&"it failed half way")),
         }
     }
     Ok(())
 }
 
 /// A foreign library's panic is an error like others.
-fn catch_panic<R>(what: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+fn catch_panic<R>(what: impl FnOnce() -> fastembed::Result<R>) -> Result<R, OnnxLibraryError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
-    caught.unwrap_or_else(|_| Err("it failed".to_owned()))
+    let done = caught.map_err(|_| OnnxLibraryError::Panicked)?;
+    done.map_err(|error| OnnxLibraryError::Refused(error.to_string()))
 }
 
 #[cfg(test)]
@@ -332,14 +333,13 @@ mod tests {
             ..ModelLoadOptions::without_progress(folder.path().to_owned())
         };
         let choice: EmbedderChoice = "fastembed:BGESmallENV15".parse().expect("known");
-        let why = crate::load_embedder(&choice, &place).err().unwrap_or_default();
-        assert!(why.contains("/nowhere"), "{why}");
-        let why =
-            crate::load_embedder(&EmbedderChoice::Folder(folder.path().to_owned()), &place).err().unwrap_or_default();
-        assert!(why.contains("tokenizer.json"), "{why}");
+        let why = |choice: &EmbedderChoice| crate::load_embedder(choice, &place).err().map(|why| why.to_string());
+        assert!(why(&choice).is_some_and(|why| why.contains("/nowhere")));
+        let in_folder = why(&EmbedderChoice::Folder(folder.path().to_owned()));
+        assert!(in_folder.is_some_and(|why| why.contains("tokenizer.json")));
         assert_eq!(prompt_prefixes("intfloat/multilingual-e5-small").0, "query: ");
         let info =
             download_missing("a/b", "model.onnx", &[], &ModelLoadOptions::without_progress(folder.path().to_owned()));
-        assert!(info.is_err_and(|why| why.contains("not here")));
+        assert!(matches!(info, Err(ModelLoadError::NotDownloaded { .. })));
     }
 }

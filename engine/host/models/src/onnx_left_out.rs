@@ -1,12 +1,8 @@
 //! Replaces ONNX models in builds without the feature `onnx`: lists none, loads none, and explains how to get them.
 
-use crate::{EmbedderChoice, ModelLoadOptions};
-use embed::SentenceEmbedder;
+use crate::{EmbedderChoice, ModelLoadError, ModelLoadOptions, RerankError};
+use embed::{EmbeddingError, SentenceEmbedder};
 use std::path::Path;
-
-/// Message for requests of such a model.
-pub(crate) const BUILT_WITHOUT_ONNX: &str = "this build can't run ONNX models; build one that can with \
-     `cargo build --release --ignore-rust-version --features full`, or choose the embedded model or an endpoint";
 
 /// A model that `fastembed` knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +31,20 @@ pub fn known_rerankers() -> Vec<KnownModel> {
 pub(crate) enum OnnxEmbedder {}
 
 impl OnnxEmbedder {
-    pub(crate) fn load_known(_: &EmbedderChoice, _: &str, _: &ModelLoadOptions) -> Result<OnnxEmbedder, String> {
-        Err(BUILT_WITHOUT_ONNX.to_owned())
+    pub(crate) fn load_known(
+        _: &EmbedderChoice,
+        _: &str,
+        _: &ModelLoadOptions,
+    ) -> Result<OnnxEmbedder, ModelLoadError> {
+        Err(ModelLoadError::BuiltWithoutOnnx)
     }
 
-    pub(crate) fn load_folder(_: &EmbedderChoice, _: &Path, _: &ModelLoadOptions) -> Result<OnnxEmbedder, String> {
-        Err(BUILT_WITHOUT_ONNX.to_owned())
+    pub(crate) fn load_folder(
+        _: &EmbedderChoice,
+        _: &Path,
+        _: &ModelLoadOptions,
+    ) -> Result<OnnxEmbedder, ModelLoadError> {
+        Err(ModelLoadError::BuiltWithoutOnnx)
     }
 }
 
@@ -57,7 +61,7 @@ impl SentenceEmbedder for OnnxEmbedder {
         match *self {}
     }
 
-    fn embed(&self, _: &str) -> Result<Vec<f32>, String> {
+    fn embed(&self, _: &str) -> Result<Vec<f32>, EmbeddingError> {
         match *self {}
     }
 }
@@ -70,15 +74,15 @@ impl Reranker {
     ///
     /// # Errors
     /// Always: how to get a build that can.
-    pub fn load(_: &str, _: &ModelLoadOptions) -> Result<Reranker, String> {
-        Err(BUILT_WITHOUT_ONNX.to_owned())
+    pub fn load(_: &str, _: &ModelLoadOptions) -> Result<Reranker, ModelLoadError> {
+        Err(ModelLoadError::BuiltWithoutOnnx)
     }
 
     /// How well each passage answers the question, 0 to 1.
     ///
     /// # Errors
     /// Never called: there is no such reranker.
-    pub fn scores(&self, _: &str, _: &[String]) -> Result<Vec<f32>, String> {
+    pub fn scores(&self, _: &str, _: &[String]) -> Result<Vec<f32>, RerankError> {
         match *self {}
     }
 }
@@ -92,7 +96,7 @@ mod tests {
         assert!(known_models().is_empty() && known_rerankers().is_empty());
         let place = ModelLoadOptions::without_progress("/nowhere".into());
         let choice: EmbedderChoice = "fastembed:BGESmallENV15".parse().expect("a name of an older choice is kept");
-        let why = crate::load_embedder(&choice, &place).err().unwrap_or_default();
+        let why = crate::load_embedder(&choice, &place).err().map(|why| why.to_string()).unwrap_or_default();
         assert!(why.contains("--features full"), "{why}");
         assert!(crate::load_embedder(&EmbedderChoice::Embedded, &place).is_ok());
     }

@@ -1,6 +1,9 @@
 //! The ONNX Runtime library: located before loading, because the loader aborts the program if it's missing.
 
 #[cfg(feature = "onnx")]
+use crate::OnnxLibraryError;
+use crate::OnnxRuntimeError;
+#[cfg(feature = "onnx")]
 use ort::environment::Environment;
 use std::path::{Path, PathBuf};
 #[cfg(feature = "onnx")]
@@ -22,15 +25,15 @@ impl OnnxRuntime {
     /// Looks for it: what the user named, the environment's variable, the system, Python's packages.
     ///
     /// # Errors
-    /// A sentence that says where it was looked for and what brings one.
-    pub fn find(named: Option<&Path>) -> Result<OnnxRuntime, String> {
+    /// Where it was looked for and what brings one.
+    pub fn find(named: Option<&Path>) -> Result<OnnxRuntime, OnnxRuntimeError> {
         let variable = std::env::var_os(ORT_LIBRARY_VAR).map(PathBuf::from);
         let named = named.map(Path::to_path_buf).filter(|path| !path.as_os_str().is_empty());
         for (path, from) in [(named, "the settings"), (variable, ORT_LIBRARY_VAR)] {
             if let Some(path) = path {
                 return find_library_in(&path)
                     .map(|path| OnnxRuntime { path, origin: from })
-                    .ok_or_else(|| format!("{from} names {}, and no ONNX Runtime is there", path.display()));
+                    .ok_or(OnnxRuntimeError::NotAtPath { origin: from, path });
             }
         }
         let places = system_library_dirs().into_iter().map(|place| (place, "the system"));
@@ -38,13 +41,7 @@ impl OnnxRuntime {
         let found = places
             .into_iter()
             .find_map(|(place, from)| find_library_in(&place).map(|path| OnnxRuntime { path, origin: from }));
-        found.ok_or_else(|| {
-            format!(
-                "no ONNX Runtime library is here (looked for in the settings, {ORT_LIBRARY_VAR}, the system's \
-                    folders and \
-                 Python's packages); `pip install --user onnxruntime` brings one, the embedded model needs none"
-            )
-        })
+        found.ok_or(OnnxRuntimeError::NotFound)
     }
 }
 
@@ -112,21 +109,20 @@ static ONNX_ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
 /// The environment in which models run; the library is loaded with the first.
 #[cfg(feature = "onnx")]
-pub(crate) fn shared_environment(named: Option<&Path>) -> Result<Environment, String> {
+pub(crate) fn shared_environment(named: Option<&Path>) -> Result<Environment, OnnxRuntimeError> {
     let mut made = ONNX_ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(environment) = &*made {
         return Ok(environment.clone());
     }
     let runtime = OnnxRuntime::find(named)?;
-    let say = |why: String| {
-        format!("the ONNX Runtime of {} ({}) cannot be used ({why})", runtime.origin, runtime.path.display())
-    };
     // It ends in a panic where a library is another one than its name says.
     let built = std::panic::catch_unwind(|| {
-        let builder = ort::init_from(&runtime.path).map_err(|error| error.to_string())?;
-        builder.with_telemetry(false).build().map_err(|error| error.to_string())
+        let builder = ort::init_from(&runtime.path).map_err(|error| OnnxLibraryError::Refused(error.to_string()))?;
+        builder.with_telemetry(false).build().map_err(|error| OnnxLibraryError::Refused(error.to_string()))
     });
-    let environment = built.unwrap_or_else(|_| Err("it failed while it was loaded".to_owned())).map_err(say)?;
+    let environment = built
+        .unwrap_or(Err(OnnxLibraryError::LoadPanicked))
+        .map_err(|source| OnnxRuntimeError::Unusable { origin: runtime.origin, path: runtime.path.clone(), source })?;
     *made = Some(environment.clone());
     Ok(environment)
 }
@@ -138,7 +134,7 @@ mod tests {
     #[test]
     fn what_is_named_and_missing_is_a_sentence() {
         let missing = OnnxRuntime::find(Some(Path::new("/nowhere/libonnxruntime.so")));
-        assert!(missing.as_ref().is_err_and(|why| why.contains("/nowhere")), "{missing:?}");
+        assert!(missing.as_ref().is_err_and(|why| why.to_string().contains("/nowhere")), "{missing:?}");
         let folder = tempfile::tempdir().expect("a folder");
         assert!(OnnxRuntime::find(Some(folder.path())).is_err());
         let file = folder.path().join("libonnxruntime.so.1.24.0");
@@ -148,6 +144,6 @@ mod tests {
         }
         // A file that isn't a library is reported, and doesn't abort the program.
         let wrong = shared_environment(Some(&file));
-        assert!(wrong.is_err_and(|why| why.contains("cannot be used")));
+        assert!(wrong.is_err_and(|why| why.to_string().contains("cannot be used")));
     }
 }

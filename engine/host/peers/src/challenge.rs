@@ -4,7 +4,7 @@
 //!
 //! Pure: bytes in, bytes out.
 
-use crate::key::{DeviceId, DeviceKey, random_bytes, unhex};
+use crate::key::{DeviceId, DeviceKey, RandomBytesError, random_bytes, unhex};
 use serde::{Deserialize, Serialize};
 
 const CHALLENGE_DOMAIN: &[u8] = b"tracebook 2026 challenge of a device\0";
@@ -19,6 +19,31 @@ impl ChannelBinding {
     pub fn from_certificate(der: &[u8]) -> ChannelBinding {
         ChannelBinding(blake3::hash(der).as_bytes().to_vec())
     }
+}
+
+/// Why one side does not believe that the other is who it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChallengeError {
+    /// The system has no chance to give.
+    #[error(transparent)]
+    Random(#[from] RandomBytesError),
+    /// The caller does not prove its key.
+    #[error("the proof of the device's key does not hold")]
+    CallerUnproven,
+    /// Another one listens than was paired.
+    #[error("another one answers there ({}) than the one that was paired ({})", found.short_id(), expected.short_id())]
+    OtherListener {
+        /// The one that listens.
+        found: DeviceId,
+        /// The one that was paired.
+        expected: DeviceId,
+    },
+    /// What it sends is no challenge.
+    #[error("the challenge is no challenge")]
+    NotChallenge,
+    /// Who listens does not prove its key.
+    #[error("the hub does not prove its key")]
+    ListenerUnproven,
 }
 
 /// First word, of who listens.
@@ -83,7 +108,7 @@ impl ListenerHandshake {
     ///
     /// # Errors
     /// The system has no chance to give.
-    pub fn new(binding: ChannelBinding) -> Result<ListenerHandshake, String> {
+    pub fn new(binding: ChannelBinding) -> Result<ListenerHandshake, ChallengeError> {
         Ok(ListenerHandshake { nonce: random_bytes()?, binding })
     }
 
@@ -96,20 +121,19 @@ impl ListenerHandshake {
     ///
     /// # Errors
     /// It does not.
-    pub fn verify_response(self, key: &DeviceKey, answer: &ChallengeResponse) -> Result<ListenerProof, String> {
-        let bad = || "the proof of the device's key does not hold".to_owned();
-        let nonce = unhex::<32>(&answer.nonce).ok_or_else(bad)?;
-        let signature = unhex::<64>(&answer.signature).ok_or_else(bad)?;
+    pub fn verify_response(self, key: &DeviceKey, answer: &ChallengeResponse) -> Result<ListenerProof, ChallengeError> {
+        let nonce = unhex::<32>(&answer.nonce).ok_or(ChallengeError::CallerUnproven)?;
+        let signature = unhex::<64>(&answer.signature).ok_or(ChallengeError::CallerUnproven)?;
         let nonces = [&self.nonce, &nonce];
         // Who calls itself by our own name only sends us back what we said.
         if answer.device == key.id() {
-            return Err(bad());
+            return Err(ChallengeError::CallerUnproven);
         }
         if !answer
             .device
             .has_signed(&challenge_digest(CALLER_ROLE, key.id(), answer.device, nonces, &self.binding), &signature)
         {
-            return Err(bad());
+            return Err(ChallengeError::CallerUnproven);
         }
         let ours = key.sign(&challenge_digest(LISTENER_ROLE, key.id(), answer.device, nonces, &self.binding));
         Ok(ListenerProof { signature: crate::key::hex(&ours) })
@@ -133,15 +157,11 @@ impl CallerHandshake {
         expected: DeviceId,
         challenge: &DeviceChallenge,
         binding: &ChannelBinding,
-    ) -> Result<(CallerHandshake, ChallengeResponse), String> {
+    ) -> Result<(CallerHandshake, ChallengeResponse), ChallengeError> {
         if challenge.hub != expected {
-            return Err(format!(
-                "another one answers there ({}) than the one that was paired ({})",
-                challenge.hub.short_id(),
-                expected.short_id()
-            ));
+            return Err(ChallengeError::OtherListener { found: challenge.hub, expected });
         }
-        let theirs = unhex::<32>(&challenge.nonce).ok_or("the challenge is no challenge")?;
+        let theirs = unhex::<32>(&challenge.nonce).ok_or(ChallengeError::NotChallenge)?;
         let ours = random_bytes::<32>()?;
         let nonces = [&theirs, &ours];
         let signature = key.sign(&challenge_digest(CALLER_ROLE, expected, key.id(), nonces, binding));
@@ -163,11 +183,11 @@ impl CallerHandshake {
     ///
     /// # Errors
     /// It does not.
-    pub fn verify_listener(self, welcome: &ListenerProof) -> Result<(), String> {
+    pub fn verify_listener(self, welcome: &ListenerProof) -> Result<(), ChallengeError> {
         let signature = unhex::<64>(&welcome.signature);
         match signature.is_some_and(|signature| self.hub.has_signed(&self.expected_digest, &signature)) {
             true => Ok(()),
-            false => Err("the hub does not prove its key".to_owned()),
+            false => Err(ChallengeError::ListenerUnproven),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The list of devices on this machine: an automerge document in its own file next to the secrets, since the key also
 //! belongs to the machine and not to one workspace. Every change is on disk when the call returns.
 
-use crate::key::{DeviceId, random_bytes};
+use crate::key::{DeviceId, RandomBytesError, random_bytes};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use store::{ActorId, DevicesDoc};
+use store::{ActorId, DevicesDoc, StoreError};
 pub use store::{DeviceAccess, PairedDevice};
 
 /// Name of the file with the list of devices.
@@ -23,6 +23,71 @@ pub fn now_millis() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Why the list of devices can't be read, searched or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceListError {
+    /// The system has no chance to give.
+    #[error(transparent)]
+    Random(#[from] RandomBytesError),
+    /// The document refuses the change.
+    #[error(transparent)]
+    Document(#[from] Box<StoreError>),
+    /// No device has this key.
+    #[error("there is no device {}", id.short_id())]
+    NoDevice {
+        /// The key.
+        id: DeviceId,
+    },
+    /// No device has this name, or a key that begins so.
+    #[error("there is no device “{word}”; see `tracebook devices`")]
+    NotFound {
+        /// What was searched.
+        word: String,
+    },
+    /// Several devices have this name, or a key that begins so.
+    #[error("“{word}” is more than one device; give the beginning of its key")]
+    Ambiguous {
+        /// What was searched.
+        word: String,
+    },
+    /// The file can't be read.
+    #[error("the list of devices: {source}: {}", path.display())]
+    Unreadable {
+        /// What the system says.
+        source: io::Error,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file can't be ours.
+    #[error("the list of devices: it is too long to be one: {}", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file isn't a list of devices.
+    #[error("the list of devices: {source}: {}", path.display())]
+    Invalid {
+        /// What the document says.
+        source: Box<StoreError>,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Part of the file can't be read.
+    #[error("the list of devices: it is damaged; restore it from a backup, or remove it and pair again: {}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file can't be written.
+    #[error("the list of devices cannot be written: {source}: {}", path.display())]
+    Unwritable {
+        /// What the system says.
+        source: io::Error,
+        /// The file.
+        path: PathBuf,
+    },
+}
+
 /// The list of devices, as stored in its file.
 #[derive(Clone, Debug)]
 pub struct DeviceList {
@@ -36,7 +101,7 @@ impl DeviceList {
     ///
     /// # Errors
     /// The system has no chance to give.
-    pub fn new(folder: &Path) -> Result<DeviceList, String> {
+    pub fn new(folder: &Path) -> Result<DeviceList, DeviceListError> {
         Ok(DeviceList { folder: folder.to_owned(), actor: ActorId::from(random_bytes::<16>()?) })
     }
 
@@ -44,7 +109,7 @@ impl DeviceList {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn list(&self) -> Result<BTreeMap<DeviceId, PairedDevice>, String> {
+    pub fn list(&self) -> Result<BTreeMap<DeviceId, PairedDevice>, DeviceListError> {
         Ok(devices_by_id(&self.read()?))
     }
 
@@ -52,7 +117,7 @@ impl DeviceList {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, DeviceListError> {
         Ok(self.read()?.save())
     }
 
@@ -66,20 +131,20 @@ impl DeviceList {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn pair(&self, id: DeviceId, device: PairedDevice) -> Result<(), String> {
-        self.edit_file(|doc| doc.pair_device(&id.to_string(), device, now_millis()).map_err(|error| error.to_string()))
+    pub fn pair(&self, id: DeviceId, device: PairedDevice) -> Result<(), DeviceListError> {
+        self.edit_file(|doc| Ok(doc.pair_device(&id.to_string(), device, now_millis()).map_err(Box::new)?))
     }
 
     /// Changes the entry of a device.
     ///
     /// # Errors
     /// There is none, or the file cannot be read or written.
-    pub fn update_device(&self, id: DeviceId, amend: impl FnOnce(&mut PairedDevice)) -> Result<(), String> {
+    pub fn update_device(&self, id: DeviceId, amend: impl FnOnce(&mut PairedDevice)) -> Result<(), DeviceListError> {
         self.edit_file(|doc| {
             let key = id.to_string();
-            let mut device = doc.device(&key).ok_or_else(|| format!("there is no device {}", id.short_id()))?;
+            let mut device = doc.device(&key).ok_or(DeviceListError::NoDevice { id })?;
             amend(&mut device);
-            doc.put_device(&key, &device, now_millis()).map_err(|error| error.to_string())
+            Ok(doc.put_device(&key, &device, now_millis()).map_err(Box::new)?)
         })
     }
 
@@ -87,11 +152,11 @@ impl DeviceList {
     ///
     /// # Errors
     /// There is none, or the file cannot be read or written.
-    pub fn revoke(&self, id: DeviceId) -> Result<(), String> {
+    pub fn revoke(&self, id: DeviceId) -> Result<(), DeviceListError> {
         self.edit_file(|doc| {
             let key = id.to_string();
-            doc.device(&key).ok_or_else(|| format!("there is no device {}", id.short_id()))?;
-            doc.revoke_device(&key, now_millis()).map_err(|error| error.to_string())
+            doc.device(&key).ok_or(DeviceListError::NoDevice { id })?;
+            Ok(doc.revoke_device(&key, now_millis()).map_err(Box::new)?)
         })
     }
 
@@ -99,15 +164,15 @@ impl DeviceList {
     ///
     /// # Errors
     /// It is none, or the file cannot be read or written.
-    pub fn merge(&self, bytes: &[u8]) -> Result<bool, String> {
+    pub fn merge(&self, bytes: &[u8]) -> Result<bool, DeviceListError> {
         // What brings nothing writes nothing: those who look at the file would pass it on for ever.
         let mut doc = self.read()?;
         let before = doc.devices();
-        doc.merge(bytes).map_err(|error| error.to_string())?;
+        doc.merge(bytes).map_err(Box::new)?;
         if doc.devices() == before {
             return Ok(false);
         }
-        self.edit_file(|doc| doc.merge(bytes).map_err(|error| error.to_string()))?;
+        self.edit_file(|doc| Ok(doc.merge(bytes).map_err(Box::new)?))?;
         Ok(true)
     }
 
@@ -115,7 +180,7 @@ impl DeviceList {
     ///
     /// # Errors
     /// None, or several.
-    pub fn find_by_name_or_key(&self, word: &str) -> Result<(DeviceId, PairedDevice), String> {
+    pub fn find_by_name_or_key(&self, word: &str) -> Result<(DeviceId, PairedDevice), DeviceListError> {
         let word = word.trim();
         let digits: String = word.chars().filter(|letter| *letter != ' ').collect::<String>().to_lowercase();
         let is_meant = |(id, device): &(DeviceId, PairedDevice)| {
@@ -127,37 +192,42 @@ impl DeviceList {
         }
         match (meant.pop(), meant.is_empty()) {
             (Some(device), true) => Ok(device),
-            (None, _) => Err(format!("there is no device “{word}”; see `tracebook devices`")),
-            (Some(_), false) => Err(format!("“{word}” is more than one device; give the beginning of its key")),
+            (None, _) => Err(DeviceListError::NotFound { word: word.to_owned() }),
+            (Some(_), false) => Err(DeviceListError::Ambiguous { word: word.to_owned() }),
         }
     }
 
-    fn read(&self) -> Result<DevicesDoc, String> {
+    fn read(&self) -> Result<DevicesDoc, DeviceListError> {
         let path = self.folder.join(DEVICES_FILE);
-        let failed = |error: &dyn std::fmt::Display| format!("the list of devices: {error}: {}", path.display());
+        let unreadable = |source| DeviceListError::Unreadable { source, path: path.clone() };
         let chunks = match File::open(&path) {
             Ok(file) => {
                 let mut bytes = Vec::new();
-                file.take(MAX_DEVICES_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+                file.take(MAX_DEVICES_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
                 if bytes.len() as u64 > MAX_DEVICES_FILE_BYTES {
-                    return Err(failed(&"it is too long to be one"));
+                    return Err(DeviceListError::TooLong { path });
                 }
                 vec![bytes]
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(unreadable(error)),
         };
-        let loaded = DevicesDoc::load(&chunks, self.actor.clone()).map_err(|error| failed(&error))?;
+        let loaded = DevicesDoc::load(&chunks, self.actor.clone());
+        let loaded =
+            loaded.map_err(|source| DeviceListError::Invalid { source: Box::new(source), path: path.clone() })?;
         match loaded.bad_chunks.is_empty() {
             true => Ok(loaded.doc),
             // Half a list might welcome who was revoked in the other half.
-            false => Err(failed(&"it is damaged; restore it from a backup, or remove it and pair again")),
+            false => Err(DeviceListError::Damaged { path }),
         }
     }
 
-    fn edit_file(&self, work: impl FnOnce(&mut DevicesDoc) -> Result<(), String>) -> Result<(), String> {
+    fn edit_file(
+        &self,
+        work: impl FnOnce(&mut DevicesDoc) -> Result<(), DeviceListError>,
+    ) -> Result<(), DeviceListError> {
         let path = self.folder.join(DEVICES_FILE);
-        let failed = |error: io::Error| format!("the list of devices cannot be written: {error}: {}", path.display());
+        let failed = |source| DeviceListError::Unwritable { source, path: path.clone() };
         store::disk::create_folder(&self.folder).map_err(failed)?;
         let lock = private_file_options().truncate(false).open(self.folder.join(DEVICES_LOCK_FILE)).map_err(failed)?;
         lock.lock().map_err(failed)?;
@@ -211,7 +281,7 @@ mod tests {
         let (one, two) = (DeviceKey::generate().expect("key").id(), DeviceKey::generate().expect("key").id());
         devices.pair(one, device("laptop")).expect("kept");
         devices.pair(two, device("laptop")).expect("kept");
-        assert!(devices.find_by_name_or_key("laptop").expect_err("two").contains("more than one"));
+        assert!(matches!(devices.find_by_name_or_key("laptop"), Err(DeviceListError::Ambiguous { .. })));
         devices.update_device(two, |device| device.name = "phone".to_owned()).expect("named");
         assert_eq!(devices.find_by_name_or_key("laptop").expect("one").0, one);
         assert_eq!(devices.find_by_name_or_key(&two.to_string()[..6].to_uppercase()).expect("one").0, two);

@@ -4,10 +4,13 @@
 //! Which of both is wanted is said by the way itself: a WebSocket's path, the local network's protocol name.
 
 use crate::challenge::{
-    CallerHandshake, ChallengeResponse, ChannelBinding, DeviceChallenge, ListenerHandshake, ListenerProof,
+    CallerHandshake, ChallengeError, ChallengeResponse, ChannelBinding, DeviceChallenge, ListenerHandshake,
+    ListenerProof,
 };
 use crate::key::{DeviceId, DeviceKey};
-use crate::pairing::{DeviceCard, DeviceRights, JoinAttempt, OfferAttempt, OneTimeCode, PairingProof, SpakeMessage};
+use crate::pairing::{
+    DeviceCard, DeviceRights, JoinAttempt, OfferAttempt, OneTimeCode, PairingError, PairingProof, SpakeMessage,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
@@ -31,10 +34,80 @@ pub enum PeerFrame {
     Binary(Vec<u8>),
 }
 
+/// Why a frame was not sent.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameSendError {
+    /// It is longer than the other side takes.
+    #[error("it is too long")]
+    TooLong,
+    /// The way has ended: what it says.
+    #[error(transparent)]
+    Ended(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl FrameSendError {
+    /// The way has ended.
+    pub fn ended(error: impl std::error::Error + Send + Sync + 'static) -> FrameSendError {
+        FrameSendError::Ended(Box::new(error))
+    }
+}
+
+/// Why a device that proved its key is not let in: a clause about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallRefusal {
+    /// It isn't on the list of devices.
+    #[error("this device is not paired here; pair it with a code")]
+    NotPaired,
+    /// It was revoked.
+    #[error("this device was revoked")]
+    Revoked,
+    /// A code is shown, and only who is paired by it may call.
+    #[error("it is being paired")]
+    PairingOnly,
+}
+
+/// Why a handshake failed.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// The way has ended.
+    #[error(transparent)]
+    Send(#[from] FrameSendError),
+    /// A word of ours can't be written as JSON.
+    #[error(transparent)]
+    Encoding(#[from] serde_json::Error),
+    /// No word came in time.
+    #[error("it does not answer")]
+    Timeout,
+    /// The other side closed the way.
+    #[error("it hung up")]
+    HungUp,
+    /// Another word came than the handshake has there.
+    #[error("it does not say what was asked")]
+    UnexpectedMessage,
+    /// The other side refused, in its words.
+    #[error("{0}")]
+    RefusedByPeer(String),
+    /// A key is not proved.
+    #[error(transparent)]
+    Challenge(#[from] ChallengeError),
+    /// The device is not welcome.
+    #[error(transparent)]
+    NotWelcome(#[from] CallRefusal),
+    /// The pairing failed.
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
+    /// No code is shown.
+    #[error("no code is waiting; ask for one there")]
+    NoCode,
+    /// Another device answered than the invitation names.
+    #[error("another one answered than the QR code names")]
+    OtherDevice,
+}
+
 /// A way to another device: frames arrive whole and in order.
 pub trait FrameTransport: Send {
     /// Sends one frame.
-    fn send_frame(&mut self, frame: PeerFrame) -> impl Future<Output = Result<(), String>> + Send;
+    fn send_frame(&mut self, frame: PeerFrame) -> impl Future<Output = Result<(), FrameSendError>> + Send;
     /// The next frame; `None` at the end.
     fn next_frame(&mut self) -> impl Future<Output = Option<PeerFrame>> + Send;
 }
@@ -71,30 +144,31 @@ impl ControlMessage {
     }
 }
 
-async fn send_json<T: Serialize>(way: &mut impl FrameTransport, word: &T) -> Result<(), String> {
-    let text = serde_json::to_string(word).map_err(|error| error.to_string())?;
-    way.send_frame(PeerFrame::Text(text)).await
+async fn send_json<T: Serialize>(way: &mut impl FrameTransport, word: &T) -> Result<(), HandshakeError> {
+    let text = serde_json::to_string(word)?;
+    Ok(way.send_frame(PeerFrame::Text(text)).await?)
 }
 
 /// Receives the next message of a handshake, or the other side's reason for stopping.
-async fn receive_json<T: DeserializeOwned>(way: &mut impl FrameTransport) -> Result<T, String> {
+async fn receive_json<T: DeserializeOwned>(way: &mut impl FrameTransport) -> Result<T, HandshakeError> {
     let frame = tokio::time::timeout(HANDSHAKE_STEP_TIMEOUT, way.next_frame()).await;
     let text = match frame {
-        Err(_) => return Err("it does not answer".to_owned()),
-        Ok(None) => return Err("it hung up".to_owned()),
+        Err(_) => return Err(HandshakeError::Timeout),
+        Ok(None) => return Err(HandshakeError::HungUp),
         Ok(Some(PeerFrame::Text(text))) if text.len() <= MAX_HANDSHAKE_MESSAGE_BYTES => text,
-        Ok(Some(_)) => return Err("it does not say what was asked".to_owned()),
+        Ok(Some(_)) => return Err(HandshakeError::UnexpectedMessage),
     };
     if let Ok(ControlMessage::Refused(why)) = serde_json::from_str(&text) {
-        return Err(why.chars().filter(|letter| !letter.is_control()).take(300).collect());
+        let why = why.chars().filter(|letter| !letter.is_control()).take(300).collect();
+        return Err(HandshakeError::RefusedByPeer(why));
     }
-    serde_json::from_str(&text).map_err(|_| "it does not say what was asked".to_owned())
+    serde_json::from_str(&text).map_err(|_| HandshakeError::UnexpectedMessage)
 }
 
 /// Sends the reason to the other side, and returns it.
-async fn send_refusal(way: &mut impl FrameTransport, why: String) -> String {
+async fn send_refusal(way: &mut impl FrameTransport, why: HandshakeError) -> HandshakeError {
     // The refusal holds whether or not the other side hears it.
-    let _ = way.send_frame(ControlMessage::Refused(why.clone()).to_frame()).await;
+    let _ = way.send_frame(ControlMessage::Refused(why.to_string()).to_frame()).await;
     why
 }
 
@@ -107,12 +181,12 @@ pub async fn authenticate_to_listener(
     key: &DeviceKey,
     expected: DeviceId,
     binding: &ChannelBinding,
-) -> Result<(), String> {
+) -> Result<(), HandshakeError> {
     let challenge: DeviceChallenge = receive_json(way).await?;
     let (caller, answer) = CallerHandshake::respond(key, expected, &challenge, binding)?;
     send_json(way, &answer).await?;
     let welcome: ListenerProof = receive_json(way).await?;
-    caller.verify_listener(&welcome)
+    Ok(caller.verify_listener(&welcome)?)
 }
 
 /// The listening side: who calls, proved, and welcome by `is_welcome`.
@@ -123,9 +197,9 @@ pub async fn authenticate_caller(
     way: &mut impl FrameTransport,
     key: &DeviceKey,
     binding: ChannelBinding,
-    is_welcome: impl FnOnce(DeviceId) -> Result<(), String> + Send,
-) -> Result<DeviceId, (Option<DeviceId>, String)> {
-    let listener = ListenerHandshake::new(binding).map_err(|why| (None, why))?;
+    is_welcome: impl FnOnce(DeviceId) -> Result<(), CallRefusal> + Send,
+) -> Result<DeviceId, (Option<DeviceId>, HandshakeError)> {
+    let listener = ListenerHandshake::new(binding).map_err(|why| (None, HandshakeError::from(why)))?;
     send_json(way, &listener.challenge(key)).await.map_err(|why| (None, why))?;
     let answer: ChallengeResponse = match receive_json(way).await {
         Ok(answer) => answer,
@@ -133,8 +207,9 @@ pub async fn authenticate_caller(
     };
     let device = answer.device;
     // Verify the proof first: whether a key is known concerns only its owner.
-    let welcome = listener.verify_response(key, &answer).map_err(|why| (None, why));
-    match welcome.and_then(|welcome| is_welcome(device).map(|()| welcome).map_err(|why| (Some(device), why))) {
+    let welcome = listener.verify_response(key, &answer).map_err(|why| (None, HandshakeError::from(why)));
+    let refused = |why| (Some(device), HandshakeError::NotWelcome(why));
+    match welcome.and_then(|welcome| is_welcome(device).map(|()| welcome).map_err(refused)) {
         Ok(welcome) => send_json(way, &welcome).await.map(|()| device).map_err(|why| (Some(device), why)),
         Err((who, why)) => Err((who, send_refusal(way, why).await)),
     }
@@ -151,7 +226,7 @@ pub async fn join_pairing(
     code: &str,
     expected: Option<DeviceId>,
     binding: &ChannelBinding,
-) -> Result<DeviceCard, String> {
+) -> Result<DeviceCard, HandshakeError> {
     let (joining, half) = JoinAttempt::new(code)?;
     send_json(way, &half).await?;
     let theirs: SpakeMessage = receive_json(way).await?;
@@ -160,7 +235,7 @@ pub async fn join_pairing(
     let proof: PairingProof = receive_json(way).await?;
     let card = joined.verify_proof(&proof)?;
     match expected {
-        Some(expected) if expected != card.device => Err("another one answered than the QR code names".to_owned()),
+        Some(expected) if expected != card.device => Err(HandshakeError::OtherDevice),
         Some(_) | None => Ok(card),
     }
 }
@@ -177,13 +252,13 @@ pub async fn accept_pairing(
     offer: &std::sync::Mutex<Option<OneTimeCode>>,
     now: i64,
     binding: &ChannelBinding,
-) -> Result<(DeviceCard, DeviceRights), String> {
+) -> Result<(DeviceCard, DeviceRights), HandshakeError> {
     fn with<T>(
         offer: &std::sync::Mutex<Option<OneTimeCode>>,
-        work: impl FnOnce(&mut OneTimeCode) -> Result<T, String>,
-    ) -> Result<T, String> {
+        work: impl FnOnce(&mut OneTimeCode) -> Result<T, PairingError>,
+    ) -> Result<T, HandshakeError> {
         let mut offer = offer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        work(offer.as_mut().ok_or("no code is waiting; ask for one there")?)
+        Ok(work(offer.as_mut().ok_or(HandshakeError::NoCode)?)?)
     }
     let tried = async {
         let half: SpakeMessage = receive_json(way).await?;

@@ -4,7 +4,7 @@
 
 use crate::devices::PairedDevice;
 use crate::handshake::ControlMessage;
-use crate::hub_socket::{self, HubSocket};
+use crate::hub_socket::{self, HubConnectError, HubSocket};
 use crate::key::{DeviceId, DeviceKey};
 use futures_util::{SinkExt, StreamExt};
 use std::collections::{BTreeMap, HashMap};
@@ -65,41 +65,56 @@ pub type CallerIdentity = (Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>);
 
 /// The key of this device, where a hub was paired, and the list of devices. Asked at every call, on a thread that may
 /// wait: the list changes, and a keyring takes its time.
-type CallerIdentitySource = Arc<dyn Fn() -> Result<CallerIdentity, String> + Send + Sync>;
+type CallerIdentitySource = Arc<dyn Fn() -> Result<CallerIdentity, CallerIdentityError> + Send + Sync>;
+
+/// Why it isn't known as which device a hub is called: what the secrets or the list of devices say.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CallerIdentityError(pub String);
+
+/// Why a hub was not reached.
+#[derive(Debug, thiserror::Error)]
+enum HubDialError {
+    #[error(transparent)]
+    Identity(#[from] CallerIdentityError),
+    #[error(transparent)]
+    Thread(#[from] tokio::task::JoinError),
+    #[error(transparent)]
+    Connect(#[from] HubConnectError),
+    #[error("it did not answer in 10 seconds")]
+    Timeout,
+}
 
 impl HubClient {
     /// Starts the thread. It ends when the client is dropped. `tell` is called on it and must not wait; `caller` says
     /// as which device hubs are called that were paired.
     ///
     /// # Errors
-    /// A sentence: the system gives no thread or no sockets.
+    /// The system gives no thread or no sockets.
     pub fn start(
-        caller: impl Fn() -> Result<CallerIdentity, String> + Send + Sync + 'static,
+        caller: impl Fn() -> Result<CallerIdentity, CallerIdentityError> + Send + Sync + 'static,
         tell: impl Fn(u64, HubEvent) + Send + Sync + 'static,
-    ) -> Result<HubClient, String> {
+    ) -> std::io::Result<HubClient> {
         let (orders, queue) = unbounded_channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let waiting = QueuedBytes::default();
         let sent = waiting.clone();
         let (back, tell) = (orders.downgrade(), Arc::new(tell) as HubEventHandler);
         let caller = Arc::new(caller) as CallerIdentitySource;
         let thread = std::thread::Builder::new().name("hubs".to_owned());
-        thread
-            .spawn(move || {
-                runtime.block_on(async move {
-                    let tell_closed = tell.clone();
-                    let gone = move |link, why: String| {
-                        tell_closed(link, HubEvent::Closed(why));
-                        if let Some(orders) = back.upgrade() {
-                            // Here and below: the receiver ends only with the program or the connection.
-                            let _ = orders.send(HubCommand::Gone { link });
-                        }
-                    };
-                    run_hub_connections(queue, caller, tell, Arc::new(gone), sent).await;
-                });
-            })
-            .map_err(|error| error.to_string())?;
+        thread.spawn(move || {
+            runtime.block_on(async move {
+                let tell_closed = tell.clone();
+                let gone = move |link, why: String| {
+                    tell_closed(link, HubEvent::Closed(why));
+                    if let Some(orders) = back.upgrade() {
+                        // Here and below: the receiver ends only with the program or the connection.
+                        let _ = orders.send(HubCommand::Gone { link });
+                    }
+                };
+                run_hub_connections(queue, caller, tell, Arc::new(gone), sent).await;
+            });
+        })?;
         Ok(HubClient { commands: orders, queued_bytes: waiting })
     }
 
@@ -142,7 +157,7 @@ async fn run_hub_connections(
                 tokio::spawn(async move {
                     let why = match dial_hub(&url, caller).await {
                         Ok(socket) => run_hub_connection(link, socket, out, outgoing, &tell, waiting).await,
-                        Err(why) => why,
+                        Err(why) => why.to_string(),
                     };
                     gone(link, why);
                 });
@@ -166,13 +181,10 @@ async fn run_hub_connections(
 }
 
 /// Calls a hub: as the device that was paired with it, or as any program.
-async fn dial_hub(url: &str, caller: CallerIdentitySource) -> Result<HubSocket, String> {
-    let asked = tokio::task::spawn_blocking(move || caller()).await;
-    let (key, list) = asked.map_err(|error| error.to_string())??;
+async fn dial_hub(url: &str, caller: CallerIdentitySource) -> Result<HubSocket, HubDialError> {
+    let (key, list) = tokio::task::spawn_blocking(move || caller()).await??;
     let dialed = hub_socket::connect_to_hub(url, key.as_ref(), &list);
-    tokio::time::timeout(HUB_DIAL_TIMEOUT, dialed)
-        .await
-        .unwrap_or_else(|_| Err("it did not answer in 10 seconds".to_owned()))
+    Ok(tokio::time::timeout(HUB_DIAL_TIMEOUT, dialed).await.map_err(|_| HubDialError::Timeout)??)
 }
 
 /// One connection from its beginning to its end. Gives why it ended.

@@ -3,7 +3,7 @@
 
 use crate::challenge::ChannelBinding;
 use crate::devices::PairedDevice;
-use crate::handshake::{DEVICE_PATH, FrameTransport, PeerFrame};
+use crate::handshake::{DEVICE_PATH, FrameSendError, FrameTransport, HandshakeError, PeerFrame};
 use crate::key::{DeviceId, DeviceKey, unhex};
 use futures_util::{SinkExt, StreamExt};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -34,6 +34,49 @@ pub enum CertificateTrust {
     Public,
 }
 
+/// Why there is no connection to a hub.
+#[derive(Debug, thiserror::Error)]
+pub enum HubConnectError {
+    /// The address isn't one of a hub.
+    #[error("“{address}” is no address of a hub: wss://HOST:PORT, or ws://127.0.0.1:PORT")]
+    Address {
+        /// The address.
+        address: String,
+    },
+    /// The certificate that was kept at pairing is no hash.
+    #[error("the certificate that was kept is none")]
+    KeptCertificate,
+    /// TLS can't be used.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    /// Another certificate is shown than was kept at pairing.
+    #[error("the hub shows another certificate than when it was paired; if that's expected, pair it again: {address}")]
+    OtherCertificate {
+        /// Address of the hub.
+        address: String,
+    },
+    /// No connection.
+    #[error("the hub is not there ({why}): {address}")]
+    NotThere {
+        /// What the socket says.
+        why: String,
+        /// Address of the hub.
+        address: String,
+    },
+    /// No answer in time.
+    #[error("the hub does not answer: {address}")]
+    Timeout {
+        /// Address of the hub.
+        address: String,
+    },
+    /// The connection has no certificate.
+    #[error("the hub shows no certificate")]
+    NoCertificate,
+    /// The hub refuses, or isn't the one that was paired.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+}
+
 /// A socket to a hub: as the device that was paired with it, which is proved on the way, or where none was, as any
 /// program may call.
 ///
@@ -43,7 +86,7 @@ pub async fn connect_to_hub(
     address: &str,
     key: Option<&DeviceKey>,
     list: &BTreeMap<DeviceId, PairedDevice>,
-) -> Result<HubSocket, String> {
+) -> Result<HubSocket, HubConnectError> {
     let address = address.trim_end_matches('/');
     let paired = list.iter().find(|(_, device)| device.is_authorized() && device.address.as_deref() == Some(address));
     let (Some((hub, device)), Some(key)) = (paired, key) else {
@@ -118,21 +161,19 @@ impl HubSocket {
         address: &str,
         path: &str,
         trust: &CertificateTrust,
-    ) -> Result<(HubSocket, ChannelBinding), String> {
-        let address = address.trim_end_matches('/');
+    ) -> Result<(HubSocket, ChannelBinding), HubConnectError> {
+        let address = address.trim_end_matches('/').to_owned();
         let local = ["ws://127.0.0.1:", "ws://localhost:", "ws://[::1]:"].iter().any(|own| address.starts_with(own));
         if !address.starts_with("wss://") && !local {
-            return Err(format!("“{address}” is no address of a hub: wss://HOST:PORT, or ws://127.0.0.1:PORT"));
+            return Err(HubConnectError::Address { address });
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let wanted = match trust {
             CertificateTrust::Any | CertificateTrust::Public => None,
-            CertificateTrust::Pinned(hash) => Some(unhex::<32>(hash).ok_or("the certificate that was kept is none")?),
+            CertificateTrust::Pinned(hash) => Some(unhex::<32>(hash).ok_or(HubConnectError::KeptCertificate)?),
         };
         let pin = Arc::new(PinnedCertVerifier { expected_hash: wanted, provider: Arc::clone(&provider) });
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
+        let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let limits = WebSocketConfig::default()
             .max_message_size(Some(MAX_SOCKET_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_SOCKET_MESSAGE_BYTES));
@@ -154,21 +195,18 @@ impl HubSocket {
         let (stream, _) = match connected {
             Ok(Ok(connected)) => connected,
             Ok(Err(error)) => {
-                let said = error.to_string();
-                return Err(match said.contains("ApplicationVerificationFailure") {
-                    true => format!(
-                        "the hub shows another certificate than when it was paired; if that's expected, pair it again: \
-                         {address}"
-                    ),
-                    false => format!("the hub is not there ({said}): {address}"),
+                let why = error.to_string();
+                return Err(match why.contains("ApplicationVerificationFailure") {
+                    true => HubConnectError::OtherCertificate { address },
+                    false => HubConnectError::NotThere { why, address },
                 });
             }
-            Err(_) => return Err(format!("the hub does not answer: {address}")),
+            Err(_) => return Err(HubConnectError::Timeout { address }),
         };
         let binding = match stream.get_ref() {
             MaybeTlsStream::Rustls(tls) => {
                 let shown = tls.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                ChannelBinding::from_certificate(shown.ok_or("the hub shows no certificate")?)
+                ChannelBinding::from_certificate(shown.ok_or(HubConnectError::NoCertificate)?)
             }
             _ => ChannelBinding::default(),
         };
@@ -191,12 +229,12 @@ impl HubSocket {
 }
 
 impl FrameTransport for HubSocket {
-    async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), String> {
+    async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), FrameSendError> {
         let message = match frame {
             PeerFrame::Text(text) => Message::text(text),
             PeerFrame::Binary(bytes) => Message::binary(bytes),
         };
-        self.stream.send(message).await.map_err(|error| error.to_string())
+        self.stream.send(message).await.map_err(FrameSendError::ended)
     }
 
     async fn next_frame(&mut self) -> Option<PeerFrame> {

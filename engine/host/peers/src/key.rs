@@ -40,10 +40,21 @@ impl fmt::Debug for DeviceId {
     }
 }
 
+/// A text that isn't a device's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceKeyError {
+    /// It isn't a public key.
+    #[error("a device's key has 64 hexadecimal digits")]
+    Public,
+    /// It isn't a secret key. What it is instead is not said.
+    #[error("the stored device key isn't valid; remove the secret TRACEBOOK_DEVICE_KEY and pair again")]
+    Secret,
+}
+
 impl FromStr for DeviceId {
-    type Err = String;
-    fn from_str(text: &str) -> Result<DeviceId, String> {
-        unhex(text).map(DeviceId).ok_or_else(|| "a device's key has 64 hexadecimal digits".to_owned())
+    type Err = DeviceKeyError;
+    fn from_str(text: &str) -> Result<DeviceId, DeviceKeyError> {
+        unhex(text).map(DeviceId).ok_or(DeviceKeyError::Public)
     }
 }
 
@@ -54,8 +65,8 @@ impl From<DeviceId> for String {
 }
 
 impl TryFrom<String> for DeviceId {
-    type Error = String;
-    fn try_from(text: String) -> Result<DeviceId, String> {
+    type Error = DeviceKeyError;
+    fn try_from(text: String) -> Result<DeviceId, DeviceKeyError> {
         text.parse()
     }
 }
@@ -88,19 +99,17 @@ impl DeviceKey {
     ///
     /// # Errors
     /// The system has none to give.
-    pub fn generate() -> Result<DeviceKey, String> {
+    pub fn generate() -> Result<DeviceKey, RandomBytesError> {
         Ok(DeviceKey(SigningKey::from_bytes(&Zeroizing::new(random_bytes::<32>()?))))
     }
 
     /// The key of these 64 hexadecimal digits, as [`DeviceKey::secret`] gives them.
     ///
     /// # Errors
-    /// They are none. What they are instead is not said.
-    pub fn from_secret(text: &str) -> Result<DeviceKey, String> {
+    /// They are none.
+    pub fn from_secret(text: &str) -> Result<DeviceKey, DeviceKeyError> {
         let bytes = unhex(text).map(Zeroizing::new);
-        bytes.map(|bytes| DeviceKey(SigningKey::from_bytes(&bytes))).ok_or_else(|| {
-            "the stored device key isn't valid; remove the secret TRACEBOOK_DEVICE_KEY and pair again".to_owned()
-        })
+        bytes.map(|bytes| DeviceKey(SigningKey::from_bytes(&bytes))).ok_or(DeviceKeyError::Secret)
     }
 
     /// The key itself, to be kept as a secret.
@@ -130,13 +139,18 @@ impl fmt::Debug for DeviceKey {
     }
 }
 
+/// The system has no chance to give.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no random bytes ({0})")]
+pub struct RandomBytesError(String);
+
 /// Bytes of the system's chance.
 ///
 /// # Errors
 /// The system has none to give.
-pub fn random_bytes<const N: usize>() -> Result<[u8; N], String> {
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], RandomBytesError> {
     let mut bytes = [0; N];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|error| format!("the system gives no random bytes ({error})"))?;
+    OsRng.try_fill_bytes(&mut bytes).map_err(|error| RandomBytesError(error.to_string()))?;
     Ok(bytes)
 }
 
@@ -156,7 +170,7 @@ mod tests {
         for odd in ["", "zz", "é".repeat(32).as_str(), &"0".repeat(63)] {
             assert!(odd.parse::<DeviceId>().is_err());
             let why = DeviceKey::from_secret(odd).expect_err("none");
-            assert!(odd.is_empty() || !why.contains(odd));
+            assert!(odd.is_empty() || !why.to_string().contains(odd));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! by mDNS. QUIC proves the other side's identity; whether it's accepted is decided before a stream is opened.
 
 use crate::devices::PairedDevice;
-use crate::handshake::{FrameTransport, PeerFrame};
+use crate::handshake::{CallRefusal, FrameSendError, FrameTransport, PeerFrame};
 use crate::key::{DeviceId, DeviceKey};
 use futures_util::StreamExt;
 use iroh::endpoint::{Connection, ConnectionError, RecvStream, SendStream, VarInt, presets};
@@ -24,6 +24,39 @@ const MAX_FRAME_BYTES: u32 = 64 << 20;
 const MAX_PAIRING_FRAME_BYTES: u32 = 16 << 10;
 /// Reads of so many bytes at once, so that a length that somebody claims costs no memory.
 const READ_CHUNK_BYTES: usize = 1 << 20;
+
+/// Why the local network can't be used, or a device on it not reached. `why` is what the network library says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LanError {
+    /// This machine has no address of its own.
+    #[error("no address on this machine ({why})")]
+    NoLoopback { why: String },
+    /// This machine has no such address.
+    #[error("this machine has no such address ({why}): {address}")]
+    NoAddress { why: String, address: SocketAddr },
+    /// No endpoint, or no discovery.
+    #[error("the local network cannot be used ({why})")]
+    Unusable { why: String },
+    /// The key of the device that is called is none.
+    #[error("this isn't a device key")]
+    NotKey,
+    /// The device that is called does not answer.
+    #[error("it is not there ({why})")]
+    NotThere { why: String },
+    /// The connection of a caller ended before it was one.
+    #[error("a call broke off ({why})")]
+    CallBroken { why: String },
+    /// The connection of a caller did not become one in time.
+    #[error("a call took too long")]
+    CallTimeout,
+    /// The caller is not welcome.
+    #[error("{} was refused: {why}", from.short_id())]
+    Refused { from: DeviceId, why: CallRefusal },
+    /// The caller opened no stream in time.
+    #[error("{} called and said nothing", from.short_id())]
+    Silent { from: DeviceId },
+}
 
 /// This device's endpoint on the local network.
 #[derive(Clone, Debug)]
@@ -48,7 +81,7 @@ impl LanEndpoint {
     ///
     /// # Errors
     /// The network does not allow it.
-    pub async fn open(key: &DeviceKey, reach: LanVisibility) -> Result<LanEndpoint, String> {
+    pub async fn open(key: &DeviceKey, reach: LanVisibility) -> Result<LanEndpoint, LanError> {
         let builder = Endpoint::builder(presets::Minimal)
             .relay_mode(RelayMode::Disabled)
             .secret_key(SecretKey::from_bytes(key.secret_bytes()))
@@ -58,13 +91,13 @@ impl LanEndpoint {
             LanVisibility::Loopback => builder
                 .clear_ip_transports()
                 .bind_addr("127.0.0.1:0")
-                .map_err(|error| format!("no address on this machine ({error})"))?,
+                .map_err(|error| LanError::NoLoopback { why: error.to_string() })?,
             LanVisibility::At(at) => builder
                 .clear_ip_transports()
                 .bind_addr(at)
-                .map_err(|error| format!("this machine has no such address ({error}): {at}"))?,
+                .map_err(|error| LanError::NoAddress { why: error.to_string(), address: at })?,
         };
-        let fail = |error: &dyn std::fmt::Display| format!("the local network cannot be used ({error})");
+        let fail = |error: &dyn std::fmt::Display| LanError::Unusable { why: error.to_string() };
         let endpoint = builder.bind().await.map_err(|error| fail(&error))?;
         let mdns = match reach {
             LanVisibility::Loopback | LanVisibility::At(_) => None,
@@ -104,10 +137,10 @@ impl LanEndpoint {
     ///
     /// # Errors
     /// It is not there, or refuses (its words).
-    pub async fn dial(&self, id: DeviceId, at: &[SocketAddr], protocol: &[u8]) -> Result<LanConnection, String> {
-        let id = EndpointId::from_bytes(&id.0).map_err(|_| "this isn't a device key".to_owned())?;
+    pub async fn dial(&self, id: DeviceId, at: &[SocketAddr], protocol: &[u8]) -> Result<LanConnection, LanError> {
+        let id = EndpointId::from_bytes(&id.0).map_err(|_| LanError::NotKey)?;
         let address = at.iter().fold(EndpointAddr::new(id), |address, at| address.with_ip_addr(*at));
-        let failed = |error: &dyn std::fmt::Display| format!("it is not there ({error})");
+        let failed = |error: &dyn std::fmt::Display| LanError::NotThere { why: error.to_string() };
         let connection = self.endpoint.connect(address, protocol).await.map_err(|error| failed(&error))?;
         let (send, receive) = connection.open_bi().await.map_err(|error| failed(&error))?;
         Ok(LanConnection { connection, send, receive, max_frame_bytes: max_frame_bytes(protocol) })
@@ -115,7 +148,10 @@ impl LanEndpoint {
 
     /// The next call, answered.
     #[cfg(test)]
-    pub async fn accept(&self, judge: impl Fn(DeviceId) -> Result<(), String>) -> Option<Result<AcceptedCall, String>> {
+    pub async fn accept(
+        &self,
+        judge: impl Fn(DeviceId) -> Result<(), CallRefusal>,
+    ) -> Option<Result<AcceptedCall, LanError>> {
         Some(self.next_call().await?.accept_if(judge).await)
     }
 
@@ -141,18 +177,21 @@ impl IncomingCall {
     ///
     /// # Errors
     /// It is not welcome, or takes too long.
-    pub async fn accept_if(self, judge: impl Fn(DeviceId) -> Result<(), String>) -> Result<AcceptedCall, String> {
+    pub async fn accept_if(
+        self,
+        judge: impl Fn(DeviceId) -> Result<(), CallRefusal>,
+    ) -> Result<AcceptedCall, LanError> {
         let connection =
             match tokio::time::timeout(crate::handshake::HANDSHAKE_STEP_TIMEOUT, self.0.into_future()).await {
                 Ok(Ok(connection)) => connection,
-                Ok(Err(error)) => return Err(format!("a call broke off ({error})")),
-                Err(_) => return Err("a call took too long".to_owned()),
+                Ok(Err(error)) => return Err(LanError::CallBroken { why: error.to_string() }),
+                Err(_) => return Err(LanError::CallTimeout),
             };
         let from = DeviceId(*connection.remote_id().as_bytes());
         let pairs = connection.alpn() == PAIRING_ALPN;
         if let Err(why) = if pairs { Ok(()) } else { judge(from) } {
-            connection.close(VarInt::from_u32(1), why.as_bytes());
-            return Err(format!("{} was refused: {why}", from.short_id()));
+            connection.close(VarInt::from_u32(1), why.to_string().as_bytes());
+            return Err(LanError::Refused { from, why });
         }
         match tokio::time::timeout(crate::handshake::HANDSHAKE_STEP_TIMEOUT, connection.accept_bi()).await {
             Ok(Ok((send, receive))) => {
@@ -163,7 +202,7 @@ impl IncomingCall {
                     connection: LanConnection { connection, send, receive, max_frame_bytes: most },
                 })
             }
-            Ok(Err(_)) | Err(_) => Err(format!("{} called and said nothing", from.short_id())),
+            Ok(Err(_)) | Err(_) => Err(LanError::Silent { from }),
         }
     }
 
@@ -201,7 +240,7 @@ impl LanSender {
     ///
     /// # Errors
     /// It is too long, or the way has ended.
-    pub async fn send_frame(&self, frame: PeerFrame) -> Result<(), String> {
+    pub async fn send_frame(&self, frame: PeerFrame) -> Result<(), FrameSendError> {
         write_frame(&mut *self.send.lock().await, frame).await
     }
 
@@ -242,16 +281,17 @@ fn connection_close_reason(connection: &Connection) -> Option<String> {
     }
 }
 
-async fn write_frame(send: &mut SendStream, frame: PeerFrame) -> Result<(), String> {
+async fn write_frame(send: &mut SendStream, frame: PeerFrame) -> Result<(), FrameSendError> {
     let (kind, bytes) = match &frame {
         PeerFrame::Text(text) => (0, text.as_bytes()),
         PeerFrame::Binary(bytes) => (1, bytes.as_slice()),
     };
-    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= MAX_FRAME_BYTES).ok_or("it is too long")?;
+    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= MAX_FRAME_BYTES);
+    let length = length.ok_or(FrameSendError::TooLong)?;
     let mut head = vec![kind];
     head.extend(length.to_le_bytes());
-    send.write_all(&head).await.map_err(|error| error.to_string())?;
-    send.write_all(bytes).await.map_err(|error| error.to_string())
+    send.write_all(&head).await.map_err(FrameSendError::ended)?;
+    send.write_all(bytes).await.map_err(FrameSendError::ended)
 }
 
 async fn read_frame(receive: &mut RecvStream, connection: &Connection, most: u32) -> Option<PeerFrame> {
@@ -306,7 +346,7 @@ impl LanConnection {
 }
 
 impl FrameTransport for LanConnection {
-    async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), String> {
+    async fn send_frame(&mut self, frame: PeerFrame) -> Result<(), FrameSendError> {
         write_frame(&mut self.send, frame).await
     }
 
@@ -319,10 +359,10 @@ impl FrameTransport for LanConnection {
 ///
 /// # Errors
 /// Why not.
-pub fn check_is_paired(device: Option<&PairedDevice>) -> Result<(), String> {
+pub fn check_is_paired(device: Option<&PairedDevice>) -> Result<(), CallRefusal> {
     match device {
-        None => Err("this device is not paired here; pair it with a code".to_owned()),
-        Some(device) if !device.is_authorized() => Err("this device was revoked".to_owned()),
+        None => Err(CallRefusal::NotPaired),
+        Some(device) if !device.is_authorized() => Err(CallRefusal::Revoked),
         Some(_) => Ok(()),
     }
 }

@@ -65,18 +65,32 @@ pub struct LanConfig {
     pub known_addresses: Vec<SocketAddr>,
 }
 
+/// Why a text isn't what `TRACEBOOK_LAN` may be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LanConfigError {
+    /// It isn't a list of addresses.
+    #[error("TRACEBOOK_LAN wants ADDRESS:PORT,…: {text}")]
+    NotAddresses {
+        /// The text.
+        text: String,
+    },
+    /// It has no address.
+    #[error("TRACEBOOK_LAN is empty")]
+    Empty,
+}
+
 impl LanConfig {
     /// Parses `TRACEBOOK_LAN`, for networks without discovery: `HERE,THERE,…`, each `ADDRESS:PORT`.
     ///
     /// # Errors
     /// It is no such list.
-    pub fn from_env_value(said: Option<&str>) -> Result<LanConfig, String> {
+    pub fn from_env_value(said: Option<&str>) -> Result<LanConfig, LanConfigError> {
         let Some(said) = said else {
             return Ok(LanConfig { visibility: LanVisibility::Local, known_addresses: Vec::new() });
         };
         let places: Result<Vec<SocketAddr>, _> = said.split(',').map(|one| one.trim().parse()).collect();
-        let places = places.map_err(|_| format!("TRACEBOOK_LAN wants ADDRESS:PORT,…: {said}"))?;
-        let (here, known) = places.split_first().ok_or("TRACEBOOK_LAN is empty")?;
+        let places = places.map_err(|_| LanConfigError::NotAddresses { text: said.to_owned() })?;
+        let (here, known) = places.split_first().ok_or(LanConfigError::Empty)?;
         Ok(LanConfig { visibility: LanVisibility::At(*here), known_addresses: known.to_vec() })
     }
 }
@@ -114,9 +128,8 @@ impl LanPeers {
         devices: DeviceList,
         place: LanConfig,
         tell: impl Fn(u64, LanPeerEvent) + Send + Sync + 'static,
-    ) -> Result<LanPeers, String> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
+    ) -> std::io::Result<LanPeers> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (orders, queue) = unbounded_channel();
         let (ends, ended) = std::sync::mpsc::channel();
         let tell = Arc::new(tell) as LanPeerEventHandler;
@@ -125,7 +138,7 @@ impl LanPeers {
             runtime.block_on(run_lan_peers(key, devices, place, tell, queue));
             drop(ends);
         };
-        thread.spawn(work).map_err(|error| error.to_string())?;
+        thread.spawn(work)?;
         Ok(LanPeers { commands: Some(orders), ended })
     }
 
@@ -163,7 +176,7 @@ async fn run_lan_peers(
     let lan = loop {
         match LanEndpoint::open(&key, place.visibility).await {
             Ok(lan) => break lan,
-            Err(why) => tell(0, LanPeerEvent::Unavailable(why)),
+            Err(why) => tell(0, LanPeerEvent::Unavailable(why.to_string())),
         }
         tokio::select! {
             order = orders.recv() => if order.is_none() { return },

@@ -6,7 +6,7 @@
 
 use crate::challenge::ChannelBinding;
 use crate::devices::DeviceAccess;
-use crate::key::{DeviceId, DeviceKey, hex, random_bytes, unhex};
+use crate::key::{DeviceId, DeviceKey, DeviceKeyError, RandomBytesError, hex, random_bytes, unhex};
 use serde::{Deserialize, Serialize};
 use spake2::{Ed25519Group, Identity, Password, Spake2};
 
@@ -16,6 +16,67 @@ pub const MAX_CODE_ATTEMPTS: u8 = 5;
 pub const CODE_LIFETIME_MS: i64 = 10 * 60 * 1000;
 /// A longer card is none, in bytes.
 const MAX_CARD_BYTES: usize = 2048;
+
+/// Why two devices are not paired.
+#[derive(Debug, thiserror::Error)]
+pub enum PairingError {
+    /// The system has no chance to give.
+    #[error(transparent)]
+    Random(#[from] RandomBytesError),
+    /// Our card can't be written as JSON.
+    #[error(transparent)]
+    CardEncoding(#[from] serde_json::Error),
+    /// What was typed has another form than a code.
+    #[error("a code has eight digits, as in 1234-5678")]
+    CodeForm,
+    /// The time of the code is over.
+    #[error("the code has expired; ask for a new one")]
+    CodeExpired,
+    /// The code was used up before this try.
+    #[error("the code was used, or tried too often; ask for a new one")]
+    CodeUsedUp,
+    /// Another device used the code during this try.
+    #[error("the code was used; ask for a new one")]
+    CodeUsed,
+    /// Another code is shown than when this try began.
+    #[error("another code is shown by now; ask for it")]
+    CodeReplaced,
+    /// The other side has another code.
+    #[error("{}", wrong_code_message(*attempts_left))]
+    WrongCode {
+        /// How many tries the code has left.
+        attempts_left: u8,
+    },
+    /// The side that shows the code does not know it.
+    #[error("it does not know the code that it asked for")]
+    CodeUnknown,
+    /// What the side that shows the code answers is no half of SPAKE2.
+    #[error("what it answers is no part of a pairing")]
+    InvalidAnswer,
+    /// What the side that joins sends is no half of SPAKE2.
+    #[error("this is no part of a pairing")]
+    InvalidRequest,
+    /// The other side's card isn't one.
+    #[error("its card cannot be read")]
+    CardUnreadable,
+    /// The other side's card has no signature.
+    #[error("its card is not signed")]
+    CardUnsigned,
+    /// The signature isn't that of the key on the card.
+    #[error("it does not prove the key on its card")]
+    CardUnproven,
+    /// The other side has our own key.
+    #[error("a device cannot be paired with itself")]
+    SameDevice,
+}
+
+fn wrong_code_message(attempts_left: u8) -> String {
+    match attempts_left {
+        0 => "the code is wrong, and was tried too often; ask for a new one".to_owned(),
+        1 => "the code is wrong; one more try".to_owned(),
+        left => format!("the code is wrong; {left} more tries"),
+    }
+}
 
 /// What a device may do that is paired by an offer: fixed when the offer is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,7 +193,7 @@ impl OneTimeCode {
     ///
     /// # Errors
     /// The system has no chance to give.
-    pub fn new(now: i64) -> Result<OneTimeCode, String> {
+    pub fn new(now: i64) -> Result<OneTimeCode, RandomBytesError> {
         // Numbers that would make some codes likelier than others are drawn again.
         let number = loop {
             let number = u32::from_le_bytes(random_bytes()?);
@@ -181,10 +242,10 @@ impl OneTimeCode {
     ///
     /// # Errors
     /// Why not.
-    pub fn check_usable(&self, now: i64) -> Result<(), String> {
+    pub fn check_usable(&self, now: i64) -> Result<(), PairingError> {
         match () {
-            () if now > self.until => Err("the code has expired; ask for a new one".to_owned()),
-            () if self.left == 0 => Err("the code was used, or tried too often; ask for a new one".to_owned()),
+            () if now > self.until => Err(PairingError::CodeExpired),
+            () if self.left == 0 => Err(PairingError::CodeUsedUp),
             () => Ok(()),
         }
     }
@@ -222,26 +283,25 @@ impl SharedPairingKey {
         [b"tracebook 2026 card\0".as_slice(), role, &self.transcript, card.as_bytes()].concat()
     }
 
-    fn prove(&self, role: &[u8], card: &DeviceCard, key: &DeviceKey) -> Result<PairingProof, String> {
-        let card = serde_json::to_string(card).map_err(|error| error.to_string())?;
+    fn prove(&self, role: &[u8], card: &DeviceCard, key: &DeviceKey) -> Result<PairingProof, PairingError> {
+        let card = serde_json::to_string(card)?;
         let signature = hex(&key.sign(&self.signed_bytes(role, &card)));
         Ok(PairingProof { confirm: self.confirmation_hash(role, &card).to_string(), card, signature })
     }
 
     /// The other's card. `None`: the code was another.
-    fn verify_proof(&self, role: &[u8], proof: &PairingProof) -> Option<Result<DeviceCard, String>> {
+    fn verify_proof(&self, role: &[u8], proof: &PairingProof) -> Option<Result<DeviceCard, PairingError>> {
         let confirm = unhex::<32>(&proof.confirm)?;
         // Compared in constant time.
         if proof.card.len() > MAX_CARD_BYTES || self.confirmation_hash(role, &proof.card) != confirm {
             return None;
         }
         let card = || {
-            let card: DeviceCard =
-                serde_json::from_str(&proof.card).map_err(|_| "its card cannot be read".to_owned())?;
-            let signature = unhex::<64>(&proof.signature).ok_or("its card is not signed")?;
+            let card: DeviceCard = serde_json::from_str(&proof.card).map_err(|_| PairingError::CardUnreadable)?;
+            let signature = unhex::<64>(&proof.signature).ok_or(PairingError::CardUnsigned)?;
             match card.device.has_signed(&self.signed_bytes(role, &proof.card), &signature) {
                 true => Ok(card),
-                false => Err("it does not prove the key on its card".to_owned()),
+                false => Err(PairingError::CardUnproven),
             }
         };
         Some(card())
@@ -276,10 +336,10 @@ impl JoinAttempt {
     ///
     /// # Errors
     /// It cannot be a code.
-    pub fn new(code: &str) -> Result<(JoinAttempt, SpakeMessage), String> {
+    pub fn new(code: &str) -> Result<(JoinAttempt, SpakeMessage), PairingError> {
         let code = code_digits(code);
         if code.len() != 8 {
-            return Err("a code has eight digits, as in 1234-5678".to_owned());
+            return Err(PairingError::CodeForm);
         }
         let (joins, offers) = spake_identities();
         let (spake, half) = Spake2::start_a(&Password::new(code), &joins, &offers);
@@ -297,10 +357,9 @@ impl JoinAttempt {
         key: &DeviceKey,
         card: &DeviceCard,
         binding: &ChannelBinding,
-    ) -> Result<(JoinVerifier, PairingProof), String> {
-        let bad = || "what it answers is no part of a pairing".to_owned();
-        let theirs = unhex::<33>(&theirs.spake).ok_or_else(bad)?;
-        let secret = self.spake.finish(&theirs).map_err(|_| bad())?;
+    ) -> Result<(JoinVerifier, PairingProof), PairingError> {
+        let theirs = unhex::<33>(&theirs.spake).ok_or(PairingError::InvalidAnswer)?;
+        let secret = self.spake.finish(&theirs).map_err(|_| PairingError::InvalidAnswer)?;
         let common = SharedPairingKey::new(&secret, &self.own_message, &theirs, binding);
         let proof = common.prove(JOINER_ROLE, card, key)?;
         Ok((JoinVerifier(common), proof))
@@ -312,10 +371,8 @@ impl JoinVerifier {
     ///
     /// # Errors
     /// It does not know the code.
-    pub fn verify_proof(&self, proof: &PairingProof) -> Result<DeviceCard, String> {
-        self.0
-            .verify_proof(OFFERER_ROLE, proof)
-            .unwrap_or_else(|| Err("it does not know the code that it asked for".to_owned()))
+    pub fn verify_proof(&self, proof: &PairingProof) -> Result<DeviceCard, PairingError> {
+        self.0.verify_proof(OFFERER_ROLE, proof).unwrap_or(Err(PairingError::CodeUnknown))
     }
 }
 
@@ -336,14 +393,13 @@ impl OfferAttempt {
         theirs: &SpakeMessage,
         now: i64,
         binding: &ChannelBinding,
-    ) -> Result<(OfferAttempt, SpakeMessage), String> {
+    ) -> Result<(OfferAttempt, SpakeMessage), PairingError> {
         offer.check_usable(now)?;
         offer.left -= 1;
-        let bad = || "this is no part of a pairing".to_owned();
-        let theirs = unhex::<33>(&theirs.spake).ok_or_else(bad)?;
+        let theirs = unhex::<33>(&theirs.spake).ok_or(PairingError::InvalidRequest)?;
         let (joins, offers) = spake_identities();
         let (spake, half) = Spake2::<Ed25519Group>::start_b(&Password::new(&offer.code), &joins, &offers);
-        let secret = spake.finish(&theirs).map_err(|_| bad())?;
+        let secret = spake.finish(&theirs).map_err(|_| PairingError::InvalidRequest)?;
         let said = SpakeMessage { spake: hex(&half) };
         let common = SharedPairingKey::new(&secret, &theirs, &half, binding);
         Ok((OfferAttempt { shared_key: common, offer: offer.clone() }, said))
@@ -359,23 +415,18 @@ impl OfferAttempt {
         proof: &PairingProof,
         key: &DeviceKey,
         card: &DeviceCard,
-    ) -> Result<(DeviceCard, PairingProof), String> {
+    ) -> Result<(DeviceCard, PairingProof), PairingError> {
         let left = offer.left;
         if (&offer.code, offer.until, offer.rights) != (&self.offer.code, self.offer.until, self.offer.rights) {
-            return Err("another code is shown by now; ask for it".to_owned());
+            return Err(PairingError::CodeReplaced);
         }
         if left == 0 && self.offer.left > 0 {
-            return Err("the code was used; ask for a new one".to_owned());
+            return Err(PairingError::CodeUsed);
         }
-        let theirs = self.shared_key.verify_proof(JOINER_ROLE, proof).unwrap_or_else(|| {
-            Err(match left {
-                0 => "the code is wrong, and was tried too often; ask for a new one".to_owned(),
-                1 => "the code is wrong; one more try".to_owned(),
-                left => format!("the code is wrong; {left} more tries"),
-            })
-        })?;
+        let wrong = PairingError::WrongCode { attempts_left: left };
+        let theirs = self.shared_key.verify_proof(JOINER_ROLE, proof).unwrap_or(Err(wrong))?;
         if theirs.device == key.id() {
-            return Err("a device cannot be paired with itself".to_owned());
+            return Err(PairingError::SameDevice);
         }
         let rights = self.offer.rights;
         let card = DeviceCard { access: Some(rights.access), admin: rights.admin, ..card.clone() };
@@ -407,10 +458,21 @@ impl std::fmt::Display for Invitation {
     }
 }
 
+/// A text that isn't an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvitationParseError {
+    /// It doesn't begin as one, or part of it is missing.
+    #[error("this isn't an invitation; invitations start with tracebook:pair?")]
+    Form,
+    /// Its key is none.
+    #[error(transparent)]
+    Key(#[from] DeviceKeyError),
+}
+
 impl std::str::FromStr for Invitation {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Invitation, String> {
-        let bad = || "this isn't an invitation; invitations start with tracebook:pair?".to_owned();
+    type Err = InvitationParseError;
+    fn from_str(text: &str) -> Result<Invitation, InvitationParseError> {
+        let bad = || InvitationParseError::Form;
         let mut parts = text.trim().strip_prefix(INVITATION_PREFIX).ok_or_else(bad)?.split('&');
         let mut part = |name: &str| {
             let part = parts.next().and_then(|part| part.strip_prefix(name)?.strip_prefix('='));
@@ -446,7 +508,7 @@ mod tests {
         code: &str,
         now: i64,
         seen: [&[u8]; 2],
-    ) -> Result<(DeviceCard, DeviceCard), String> {
+    ) -> Result<(DeviceCard, DeviceCard), PairingError> {
         let (ours, theirs) = (DeviceKey::generate()?, DeviceKey::generate()?);
         let [here, there] = seen.map(ChannelBinding::from_certificate);
         let (joining, half) = JoinAttempt::new(code)?;
@@ -465,7 +527,7 @@ mod tests {
         let (phone, hub) = attempt(&mut offer, &code.replace('-', " "), 1, SAME).expect("paired");
         assert_eq!((phone.name.as_str(), hub.name.as_str()), ("phone", "hub"));
         let why = attempt(&mut offer, &code, 2, SAME).expect_err("used up");
-        assert!(why.contains("ask for a new one"), "{why}");
+        assert!(matches!(why, PairingError::CodeUsedUp), "{why}");
     }
 
     #[test]
@@ -475,7 +537,7 @@ mod tests {
         let wrong = if right.starts_with('0') { "1234-5678" } else { "0234-5678" };
         for left in (0..5).rev() {
             let why = attempt(&mut offer, wrong, 1, SAME).expect_err("wrong");
-            assert!(why.contains("wrong"), "{why}");
+            assert!(matches!(why, PairingError::WrongCode { attempts_left } if attempts_left == left), "{why}");
             assert_eq!(offer.attempts_left(), left);
         }
         assert!(attempt(&mut offer, &right, 1, SAME).is_err());
@@ -496,8 +558,10 @@ mod tests {
     fn a_code_expires_and_somebody_in_the_middle_fails() {
         let mut offer = OneTimeCode::new(0).expect("chance");
         let code = offer.code();
-        assert!(attempt(&mut offer, &code, CODE_LIFETIME_MS + 1, SAME).expect_err("late").contains("expired"));
-        assert!(attempt(&mut offer, &code, 1, [b"hub's", b"middle's"]).expect_err("seen").contains("wrong"));
+        let late = attempt(&mut offer, &code, CODE_LIFETIME_MS + 1, SAME);
+        assert!(matches!(late, Err(PairingError::CodeExpired)));
+        let seen = attempt(&mut offer, &code, 1, [b"hub's", b"middle's"]);
+        assert!(matches!(seen, Err(PairingError::WrongCode { .. })));
         let (_, half) = JoinAttempt::new(&code).expect("begun");
         for bad in ["", "00", &"zz".repeat(33), &"00".repeat(33), &half.spake.replace("41", "42")] {
             let mut offer = OneTimeCode::new(0).expect("chance");
@@ -523,7 +587,7 @@ mod tests {
         // Meanwhile, another code with other rights was requested.
         let mut other = OneTimeCode::new(0).expect("chance").with_rights(all);
         let why = offering.verify_proof(&mut other, &proof, &ours, &card(&ours, "hub")).expect_err("another offer");
-        assert!(why.contains("another code") && other.attempts_left() == MAX_CODE_ATTEMPTS, "{why}");
+        assert!(matches!(why, PairingError::CodeReplaced) && other.attempts_left() == MAX_CODE_ATTEMPTS, "{why}");
         for rights in [all, some] {
             let mut offer = OneTimeCode::new(0).expect("chance").with_rights(rights);
             let code = offer.code();

@@ -2,12 +2,12 @@
 //! Each call has a runtime of its own and ends within its time.
 
 use crate::challenge::ChannelBinding;
-use crate::devices::{DeviceAccess, DeviceList, PairedDevice, now_millis};
-use crate::handshake::{self, ControlMessage, FrameTransport};
-use crate::hub_socket::{CertificateTrust, HubSocket};
-use crate::key::{DeviceId, DeviceKey};
-use crate::lan::{self, AcceptedCall, IncomingCall, LanEndpoint, LanVisibility};
-use crate::pairing::{DeviceCard, DeviceRights, Invitation, JoinAttempt, OneTimeCode};
+use crate::devices::{DeviceAccess, DeviceList, DeviceListError, PairedDevice, now_millis};
+use crate::handshake::{self, CallRefusal, ControlMessage, FrameSendError, FrameTransport, HandshakeError};
+use crate::hub_socket::{CertificateTrust, HubConnectError, HubSocket};
+use crate::key::{DeviceId, DeviceKey, RandomBytesError};
+use crate::lan::{self, AcceptedCall, IncomingCall, LanEndpoint, LanError, LanVisibility};
+use crate::pairing::{DeviceCard, DeviceRights, Invitation, JoinAttempt, OneTimeCode, PairingError};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -20,9 +20,87 @@ const MAX_CONCURRENT_CALLS: usize = 16;
 /// How an invitation to the local network begins.
 const LAN_ADDRESS_PREFIX: &str = "lan";
 
-fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+/// Why devices did not become acquainted, or did not tell each other who else is.
+#[derive(Debug, thiserror::Error)]
+pub enum PairingFlowError {
+    /// The system gives no runtime.
+    #[error("nothing can be waited for here ({0})")]
+    Runtime(#[source] std::io::Error),
+    /// The system has no chance to give.
+    #[error(transparent)]
+    Random(#[from] RandomBytesError),
+    /// The code can't be used.
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
+    /// The other side refuses, or isn't who it should be.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The hub isn't reached.
+    #[error(transparent)]
+    Hub(#[from] HubConnectError),
+    /// The local network or a device on it isn't reached.
+    #[error(transparent)]
+    Lan(#[from] LanError),
+    /// The list of devices can't be changed.
+    #[error(transparent)]
+    List(#[from] DeviceListError),
+    /// The list of devices wasn't sent.
+    #[error(transparent)]
+    Send(#[from] FrameSendError),
+    /// The rights that were given aren't those of the invitation.
+    #[error(
+        "the invitation says that this device {}, and {name} says that it {}; ask there for another",
+        promised.describe(),
+        given.describe()
+    )]
+    OtherRights {
+        /// Name of the other device.
+        name: String,
+        /// The rights of the invitation.
+        promised: DeviceRights,
+        /// The rights that were given.
+        given: DeviceRights,
+    },
+    /// No device is seen on the local network.
+    #[error("no other device with Tracebook is seen on this network; is `tracebook pair` running there?")]
+    NobodySeen,
+    /// The other side closed the connection, in its words.
+    #[error("{0}")]
+    ClosedByPeer(String),
+    /// The endpoint on the local network was closed.
+    #[error("the local network is gone")]
+    NetworkGone,
+    /// The user gave up.
+    #[error("it was cancelled")]
+    Cancelled,
+    /// A device called that is already paired.
+    #[error("{} called, and is not being paired", from.short_id())]
+    NotPairing {
+        /// The device.
+        from: DeviceId,
+    },
+    /// A device tried the code in vain.
+    #[error("{} was not paired: {source}", from.short_id())]
+    NotPaired {
+        /// The device.
+        from: DeviceId,
+        /// Why it wasn't.
+        source: HandshakeError,
+    },
+    /// A device showed a card with another key than its own.
+    #[error("{} showed another's card", from.short_id())]
+    OtherCard {
+        /// The device.
+        from: DeviceId,
+    },
+    /// The list can be sent to hubs only.
+    #[error("it isn't a hub")]
+    NotHub,
+}
+
+fn block_on<T>(work: impl Future<Output = Result<T, PairingFlowError>>) -> Result<T, PairingFlowError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| format!("nothing can be waited for here ({error})"))?.block_on(work)
+    runtime.map_err(PairingFlowError::Runtime)?.block_on(work)
 }
 
 /// This device as others see it.
@@ -52,13 +130,21 @@ pub enum PairingTarget {
     Lan(Vec<SocketAddr>),
 }
 
+/// A text that isn't an address to be paired with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("“{text}” is no place on the local network")]
+pub struct PairingTargetError {
+    /// The text.
+    pub text: String,
+}
+
 impl std::str::FromStr for PairingTarget {
-    type Err = String;
-    fn from_str(text: &str) -> Result<PairingTarget, String> {
+    type Err = PairingTargetError;
+    fn from_str(text: &str) -> Result<PairingTarget, PairingTargetError> {
         let Some(rest) = text.strip_prefix(LAN_ADDRESS_PREFIX) else { return Ok(PairingTarget::Hub(text.to_owned())) };
         let addresses = rest.strip_prefix('@').unwrap_or(rest).split(',').filter(|one| !one.is_empty());
         let addresses: Result<Vec<SocketAddr>, _> = addresses.map(str::parse).collect();
-        addresses.map(PairingTarget::Lan).map_err(|_| format!("“{text}” is no place on the local network"))
+        addresses.map(PairingTarget::Lan).map_err(|_| PairingTargetError { text: text.to_owned() })
     }
 }
 
@@ -76,7 +162,7 @@ pub fn join_by_code(
     key: &DeviceKey,
     name: &str,
     devices: &DeviceList,
-) -> Result<DeviceCard, String> {
+) -> Result<DeviceCard, PairingFlowError> {
     // Check the code for typos before searching.
     JoinAttempt::new(code)?;
     let ours = device_card(key, name);
@@ -98,12 +184,7 @@ pub fn join_by_code(
     if let (Some(promised), Some(given)) = (rights, met.rights())
         && promised != given
     {
-        return Err(format!(
-            "the invitation says that this device {}, and {} says that it {}; ask there for another",
-            promised.describe(),
-            met.name,
-            given.describe()
-        ));
+        return Err(PairingFlowError::OtherRights { name: met.name, promised, given });
     }
     devices.pair(key.id(), device_entry(&ours, DeviceAccess::Write, true))?;
     // Who sits before both devices is the same one: on the local network each may change the list.
@@ -117,7 +198,7 @@ async fn join_on_lan(
     code: &str,
     key: &DeviceKey,
     ours: &DeviceCard,
-) -> Result<DeviceCard, String> {
+) -> Result<DeviceCard, PairingFlowError> {
     let reach = if at.iter().all(|at| at.ip().is_loopback()) && !at.is_empty() {
         LanVisibility::Loopback
     } else {
@@ -128,18 +209,14 @@ async fn join_on_lan(
         Some(expected) => vec![expected],
         None => lan.discover_devices(LAN_DISCOVERY_TIME).await,
     };
-    if there.is_empty() {
-        return Err(
-            "no other device with Tracebook is seen on this network; is `tracebook pair` running there?".to_owned()
-        );
-    }
-    let mut why = String::new();
+    let mut why = PairingFlowError::NobodySeen;
     for id in there {
         let joined = async {
             let mut way = lan.dial(id, at, lan::PAIRING_ALPN).await?;
             let joined = handshake::join_pairing(&mut way, key, ours, code, Some(id), &ChannelBinding::default()).await;
             // Who offers no code hangs up, and says so.
-            let joined = joined.map_err(|why| way.close_reason().unwrap_or(why));
+            let joined =
+                joined.map_err(|why| way.close_reason().map_or_else(|| why.into(), PairingFlowError::ClosedByPeer));
             way.close("done");
             joined
         };
@@ -168,7 +245,7 @@ pub fn offer_code(
     show: impl FnOnce(&Invitation, &OneTimeCode),
     cancelled: impl Fn() -> bool,
     log: impl Fn(&str),
-) -> Result<DeviceCard, String> {
+) -> Result<DeviceCard, PairingFlowError> {
     block_on(async {
         let lan = LanEndpoint::open(key, reach).await?;
         let offer = OneTimeCode::new(now_millis())?.with_rights(LAN_PAIRING_RIGHTS);
@@ -185,14 +262,14 @@ pub fn offer_code(
         let over = || {
             let offer = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let worthless = offer.as_ref().and_then(|offer| offer.check_usable(now_millis()).err());
-            worthless.or_else(|| cancelled().then(|| "it was cancelled".to_owned()))
+            worthless.map(PairingFlowError::from).or_else(|| cancelled().then_some(PairingFlowError::Cancelled))
         };
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
         let under_way = Arc::new(tokio::sync::Semaphore::new(MAX_CONCURRENT_CALLS));
         let met = loop {
             tokio::select! {
                 incoming = lan.next_call() => {
-                    let Some(incoming) = incoming else { break Err("the local network is gone".to_owned()) };
+                    let Some(incoming) = incoming else { break Err(PairingFlowError::NetworkGone) };
                     let Ok(permit) = Arc::clone(&under_way).try_acquire_owned() else {
                         incoming.refuse();
                         continue;
@@ -207,7 +284,7 @@ pub fn offer_code(
                 }
                 tried = told.recv() => match tried {
                     Some(Ok(met)) => break Ok(met),
-                    Some(Err(why)) => log(&why),
+                    Some(Err(why)) => log(&why.to_string()),
                     None => {}
                 },
                 () = tokio::time::sleep(Duration::from_millis(200)) => {
@@ -218,7 +295,7 @@ pub fn offer_code(
                 }
             }
             if cancelled() {
-                break Err("it was cancelled".to_owned());
+                break Err(PairingFlowError::Cancelled);
             }
         };
         lan.close().await;
@@ -235,17 +312,17 @@ async fn handle_offer_call(
     key: &DeviceKey,
     ours: &DeviceCard,
     waiting: &Mutex<Option<OneTimeCode>>,
-) -> Result<(DeviceCard, DeviceRights), String> {
+) -> Result<(DeviceCard, DeviceRights), PairingFlowError> {
     let AcceptedCall { from, is_pairing: pairs, connection: mut way } =
-        incoming.accept_if(|_| Err("it is being paired".to_owned())).await?;
+        incoming.accept_if(|_| Err(CallRefusal::PairingOnly)).await?;
     if !pairs {
-        return Err(format!("{} called, and is not being paired", from.short_id()));
+        return Err(PairingFlowError::NotPairing { from });
     }
     let tried = handshake::accept_pairing(&mut way, key, ours, waiting, now_millis(), &ChannelBinding::default()).await;
-    let (met, rights) = tried.map_err(|why| format!("{} was not paired: {why}", from.short_id()))?;
+    let (met, rights) = tried.map_err(|source| PairingFlowError::NotPaired { from, source })?;
     // The key that spoke is the key on the card.
     if met.device != from {
-        return Err(format!("{} showed another's card", from.short_id()));
+        return Err(PairingFlowError::OtherCard { from });
     }
     // The other side hangs up first if it can; the pairing is done either way.
     let _ = tokio::time::timeout(Duration::from_secs(2), way.next_frame()).await;
@@ -256,8 +333,13 @@ async fn handle_offer_call(
 ///
 /// # Errors
 /// It is not there, or refuses.
-pub fn push_device_list(hub: DeviceId, entry: &PairedDevice, key: &DeviceKey, list: &[u8]) -> Result<(), String> {
-    let address = entry.address.as_deref().ok_or("it isn't a hub")?;
+pub fn push_device_list(
+    hub: DeviceId,
+    entry: &PairedDevice,
+    key: &DeviceKey,
+    list: &[u8],
+) -> Result<(), PairingFlowError> {
+    let address = entry.address.as_deref().ok_or(PairingFlowError::NotHub)?;
     let trust = match &entry.certificate {
         Some(hash) => CertificateTrust::Pinned(hash.clone()),
         // Plain, on this machine alone: `connect` sees to that.

@@ -1,5 +1,6 @@
 //! QR codes: for a terminal as half blocks, for a window as a square of dark and light.
 
+use qrcode::types::QrError;
 use qrcode::{Color, QrCode};
 
 /// A QR code: its width in modules, and which are dark, row by row. Without the quiet zone.
@@ -11,13 +12,18 @@ pub struct QrMatrix {
     pub dark: Vec<bool>,
 }
 
+/// The text is too long for any code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no QR code can be made of this ({0})")]
+pub struct QrCodeError(#[from] QrError);
+
 impl QrMatrix {
     /// The code of a text.
     ///
     /// # Errors
     /// The text is too long for any code.
-    pub fn new(text: &str) -> Result<QrMatrix, String> {
-        let code = QrCode::new(text).map_err(|error| format!("no QR code can be made of this ({error})"))?;
+    pub fn new(text: &str) -> Result<QrMatrix, QrCodeError> {
+        let code = QrCode::new(text)?;
         Ok(QrMatrix {
             modules_per_side: code.width(),
             dark: code.into_colors().into_iter().map(|c| c == Color::Dark).collect(),

@@ -85,7 +85,7 @@ impl ModelCallTask {
         let client = self
             .clients
             .genai_client(target.endpoint.base_url())
-            .map_err(|why| ProviderError::new(ModelErrorKind::Refused, why))?;
+            .map_err(|why| ProviderError::new(ModelErrorKind::Refused, why.to_string()))?;
         let gather = Arc::new(StreamCollector::new(endpoint.wire));
         let mut options = ChatOptions::default()
             .with_capture_usage(true)

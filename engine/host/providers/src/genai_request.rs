@@ -36,11 +36,20 @@ impl ThoughtSignatures {
     }
 }
 
+/// Why the address of a provider can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BaseUrlError {
+    #[error("“{given}” is no address ({source})")]
+    Invalid { given: String, source: <reqwest::Url as std::str::FromStr>::Err },
+    #[error("“{given}” is no address: it begins with http:// or https:// and names a host")]
+    NotHttp { given: String },
+}
+
 /// Where the request goes, and with which key.
 ///
 /// # Errors
-/// A sentence: the address cannot be read.
-pub(crate) fn service_target(endpoint: &ModelEndpoint, key: Option<&str>) -> Result<ServiceTarget, String> {
+/// The address cannot be read.
+pub(crate) fn service_target(endpoint: &ModelEndpoint, key: Option<&str>) -> Result<ServiceTarget, BaseUrlError> {
     let kind = match endpoint.wire {
         WireProtocol::OpenAi => AdapterKind::OpenAI,
         WireProtocol::Responses => AdapterKind::OpenAIResp,
@@ -58,8 +67,8 @@ pub(crate) fn service_target(endpoint: &ModelEndpoint, key: Option<&str>) -> Res
 /// The address that paths are put behind, with a `/` at its end.
 ///
 /// # Errors
-/// A sentence: it cannot be read.
-pub(crate) fn base_url(endpoint: &ModelEndpoint) -> Result<String, String> {
+/// It cannot be read.
+pub(crate) fn base_url(endpoint: &ModelEndpoint) -> Result<String, BaseUrlError> {
     let (own, version) = match endpoint.wire {
         WireProtocol::OpenAi | WireProtocol::Responses => ("https://api.openai.com/v1/", "v1/"),
         WireProtocol::Anthropic => ("https://api.anthropic.com/v1/", "v1/"),
@@ -67,9 +76,9 @@ pub(crate) fn base_url(endpoint: &ModelEndpoint) -> Result<String, String> {
         WireProtocol::Ollama => ("http://localhost:11434/", ""),
     };
     let Some(given) = &endpoint.base_url else { return Ok(own.to_owned()) };
-    let url = reqwest::Url::parse(given).map_err(|why| format!("“{given}” is no address ({why})"))?;
+    let url = reqwest::Url::parse(given).map_err(|source| BaseUrlError::Invalid { given: given.clone(), source })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(format!("“{given}” is no address: it begins with http:// or https:// and names a host"));
+        return Err(BaseUrlError::NotHttp { given: given.clone() });
     }
     let mut whole = url.to_string();
     if !whole.ends_with('/') {

@@ -6,6 +6,16 @@ use agent::config::is_local;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+/// Why there is no HTTP client.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpClientError {
+    /// With the cause alone: what is around it says nothing to a user.
+    #[error("TLS cannot be set up: {cause}. Install this system's certificates (`ca-certificates`).")]
+    Tls { cause: String },
+    #[error("the client cannot be made.")]
+    Genai,
+}
+
 /// The clients that were made so far, by whether there is TLS and whether the address is on this machine.
 pub(crate) struct HttpClients {
     clients_by_kind: Mutex<HashMap<(bool, bool), reqwest::Client>>,
@@ -20,8 +30,8 @@ impl HttpClients {
     /// The client for an address.
     ///
     /// # Errors
-    /// A sentence: TLS cannot be set up here.
-    pub(crate) fn http_client(&self, address: &str) -> Result<reqwest::Client, String> {
+    /// TLS cannot be set up here.
+    pub(crate) fn http_client(&self, address: &str) -> Result<reqwest::Client, HttpClientError> {
         let what = (address.starts_with("https:"), is_local(address));
         let mut made = self.clients_by_kind.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&what) {
@@ -44,7 +54,7 @@ impl HttpClients {
         }
         let client = builder.build().map_err(|why| {
             let cause = std::error::Error::source(&why).map_or_else(|| why.to_string(), ToString::to_string);
-            format!("TLS cannot be set up: {cause}. Install this system's certificates (`ca-certificates`).")
+            HttpClientError::Tls { cause }
         })?;
         made.insert(what, client.clone());
         Ok(client)
@@ -54,8 +64,8 @@ impl HttpClients {
     ///
     /// # Errors
     /// Like [`HttpClients::http_client`].
-    pub(crate) fn genai_client(&self, address: &str) -> Result<genai::Client, String> {
+    pub(crate) fn genai_client(&self, address: &str) -> Result<genai::Client, HttpClientError> {
         let client = self.http_client(address)?;
-        genai::Client::builder().with_reqwest(client).build().map_err(|_| "the client cannot be made.".to_owned())
+        genai::Client::builder().with_reqwest(client).build().map_err(|_| HttpClientError::Genai)
     }
 }

@@ -101,11 +101,16 @@ enum ProviderCall {
     },
 }
 
+/// The thread of the providers could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("providers cannot work: {0}.")]
+struct ProviderThreadError(#[from] std::io::Error);
+
 type ModelEventSenders = Arc<Mutex<HashMap<ModelCallId, Arc<ModelEventSender>>>>;
 
 /// Client for all providers. Dropping it drops pending calls without an end.
 pub struct ProviderClient {
-    jobs: OnceLock<Result<UnboundedSender<ProviderCall>, String>>,
+    jobs: OnceLock<Result<UnboundedSender<ProviderCall>, ProviderThreadError>>,
     senders: ModelEventSenders,
     clients: Arc<HttpClients>,
     signatures: Arc<ThoughtSignatures>,
@@ -194,23 +199,17 @@ impl ProviderClient {
         let jobs = self.jobs.get_or_init(|| {
             let (jobs, wanted) = unbounded_channel();
             let (lines, clients, limits) = (self.senders.clone(), self.clients.clone(), self.timeouts);
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|why| format!("providers cannot work: {why}."))?;
-            std::thread::Builder::new()
-                .name("providers".to_owned())
-                .spawn(move || {
-                    runtime.block_on(run_provider_calls(wanted, lines, clients, limits));
-                    // A name that is being looked up is not waited for.
-                    runtime.shutdown_background();
-                })
-                .map_err(|why| format!("providers cannot work: {why}."))?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            std::thread::Builder::new().name("providers".to_owned()).spawn(move || {
+                runtime.block_on(run_provider_calls(wanted, lines, clients, limits));
+                // A name that is being looked up is not waited for.
+                runtime.shutdown_background();
+            })?;
             Ok(jobs)
         });
         match jobs {
             Ok(jobs) => jobs.send(job).err().map(|back| ("providers have stopped.".to_owned(), back.0)),
-            Err(why) => Some((why.clone(), job)),
+            Err(why) => Some((why.to_string(), job)),
         }
     }
 }

@@ -57,7 +57,7 @@ async fn list_models(
 ) -> Result<Option<Vec<ListedModel>>, ProviderError> {
     let refused = |why: String| ProviderError::new(ModelErrorKind::Refused, why);
     let base = genai_request::base_url(endpoint).map_err(|why| refused(format!("{why}.")))?;
-    let client = clients.http_client(&base).map_err(refused)?;
+    let client = clients.http_client(&base).map_err(|why| refused(why.to_string()))?;
     let path = match endpoint.wire {
         WireProtocol::Ollama => "api/tags",
         WireProtocol::Google => "models?pageSize=1000",

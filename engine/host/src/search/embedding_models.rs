@@ -4,7 +4,7 @@
 use super::SharedIndex;
 use crate::workers;
 use agent::secrets::InstallationKeys;
-use index::SentenceEmbedder;
+use index::{EmbeddingError, SentenceEmbedder};
 use models::{EmbedderChoice, ModelLoadOptions, Reranker};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -40,9 +40,9 @@ impl EmbeddingChoice {
 
     /// What the settings say; what they say wrongly is left out, with why.
     pub fn from_settings(settings: &engine::Settings) -> (EmbeddingChoice, Option<String>) {
-        let (choice, wrong) = match settings.embedder.parse() {
+        let (choice, wrong) = match settings.embedder.parse::<EmbedderChoice>() {
             Ok(choice) => (choice, None),
-            Err(why) => (EmbedderChoice::Embedded, Some(why)),
+            Err(why) => (EmbedderChoice::Embedded, Some(why.to_string())),
         };
         let library = Some(settings.onnx_runtime.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
         let reranker = settings.reranker.trim().to_owned();
@@ -142,7 +142,7 @@ impl SharedIndex {
         }
         let choice =
             EmbedderChoice::from_key(key).ok_or_else(|| format!("“{key}” is no sentence model of this version"))?;
-        let loaded = models::load_embedder(&choice, &self.load_options(download));
+        let loaded = models::load_embedder(&choice, &self.load_options(download)).map_err(|why| why.to_string());
         let loaded = match choice {
             EmbedderChoice::Endpoint { .. } => {
                 let keys = crate::agents::installation_keys(&self.folder);
@@ -183,7 +183,7 @@ impl SharedIndex {
     pub(super) fn download_reranker(&self, name: &str) -> Result<(), String> {
         let fetched = Reranker::load(name, &self.load_options(true));
         self.update_freshness(|fresh| fresh.download = None);
-        fetched.map(drop)
+        fetched.map(drop).map_err(|why| why.to_string())
     }
 
     /// The reranker that is wanted; `None`: none is.
@@ -200,7 +200,8 @@ impl SharedIndex {
             }
             return loaded.clone().map(Some);
         }
-        let loaded = Reranker::load(&name, &self.load_options(download)).map(Arc::new);
+        let loaded = Reranker::load(&name, &self.load_options(download));
+        let loaded = loaded.map(Arc::new).map_err(|why| why.to_string());
         *lock(&self.models.reranker) = Some((name, loaded.clone(), Instant::now()));
         loaded.map(Some)
     }
@@ -222,11 +223,11 @@ impl SentenceEmbedder for WithoutSecrets {
         self.model.dimensions()
     }
 
-    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         self.model.embed(&self.keys.mask_text(text))
     }
 
-    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         self.model.embed_question(&self.keys.mask_text(text))
     }
 
@@ -238,7 +239,7 @@ impl SentenceEmbedder for WithoutSecrets {
         self.model.batch_size()
     }
 
-    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         let masked: Vec<_> = texts.iter().map(|text| self.keys.mask_text(text)).collect();
         self.model.embed_all(&masked.iter().map(AsRef::as_ref).collect::<Vec<&str>>())
     }
@@ -271,7 +272,7 @@ mod tests {
             1
         }
 
-        fn embed(&self, _: &str) -> Result<Vec<f32>, String> {
+        fn embed(&self, _: &str) -> Result<Vec<f32>, EmbeddingError> {
             Ok(vec![1.0])
         }
     }

@@ -538,7 +538,8 @@ impl Indexer {
                 }
                 let all: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
                 catch_index_panic(|| Ok(workers::run_at_low_priority(|| model.embed_all(&all))))
-                    .unwrap_or_else(|_| Err("the model failed".to_owned()))
+                    .map_err(|_| "the model failed".to_owned())?
+                    .map_err(|why| why.to_string())
             });
             match vectors {
                 Ok(vectors) => self.fresh.extend(texts.into_iter().map(|(hash, _)| hash).zip(vectors)),

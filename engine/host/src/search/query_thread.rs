@@ -95,8 +95,9 @@ fn add_query_vector(common: &SharedIndex, index: &FullTextIndex, sentence: &str,
     let key = index.answering_model();
     let found = common.load_if_present(&key).and_then(|model| {
         let vector = catch_index_panic(|| Ok(model.embed_question(sentence)));
-        let vector = vector.unwrap_or_else(|_| Err("the model failed".to_owned()));
+        let vector = vector.map_err(|_| "the model failed".to_owned());
         vector
+            .and_then(|vector| vector.map_err(|why| why.to_string()))
             .map(|vector| (vector, model.unrelated_cosine()))
             .inspect_err(|why| common.models.record_failure(&key, why))
     });
@@ -122,7 +123,7 @@ fn rerank_hits(common: &SharedIndex, sentence: &str, answer: &mut SearchAnswer) 
     let passages: Vec<String> = answer.hits[..best].iter().map(|hit| format!("{}\n{}", hit.title, hit.text)).collect();
     match catch_index_panic(|| Ok(reranker.scores(sentence, &passages))) {
         Ok(Ok(scores)) => answer.apply_rerank(&scores),
-        Ok(Err(why)) => common.update_freshness(|fresh| fresh.reranker = Some(why)),
+        Ok(Err(why)) => common.update_freshness(|fresh| fresh.reranker = Some(why.to_string())),
         Err(_) => {}
     }
 }

@@ -7,7 +7,7 @@ use crate::maintenance::configuration;
 use agent::config::{AgentConfig, ModelPrice, is_local};
 use agent::model_call::{ModelEndpoint, WireProtocol};
 use engine::{EmbeddingCost, Event};
-use models::{EmbedderChoice, EmbeddingSpendGuard};
+use models::{EmbedderChoice, EmbeddingSpendGuard, SpendRefusal};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -79,7 +79,7 @@ impl SpendGuard {
 }
 
 impl EmbeddingSpendGuard for SpendGuard {
-    fn begin_call(&self, endpoint: &EmbedderChoice, tokens: u64) -> Result<(), String> {
+    fn begin_call(&self, endpoint: &EmbedderChoice, tokens: u64) -> Result<(), SpendRefusal> {
         let EmbedderChoice::Endpoint { url, model } = endpoint else { return Ok(()) };
         let all = {
             let mut under_way = self.calls_in_flight();
@@ -90,7 +90,7 @@ impl EmbeddingSpendGuard for SpendGuard {
         if checked.is_err() {
             self.finish_call(endpoint, tokens, None);
         }
-        checked
+        checked.map_err(SpendRefusal)
     }
 
     fn finish_call(&self, endpoint: &EmbedderChoice, tokens: u64, read: Option<u64>) {

@@ -27,7 +27,7 @@ pub fn device_folder() -> Result<PathBuf, String> {
 /// # Errors
 /// There is no home, or no chance.
 pub fn open_device_list() -> Result<DeviceList, String> {
-    DeviceList::new(&device_folder()?)
+    DeviceList::new(&device_folder()?).map_err(|why| why.to_string())
 }
 
 /// The key of this device, made when it is first needed, and who keeps it.
@@ -45,7 +45,8 @@ pub fn load_or_create_device_key() -> Result<(DeviceKey, SecretStore), String> {
 /// It cannot be read.
 pub fn existing_device_key() -> Result<Option<(DeviceKey, SecretStore)>, String> {
     let kept = UserSecrets::new(&device_folder()?).get(DEVICE_KEY_NAME).map_err(|error| error.0)?;
-    kept.map(|(secret, place)| DeviceKey::from_secret(secret.expose()).map(|key| (key, place))).transpose()
+    let key = kept.map(|(secret, place)| DeviceKey::from_secret(secret.expose()).map(|key| (key, place)));
+    key.transpose().map_err(|why| why.to_string())
 }
 
 /// The key of a hub over this folder.
@@ -54,7 +55,7 @@ pub fn existing_device_key() -> Result<Option<(DeviceKey, SecretStore)>, String>
 /// It cannot be kept or read.
 pub fn load_or_create_hub_key(folder: &Path) -> Result<DeviceKey, String> {
     if let Some((given, _)) = UserSecrets::new(folder).get(HUB_KEY_NAME).map_err(|error| error.0)? {
-        return DeviceKey::from_secret(given.expose());
+        return DeviceKey::from_secret(given.expose()).map_err(|why| why.to_string());
     }
     // The keyring knows names, not folders, and one user may have several hubs.
     let place = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
@@ -66,7 +67,7 @@ fn load_or_create_key(folder: &Path, name: &str) -> Result<(DeviceKey, SecretSto
     let secrets = UserSecrets::new(folder);
     let read = || -> Result<Option<(DeviceKey, SecretStore)>, String> {
         let Some((secret, place)) = secrets.get(name).map_err(|error| error.0)? else { return Ok(None) };
-        Ok(Some((DeviceKey::from_secret(secret.expose())?, place)))
+        Ok(Some((DeviceKey::from_secret(secret.expose()).map_err(|why| why.to_string())?, place)))
     };
     if let Some(known) = read()? {
         return Ok(known);
@@ -80,7 +81,7 @@ fn load_or_create_key(folder: &Path, name: &str) -> Result<(DeviceKey, SecretSto
     if let Some(known) = read()? {
         return Ok(known);
     }
-    let key = DeviceKey::generate()?;
+    let key = DeviceKey::generate().map_err(|why| why.to_string())?;
     let secret = SecretValue::new(key.secret().to_string()).map_err(|error| error.0)?;
     let place = secrets.set(name, &secret).map_err(|error| error.0)?;
     Ok((key, place))
@@ -92,7 +93,7 @@ fn load_or_create_key(folder: &Path, name: &str) -> Result<(DeviceKey, SecretSto
 /// The list or the key cannot be read.
 pub fn hub_caller_identity() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>), String> {
     let Ok(folder) = device_folder() else { return Ok((None, BTreeMap::new())) };
-    let list = DeviceList::new(&folder)?.list()?;
+    let list = DeviceList::new(&folder).and_then(|devices| devices.list()).map_err(|why| why.to_string())?;
     let paired = list.values().any(|device| device.address.is_some() && device.is_authorized());
     let key = if paired { existing_device_key()?.map(|(key, _)| key) } else { None };
     Ok((key, list))
@@ -104,7 +105,8 @@ pub fn hub_caller_identity() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, Pa
 /// The list cannot be read.
 pub fn own_device_name() -> Result<String, String> {
     let Some((key, _)) = existing_device_key()? else { return Ok(machine_name()) };
-    Ok(open_device_list()?.list()?.get(&key.id()).map_or_else(machine_name, |device| device.name.clone()))
+    let list = open_device_list()?.list().map_err(|why| why.to_string())?;
+    Ok(list.get(&key.id()).map_or_else(machine_name, |device| device.name.clone()))
 }
 
 /// Revokes a device and notifies all hubs; returns each hub's name, and why it couldn't be notified.
@@ -116,11 +118,12 @@ pub fn revoke_device(id: DeviceId) -> Result<Vec<(String, Option<String>)>, Stri
     if id == own.id() {
         return Err("this device cannot revoke itself; do it on another one, or on the hub".to_owned());
     }
-    devices.revoke(id)?;
-    let (bytes, mut told) = (devices.to_bytes()?, Vec::new());
-    for (hub, entry) in devices.list()? {
+    devices.revoke(id).map_err(|why| why.to_string())?;
+    let (bytes, mut told) = (devices.to_bytes().map_err(|why| why.to_string())?, Vec::new());
+    for (hub, entry) in devices.list().map_err(|why| why.to_string())? {
         if hub != id && entry.address.is_some() && entry.is_authorized() {
-            told.push((entry.name.clone(), pairing_flow::push_device_list(hub, &entry, &own, &bytes).err()));
+            let pushed = pairing_flow::push_device_list(hub, &entry, &own, &bytes);
+            told.push((entry.name.clone(), pushed.err().map(|why| why.to_string())));
         }
     }
     Ok(told)

@@ -39,11 +39,13 @@ fn open_lan(tasks: &std::sync::mpsc::Sender<SyncTask>) -> Result<LanPeers, Strin
     let Some((key, _)) = crate::sync::devices::existing_device_key()? else {
         return Err("no device was paired yet: `tracebook pair` does it".to_owned());
     };
-    let place = LanConfig::from_env_value(std::env::var("TRACEBOOK_LAN").ok().as_deref())?;
+    let place = LanConfig::from_env_value(std::env::var("TRACEBOOK_LAN").ok().as_deref());
+    let place = place.map_err(|why| why.to_string())?;
     let tasks = tasks.clone();
     LanPeers::start(key, crate::sync::devices::open_device_list()?, place, move |link, told| {
         _ = tasks.send(SyncTask::LanEvent(link, told))
     })
+    .map_err(|why| why.to_string())
 }
 
 impl SyncThread {

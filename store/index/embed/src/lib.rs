@@ -8,6 +8,47 @@ use rten_tensor::{NdTensor, prelude::*};
 use std::sync::{Arc, OnceLock};
 use wordpiece::WordPiece;
 
+/// Why the bundled model can't be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum MiniLmLoadError {
+    /// The embedded bytes are no network.
+    #[error("the embedded sentence model cannot be loaded ({0})")]
+    Network(#[from] rten::LoadError),
+    /// The network has an input that isn't known.
+    #[error("the embedded sentence model cannot be loaded (it wants {0})")]
+    UnknownInput(String),
+    /// The network has no output.
+    #[error("the embedded sentence model cannot be loaded (it has no output)")]
+    NoOutput,
+    /// The vocabulary can't be read.
+    #[error("the embedded sentence model cannot be loaded (its vocabulary is damaged)")]
+    Vocabulary,
+}
+
+/// Why a text has no vector.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddingError {
+    /// The bundled model's network failed.
+    #[error("the sentence model failed ({0})")]
+    Network(#[from] rten::RunError),
+    /// The bundled model's network gave something else than numbers.
+    #[error("the sentence model failed (not a tensor of numbers)")]
+    NotNumbers,
+    /// The bundled model's numbers aren't in one piece.
+    #[error("the sentence model failed (its output is not in one piece)")]
+    NotContiguous,
+    /// What a model of another crate says.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl EmbeddingError {
+    /// The error of a model of another crate.
+    pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> EmbeddingError {
+        EmbeddingError::Other(Box::new(error))
+    }
+}
+
 /// Turns a text into a vector of length 1, so that the product of two of them says how near their meanings are.
 pub trait SentenceEmbedder: Send + Sync {
     /// Its name; vectors of different models cannot be compared.
@@ -17,14 +58,14 @@ pub trait SentenceEmbedder: Send + Sync {
     /// The vector of a text; what is longer than the model reads is left out.
     ///
     /// # Errors
-    /// A sentence: the model failed.
-    fn embed(&self, text: &str) -> Result<Vec<f32>, String>;
+    /// The model failed.
+    fn embed(&self, text: &str) -> Result<Vec<f32>, EmbeddingError>;
 
     /// Embeds a query, if the model distinguishes queries from texts.
     ///
     /// # Errors
     /// As for [`SentenceEmbedder::embed`].
-    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         self.embed(text)
     }
 
@@ -43,7 +84,7 @@ pub trait SentenceEmbedder: Send + Sync {
     ///
     /// # Errors
     /// As for [`SentenceEmbedder::embed`].
-    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         texts.iter().map(|text| self.embed(text)).collect()
     }
 }
@@ -62,7 +103,7 @@ const UNRELATED_TEXTS: [&str; 6] = [
 ///
 /// # Errors
 /// As for [`SentenceEmbedder::embed`].
-pub fn measure_unrelated_cosine(model: &dyn SentenceEmbedder) -> Result<f32, String> {
+pub fn measure_unrelated_cosine(model: &dyn SentenceEmbedder) -> Result<f32, EmbeddingError> {
     let vectors = model.embed_all(&UNRELATED_TEXTS)?;
     let pairs = (0..vectors.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
     let cosines = pairs.map(|(a, b)| vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum::<f32>());
@@ -113,28 +154,27 @@ impl MiniLm {
     /// Loads it, which takes some hundred milliseconds.
     ///
     /// # Errors
-    /// A sentence: the embedded bytes are not the model.
-    pub fn load() -> Result<MiniLm, String> {
-        let say = |why: String| format!("the embedded sentence model cannot be loaded ({why})");
+    /// The embedded bytes are not the model.
+    pub fn load() -> Result<MiniLm, MiniLmLoadError> {
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
-        let model = options.load_static_slice(MINILM_MODEL).map_err(|error| say(error.to_string()))?;
+        let model = options.load_static_slice(MINILM_MODEL)?;
         let input = |id: &NodeId| {
             let name = model.node_info(*id).and_then(|node| node.name().map(ToOwned::to_owned)).unwrap_or_default();
             match name.as_str() {
                 "input_ids" => Ok((*id, NetworkInput::Ids)),
                 "attention_mask" => Ok((*id, NetworkInput::Mask)),
                 "token_type_ids" => Ok((*id, NetworkInput::Types)),
-                other => Err(say(format!("it wants {other}"))),
+                _ => Err(MiniLmLoadError::UnknownInput(name)),
             }
         };
         let inputs = model.input_ids().iter().map(input).collect::<Result<_, _>>()?;
-        let output = *model.output_ids().first().ok_or_else(|| say("it has no output".to_owned()))?;
-        let words = WordPiece::new(MINILM_VOCABULARY).ok_or_else(|| say("its vocabulary is damaged".to_owned()))?;
+        let output = *model.output_ids().first().ok_or(MiniLmLoadError::NoOutput)?;
+        let words = WordPiece::new(MINILM_VOCABULARY).ok_or(MiniLmLoadError::Vocabulary)?;
         Ok(MiniLm { model, inputs, output, words, texts: OnceLock::new(), questions: OnceLock::new() })
     }
 
-    fn run_model(&self, text: &str, thread: &OnceLock<Arc<ThreadPool>>) -> Result<Vec<f32>, String> {
+    fn run_model(&self, text: &str, thread: &OnceLock<Arc<ThreadPool>>) -> Result<Vec<f32>, EmbeddingError> {
         // One text at a time: its quantisation depends on what else is in the batch.
         let ids = self.words.encode(text, MAX_INPUT_TOKENS);
         let length = ids.len();
@@ -149,13 +189,11 @@ impl MiniLm {
             };
             (*id, tensor.view().into())
         });
-        let fail = |why: String| format!("the sentence model failed ({why})");
         let thread = thread.get_or_init(|| Arc::new(ThreadPool::with_num_threads(1)));
         let options = RunOptions::default().with_thread_pool(Some(thread.clone()));
-        let [output]: [Value; 1] =
-            self.model.run_n(given.collect(), [self.output], Some(options)).map_err(|error| fail(error.to_string()))?;
-        let hidden: NdTensor<f32, 3> = output.try_into().map_err(|_| fail("not a tensor of numbers".to_owned()))?;
-        let hidden = hidden.data().ok_or_else(|| fail("its output is not in one piece".to_owned()))?;
+        let [output]: [Value; 1] = self.model.run_n(given.collect(), [self.output], Some(options))?;
+        let hidden: NdTensor<f32, 3> = output.try_into().map_err(|_| EmbeddingError::NotNumbers)?;
+        let hidden = hidden.data().ok_or(EmbeddingError::NotContiguous)?;
         let mut mean = vec![0_f32; VECTOR_DIMENSIONS];
         for row in hidden.chunks_exact(VECTOR_DIMENSIONS) {
             mean.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
@@ -174,11 +212,11 @@ impl SentenceEmbedder for MiniLm {
         VECTOR_DIMENSIONS
     }
 
-    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         self.run_model(text, &self.texts)
     }
 
-    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         self.run_model(text, &self.questions)
     }
 }

@@ -1,6 +1,8 @@
 //! Documents in memory: loaded when needed, changed by peers and by durable writes, evicted when idle.
 
-use super::{DiskTicket, DocumentSyncState, LinkId, PeersOutput, SyncPeers, catch_panic};
+use super::{
+    ChunksReadError, DiskTicket, DocumentSyncState, LinkId, PeersOutput, SyncBytesError, SyncPeers, catch_panic,
+};
 use crate::document::ChangeParcel;
 use crate::id::DocId;
 use crate::schema::TEXT_ENCODING;
@@ -18,9 +20,9 @@ enum DocumentForm {
     Loaded(Box<Automerge>),
 }
 
-fn load_automerge(bytes: &[u8]) -> Result<Automerge, String> {
+fn load_automerge(bytes: &[u8]) -> Result<Automerge, SyncBytesError> {
     let options = LoadOptions::new().text_encoding(TEXT_ENCODING);
-    catch_panic(|| Automerge::load_with_options(bytes, options))?.map_err(|error| error.to_string())
+    Ok(catch_panic(|| Automerge::load_with_options(bytes, options))??)
 }
 
 /// A document in memory. It is never written to here.
@@ -75,13 +77,13 @@ impl SyncDocument {
         }
     }
 
-    fn load(&mut self) -> Result<&mut Automerge, String> {
+    fn load(&mut self) -> Result<&mut Automerge, SyncBytesError> {
         if let DocumentForm::Whole(bytes, _) = &self.form {
             self.form = DocumentForm::Loaded(Box::new(load_automerge(bytes)?));
         }
         match &mut self.form {
             DocumentForm::Loaded(doc) => Ok(doc),
-            DocumentForm::Whole(..) => Err("it is not read".to_owned()),
+            DocumentForm::Whole(..) => Err(SyncBytesError::NotLoaded),
         }
     }
 
@@ -93,13 +95,13 @@ impl SyncDocument {
         &mut self,
         state: &mut sync::State,
         message: sync::Message,
-    ) -> Result<Result<(), MessageRefusal>, String> {
+    ) -> Result<Result<(), MessageRefusal>, SyncBytesError> {
         let mut nothing = Automerge::new_with_encoding(TEXT_ENCODING);
         let asks = message.heads.is_empty() && message.changes.is_empty();
         let doc = if asks && self.is_whole() { &mut nothing } else { self.load()? };
         Ok(match catch_panic(|| doc.receive_sync_message(state, message)) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(MessageRefusal::Refused(error.to_string())),
+            Ok(Err(error)) => Err(MessageRefusal::Refused(error)),
             Err(why) => Err(MessageRefusal::Broken(why)),
         })
     }
@@ -112,7 +114,7 @@ impl SyncDocument {
     ///
     /// # Errors
     /// The document cannot be read, or not written.
-    pub(super) fn next_message(&mut self, state: &mut sync::State) -> Result<Option<sync::Message>, String> {
+    pub(super) fn next_message(&mut self, state: &mut sync::State) -> Result<Option<sync::Message>, SyncBytesError> {
         if let DocumentForm::Whole(bytes, heads) = &self.form {
             let has = |known: &[ChangeHash]| state.their_heads.as_deref() == Some(known);
             let wants = state.their_need.as_ref().is_none_or(|need| !need.is_empty());
@@ -153,11 +155,14 @@ fn message_with_changes(state: &mut sync::State, heads: &[ChangeHash], changes: 
 }
 
 /// Why a message was not taken.
+#[derive(Debug, thiserror::Error)]
 enum MessageRefusal {
     /// automerge can't apply the message.
-    Refused(String),
+    #[error("changes that cannot be taken: {0}")]
+    Refused(automerge::AutomergeError),
     /// automerge failed, and its state of the document can't be trusted.
-    Broken(String),
+    #[error(transparent)]
+    Broken(SyncBytesError),
 }
 
 /// One chunk with all of a document.
@@ -198,10 +203,10 @@ impl SyncPeers {
 
     /// The answer to [`PeersOutput::Load`]: the document's chunks, empty if it doesn't exist, or why it can't be read;
     /// then it isn't synced until a peer reconnects.
-    pub fn on_loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, String>) {
+    pub fn on_loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, ChunksReadError>) {
         let Some(document) = self.docs.get_mut(&doc).filter(|document| document.loading) else { return };
         let late = std::mem::take(&mut document.late_changes);
-        let form = chunks.and_then(|mut chunks| {
+        let form = chunks.map_err(SyncBytesError::from).and_then(|mut chunks| {
             if let [chunk] = chunks.as_mut_slice()
                 && let Some(heads) = inflate::whole_document_heads(chunk).filter(|heads| !heads.is_empty())
             {
@@ -222,7 +227,7 @@ impl SyncPeers {
                 self.update_heads_hash(doc);
                 self.process_queue(doc);
             }
-            Err(why) => self.stop_syncing(doc, &why),
+            Err(why) => self.stop_syncing(doc, &why.to_string()),
         }
     }
 
@@ -243,7 +248,7 @@ impl SyncPeers {
         }
         let read = match document.load() {
             Ok(read) => read,
-            Err(why) => return self.stop_syncing(doc, &why),
+            Err(why) => return self.stop_syncing(doc, &why.to_string()),
         };
         let before = read.get_heads();
         match catch_panic(|| read.load_incremental(bytes)) {
@@ -355,7 +360,7 @@ impl SyncPeers {
             }
             let received = match document.apply_message(&mut between.state, message) {
                 Ok(received) => received,
-                Err(why) => return self.stop_syncing(doc, &why),
+                Err(why) => return self.stop_syncing(doc, &why.to_string()),
             };
             // A message behind one that brought changes, with our heads and nothing new, makes automerge take those
             // heads for said. They are not, before they are on disk; unsaid, the peer would never hear that we have
@@ -366,11 +371,9 @@ impl SyncPeers {
             }
             match received {
                 Ok(()) => {}
-                Err(MessageRefusal::Refused(why)) => {
-                    self.fail_link(link, &format!("changes that cannot be taken: {why}"))
-                }
-                Err(MessageRefusal::Broken(why)) => {
-                    self.fail_link(link, &why);
+                Err(why @ MessageRefusal::Refused(_)) => self.fail_link(link, &why.to_string()),
+                Err(why @ MessageRefusal::Broken(_)) => {
+                    self.fail_link(link, &why.to_string());
                     // Other peers' changes in this document can't be trusted; they send them again.
                     for link in taken.into_iter().filter(|other| *other != link) {
                         self.close_link(link, "a document is read again, since what another sent broke it");

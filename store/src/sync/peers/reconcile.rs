@@ -157,10 +157,6 @@ impl HeadsHashes {
     }
 }
 
-fn comparison_error<T>(done: Result<T, negentropy::Error>) -> Result<T, String> {
-    done.map_err(|error| format!("a comparison that cannot be read: {error}"))
-}
-
 impl SyncPeers {
     /// Sets the hash of a document on disk, if the caller knows it. For all documents before the first connection;
     /// later the state updates itself.
@@ -414,9 +410,9 @@ impl SyncPeers {
             let mut side = Negentropy::borrowed(&table.storage, TARGET_MESSAGE_BYTES as u64)?;
             side.reconcile(bytes)
         });
-        match made.and_then(comparison_error) {
+        match made.and_then(|made| Ok(made?)) {
             Ok(bytes) => self.send_comparison(link, scope, ReconcileOpcode::Answer, number, &bytes),
-            Err(why) => self.fail_link(link, &why),
+            Err(why) => self.fail_link(link, &why.to_string()),
         }
     }
 
@@ -434,7 +430,7 @@ impl SyncPeers {
             side.set_initiator();
             side.reconcile_with_ids(bytes, &mut have, &mut need)
         });
-        match next.and_then(comparison_error) {
+        match next.and_then(|next| Ok(next?)) {
             Ok(next) => {
                 talk.differing.extend(have.iter().filter_map(|id| table.docs.get(id.as_bytes())));
                 talk.missing_ids.extend(need);
@@ -446,7 +442,7 @@ impl SyncPeers {
                     None => self.send_id_queries(link, scope),
                 }
             }
-            Err(why) => self.fail_link(link, &why),
+            Err(why) => self.fail_link(link, &why.to_string()),
         }
     }
 

@@ -82,7 +82,7 @@ fn work<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send 
 
 fn read() -> Result<KnownDevices, String> {
     let own = existing_device_key()?.map(|(key, place)| (key.id(), place.description()));
-    let all = open_device_list()?.list()?;
+    let all = open_device_list()?.list().map_err(|why| why.to_string())?;
     let others = all.into_iter().filter(|(id, _)| own.is_none_or(|(own, _)| own != *id)).collect();
     Ok(KnownDevices { own, name: own_device_name()?, others })
 }
@@ -253,7 +253,9 @@ impl DeviceSettings {
 fn rename(name: &str) -> Result<String, String> {
     let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
     if devices.update_device(own.id(), |device| name.clone_into(&mut device.name)).is_err() {
-        devices.pair(own.id(), device_entry(&pairing_flow::device_card(&own, name), DeviceAccess::Write, true))?;
+        devices
+            .pair(own.id(), device_entry(&pairing_flow::device_card(&own, name), DeviceAccess::Write, true))
+            .map_err(|why| why.to_string())?;
     }
     Ok(format!("This device is called “{}” when it is paired next.", name.trim()))
 }
@@ -288,22 +290,28 @@ fn start_offer(ctx: &egui::Context) -> PairingOffer {
             show,
             cancelled,
             |_| (),
-        )?;
+        )
+        .map_err(|why| why.to_string())?;
         Ok(format!("Paired with {} ({}).", met.name, met.device.short_id()))
     });
     PairingOffer { shown, now: None, done, cancelled }
 }
 
+fn read_target(at: &str) -> Result<PairingTarget, String> {
+    at.parse().map_err(|why: pairing_flow::PairingTargetError| why.to_string())
+}
+
 fn join(at: &str) -> Result<String, String> {
     let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
     let (whom, code, promised) = match at.parse::<Invitation>() {
-        Ok(invited) => (invited.at.parse()?, invited.code, (Some(invited.key), invited.rights)),
+        Ok(invited) => (read_target(&invited.at)?, invited.code, (Some(invited.key), invited.rights)),
         Err(_) => match at.trim().split_once(char::is_whitespace) {
-            Some((address, code)) if address.contains(':') => (address.parse()?, code.to_owned(), (None, None)),
+            Some((address, code)) if address.contains(':') => (read_target(address)?, code.to_owned(), (None, None)),
             Some(_) | None => (PairingTarget::Lan(Vec::new()), at.to_owned(), (None, None)),
         },
     };
-    let met = pairing_flow::join_by_code(&whom, promised, &code, &own, &own_device_name()?, &devices)?;
+    let met = pairing_flow::join_by_code(&whom, promised, &code, &own, &own_device_name()?, &devices)
+        .map_err(|why| why.to_string())?;
     let may = met.rights().map_or_else(String::new, |rights| format!(" This device {} there.", rights.describe()));
     Ok(format!("Paired with {} ({}).{may}", met.name, met.device.short_id()))
 }

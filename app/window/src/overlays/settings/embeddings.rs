@@ -90,7 +90,7 @@ impl EmbeddingSettings {
                         self.wrong = None;
                         changes.push(SettingsChange::Embedder(choice.to_string()));
                     }
-                    Err(why) => self.wrong = Some(why),
+                    Err(why) => self.wrong = Some(why.to_string()),
                 }
             }
         });

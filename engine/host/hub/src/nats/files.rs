@@ -9,6 +9,7 @@ use super::{
     make_stream,
 };
 use crate::storage::{HubFiles, ReplicaNews};
+use crate::{HubFilesError, HubStartError};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::{HeaderMap, Message};
@@ -156,24 +157,24 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn error_text(error: impl std::fmt::Display) -> String {
-    error.to_string()
+fn nats_error(error: impl std::fmt::Display) -> HubFilesError {
+    HubFilesError::Nats(error.to_string())
 }
 
 /// Tries until it is done: a cluster that chooses a leader answers a little later.
-async fn retry_until<T, F>(within: Duration, mut once: impl FnMut() -> F) -> Result<T, String>
+async fn retry_until<T, F>(within: Duration, mut once: impl FnMut() -> F) -> Result<T, HubFilesError>
 where
-    F: Future<Output = Result<T, String>>,
+    F: Future<Output = Result<T, HubFilesError>>,
 {
     let until = Instant::now() + PIECE_TIMEOUT;
     loop {
         let why = match tokio::time::timeout(within, once()).await {
             Ok(Ok(done)) => return Ok(done),
             Ok(Err(why)) => why,
-            Err(_) => "no answer".to_owned(),
+            Err(_) => HubFilesError::NatsTimeout,
         };
         if Instant::now() > until {
-            return Err(format!("NATS does not answer as it should: {why}"));
+            return Err(HubFilesError::NatsUnreliable(Box::new(why)));
         }
         tokio::time::sleep(NATS_RETRY_INTERVAL).await;
     }
@@ -186,25 +187,25 @@ pub(super) struct PieceStream {
 }
 
 impl PieceStream {
-    pub(super) async fn stream(&self) -> Result<Stream<()>, String> {
-        self.inside.stream.get_stream_no_info(FILES_STREAM).await.map_err(error_text)
+    pub(super) async fn stream(&self) -> Result<Stream<()>, HubFilesError> {
+        self.inside.stream.get_stream_no_info(FILES_STREAM).await.map_err(nats_error)
     }
 
     /// Returns the last message of a subject, from the leader.
-    async fn last_message(&self, subject: &str) -> Result<Option<StreamMessage>, String> {
+    async fn last_message(&self, subject: &str) -> Result<Option<StreamMessage>, HubFilesError> {
         let stream = self.stream().await?;
         retry_until(NATS_TRY_TIMEOUT, || async {
             match stream.get_last_raw_message_by_subject(subject).await {
                 Ok(message) => Ok(Some(message)),
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(nats_error(error)),
             }
         })
         .await
     }
 
     /// Returns the piece at this place; `None` if it's gone.
-    async fn fetch_piece(&self, subject: &str, sequence: u64) -> Result<Option<Vec<u8>>, String> {
+    async fn fetch_piece(&self, subject: &str, sequence: u64) -> Result<Option<Vec<u8>>, HubFilesError> {
         let stream = self.stream().await?;
         // Any of the servers, which may not have all of it yet; then the one that leads.
         if let Ok(Ok(message)) = tokio::time::timeout(NATS_TRY_TIMEOUT, stream.direct_get(sequence)).await
@@ -216,22 +217,22 @@ impl PieceStream {
             match stream.get_raw_message(sequence).await {
                 Ok(message) => Ok((message.subject.as_str() == subject).then(|| message.payload.to_vec())),
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(nats_error(error)),
             }
         })
         .await
     }
 
     /// Removes all of a subject up to this message; what was put behind it meanwhile stays.
-    async fn purge(&self, subject: &str, upto: u64) -> Result<(), String> {
+    async fn purge(&self, subject: &str, upto: u64) -> Result<(), HubFilesError> {
         let stream = self.stream().await?;
         retry_until(NATS_TRY_TIMEOUT, || async {
-            stream.purge().filter(subject).sequence(upto + 1).await.map(drop).map_err(error_text)
+            stream.purge().filter(subject).sequence(upto + 1).await.map(drop).map_err(nats_error)
         })
         .await
     }
 
-    async fn fetch_places(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
+    async fn fetch_places(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, HubFilesError> {
         Ok(self
             .last_message(&blob_subject(WHOLE_SUBJECT_PREFIX, item))
             .await?
@@ -241,7 +242,7 @@ impl PieceStream {
 
     /// A piece is gone: the file is no longer complete, the rest is deleted, and all replicas are notified. Not if
     /// another replica has noticed it before, or if the file was sent again since.
-    async fn mark_lost(&self, item: VolumeBlob, piece: u64) -> Result<bool, String> {
+    async fn mark_lost(&self, item: VolumeBlob, piece: u64) -> Result<bool, HubFilesError> {
         let (whole, lost) = (blob_subject(WHOLE_SUBJECT_PREFIX, item), lost_subject(item));
         let Some(said) = self.last_message(&whole).await? else { return Ok(false) };
         let sequences = PiecePlaces::from_message(&said).map(|places| places.sequences).unwrap_or_default();
@@ -261,9 +262,9 @@ impl PieceStream {
     }
 
     /// How far a file has come, and how many bytes that are.
-    async fn file_end(&self, subject: &str) -> Result<(FileEnd, u64), String> {
+    async fn file_end(&self, subject: &str) -> Result<(FileEnd, u64), HubFilesError> {
         let Some(last) = self.last_message(subject).await? else { return Ok((FileEnd::default(), 0)) };
-        let number = piece_number(&last.headers).ok_or("there is something at NATS that is no piece of a file")?;
+        let number = piece_number(&last.headers).ok_or(HubFilesError::NotPiece)?;
         let bytes = number * PIECE_BYTES + last.payload.len() as u64;
         Ok((FileEnd { pieces: number + 1, last: last.sequence }, bytes))
     }
@@ -277,7 +278,7 @@ impl PieceStream {
         headers: &HeaderMap,
         bytes: &[u8],
         last: u64,
-    ) -> Result<Option<u64>, String> {
+    ) -> Result<Option<u64>, HubFilesError> {
         let until = Instant::now() + PIECE_TIMEOUT;
         loop {
             let message = PublishMessage::build().payload(bytes.to_vec().into()).headers(headers.clone());
@@ -298,7 +299,7 @@ impl PieceStream {
                 Some(_) | None => return Ok(None),
             }
             if Instant::now() > until {
-                return Err(format!("NATS does not take it: {why}"));
+                return Err(HubFilesError::NatsRefused(why));
             }
             tokio::time::sleep(NATS_RETRY_INTERVAL).await;
         }
@@ -317,7 +318,7 @@ impl PieceStream {
         at: u64,
         bytes: &[u8],
         end: Option<FileEnd>,
-    ) -> Result<FileEnd, String> {
+    ) -> Result<FileEnd, HubFilesError> {
         let subject = blob_subject(PIECE_SUBJECT_PREFIX, item);
         let mut end = match end {
             Some(end) => end,
@@ -337,27 +338,27 @@ impl PieceStream {
                 return Ok(FileEnd { pieces: at + 1, last: there.sequence });
             }
             if self.fetch_places(item).await?.is_some() {
-                return Err("another replica has it whole by now".to_owned());
+                return Err(HubFilesError::WholeElsewhere);
             }
             let stream = self.stream().await?;
             retry_until(NATS_TRY_TIMEOUT, || async {
-                stream.delete_message(end.last).await.map(drop).map_err(error_text)
+                stream.delete_message(end.last).await.map(drop).map_err(nats_error)
             })
             .await?;
             end = self.file_end(&subject).await?.0;
         }
         if at != end.pieces {
-            return Err("what stood before it is gone".to_owned());
+            return Err(HubFilesError::PredecessorGone);
         }
         let mut headers = self.piece_headers();
         headers.insert(PIECE_NUMBER_HEADER, at.to_string().as_str());
         let last = self.publish(&subject, &headers, bytes, end.last).await?;
-        let last = last.ok_or("another replica takes it just now")?;
+        let last = last.ok_or(HubFilesError::TakenElsewhere)?;
         Ok(FileEnd { pieces: at + 1, last })
     }
 
     /// Checks what the servers have of a file, and says that it is whole; `None`: it is something else, and gone.
-    async fn verify_file(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, String> {
+    async fn verify_file(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, HubFilesError> {
         let (stream, pieces) = (self.stream().await?, blob_subject(PIECE_SUBJECT_PREFIX, item));
         let seen = retry_until(FILE_CHECK_TIMEOUT, || async {
             let places = PiecePlaces { size: 0, sequences: Vec::new() };
@@ -366,7 +367,7 @@ impl PieceStream {
             self.inside
                 .for_each_message(&stream, pieces.clone(), MAX_PIECES_PER_CHECK, take)
                 .await
-                .map_err(error_text)?;
+                .map_err(nats_error)?;
             Ok(seen)
         })
         .await?;
@@ -374,7 +375,7 @@ impl PieceStream {
             self.purge(&pieces, seen.last).await?;
             if !seen.own {
                 // It's unknown whose bytes were wrong: start again.
-                return Err("what several replicas took is not what its name says".to_owned());
+                return Err(HubFilesError::MixedPieces);
             }
             return Ok(None);
         }
@@ -383,22 +384,18 @@ impl PieceStream {
         match self.publish(&blob_subject(WHOLE_SUBJECT_PREFIX, item), &headers, &seen.places.to_bytes(), 0).await? {
             Some(_) => Ok(Some(seen.places)),
             // Another replica has checked it too.
-            None => self
-                .fetch_places(item)
-                .await?
-                .map(Some)
-                .ok_or_else(|| "it disappeared while it was being checked".to_owned()),
+            None => self.fetch_places(item).await?.map(Some).ok_or(HubFilesError::Disappeared),
         }
     }
 
     /// Removes incomplete files without new data since then, in seconds since 1970.
-    async fn remove_stale_subjects(&self, since: i64) -> Result<(), String> {
+    async fn remove_stale_subjects(&self, since: i64) -> Result<(), HubFilesError> {
         let stream = self.stream().await?;
         let mut open = BTreeSet::new();
         for begin in [PIECE_SUBJECT_PREFIX, WHOLE_SUBJECT_PREFIX] {
-            let mut names = stream.info_with_subjects(format!("{begin}*.*")).await.map_err(error_text)?;
+            let mut names = stream.info_with_subjects(format!("{begin}*.*")).await.map_err(nats_error)?;
             while let Some(name) = names.next().await {
-                let Some(item) = parse_subject(begin, &name.map_err(error_text)?.0) else { continue };
+                let Some(item) = parse_subject(begin, &name.map_err(nats_error)?.0) else { continue };
                 if begin == PIECE_SUBJECT_PREFIX {
                     open.insert(item)
                 } else {
@@ -421,10 +418,11 @@ impl PieceStream {
 
 impl NatsFiles {
     /// Makes the stream if there is none, and begins to hear what other replicas take.
-    pub(super) async fn open(inside: Arc<NatsState>, heard: ReplicaListener) -> Result<NatsFiles, String> {
+    pub(super) async fn open(inside: Arc<NatsState>, heard: ReplicaListener) -> Result<NatsFiles, HubStartError> {
         let subjects = vec![format!("{PIECE_SUBJECT_PREFIX}*.*"), format!("{WHOLE_SUBJECT_PREFIX}*.*")];
         let made = make_stream(&inside.stream, FILES_STREAM, subjects, &inside.log).await?;
-        let begun = made.get_info().await.map_err(error_text)?.state.last_sequence;
+        let info = made.get_info().await.map_err(|error| HubStartError::NatsStreamInfo(error.to_string()))?;
+        let begun = info.state.last_sequence;
         let known: Arc<Mutex<KnownFile>> = Arc::default();
         let here = Arc::clone(&known);
         let take = move |inside: &NatsState, message: &Message, sequence: u64| {
@@ -460,17 +458,17 @@ impl NatsFiles {
     }
 
     /// Waits for what the servers say, or for the hub's end.
-    fn wait_for_servers<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    fn wait_for_servers<T>(&self, work: impl Future<Output = Result<T, HubFilesError>>) -> Result<T, HubFilesError> {
         let mut closed = self.closed.subscribe();
         self.runtime.block_on(async {
             tokio::select! {
-                _ = closed.wait_for(|closed| *closed) => Err("the hub is ending".to_owned()),
+                _ = closed.wait_for(|closed| *closed) => Err(HubFilesError::Closing),
                 done = work => done,
             }
         })
     }
 
-    fn cached_places(&self, item: VolumeBlob) -> Result<Option<Arc<PiecePlaces>>, String> {
+    fn cached_places(&self, item: VolumeBlob) -> Result<Option<Arc<PiecePlaces>>, HubFilesError> {
         if let Some(known) = lock(&self.known).places.get(&item) {
             return Ok(Some(Arc::clone(known)));
         }
@@ -492,7 +490,7 @@ impl NatsFiles {
 }
 
 impl HubFiles for NatsFiles {
-    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, String> {
+    fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, HubFilesError> {
         lock(&self.state).broken.remove(&item);
         if let Some(size) = lock(&self.known).whole.get(&item) {
             return Ok(BlobExtent::Whole(*size));
@@ -507,7 +505,7 @@ impl HubFiles for NatsFiles {
         Ok(BlobExtent::Part(bytes))
     }
 
-    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+    fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, HubFilesError> {
         let Some(places) = self.cached_places(item)? else { return Ok(None) };
         let at = usize::try_from(offset / PIECE_BYTES).ok().and_then(|at| places.sequences.get(at));
         let Some(sequence) = at else { return Ok(Some((places.size, Vec::new()))) };
@@ -519,20 +517,20 @@ impl HubFiles for NatsFiles {
         }
         lock(&self.known).forget_places(item);
         if self.wait_for_servers(self.pieces.mark_lost(item, *sequence))? {
-            return Err("NATS lost part of a file; a device that has the file sends it again".to_owned());
+            return Err(HubFilesError::PieceLost);
         }
         // It was moved, or others have noticed it already.
         self.read_piece(item, offset)
     }
 
-    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
+    fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), HubFilesError> {
         if !offset.is_multiple_of(PIECE_BYTES) || bytes.len() as u64 > PIECE_BYTES {
-            return Err("a piece does not begin where pieces begin".to_owned());
+            return Err(HubFilesError::Misplaced);
         }
         let end = {
             let mut state = lock(&self.state);
             if state.broken.contains(&item) {
-                return Err("what stands before it was not taken".to_owned());
+                return Err(HubFilesError::PredecessorRefused);
             }
             state.ends.remove(&item)
         };
@@ -551,12 +549,12 @@ impl HubFiles for NatsFiles {
         Ok(())
     }
 
-    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, String> {
+    fn finish_blob(&self, item: VolumeBlob) -> Result<bool, HubFilesError> {
         {
             let mut state = lock(&self.state);
             state.ends.remove(&item);
             if state.broken.contains(&item) {
-                return Err("some of it wasn't stored".to_owned());
+                return Err(HubFilesError::Incomplete);
             }
         }
         let places = self.wait_for_servers(self.pieces.verify_file(item))?.map(Arc::new);

@@ -137,7 +137,7 @@ fn addresses_mean_what_users_write() {
         (WireProtocol::Ollama, "http://h:11434", "http://h:11434/"),
     ];
     for (wire, given, expected) in table {
-        assert_eq!(genai_request::base_url(&endpoint(wire, given)).as_deref(), Ok(expected));
+        assert_eq!(genai_request::base_url(&endpoint(wire, given)), Ok(expected.to_owned()));
     }
     for wrong in ["h:1", "ftp://h", "http://", ""] {
         assert!(genai_request::base_url(&endpoint(WireProtocol::OpenAi, wrong)).is_err(), "{wrong}");
