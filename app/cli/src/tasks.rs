@@ -194,7 +194,7 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
     agents::wait_for_setup(scene)?;
     let tools: BTreeSet<String> =
         scene.handle.read(|session| session.agent_tools().into_iter().map(|tool| tool.name).collect())?;
-    task_block::execution_order(&all, &tools).map_err(CliError::usage)?;
+    task_block::execution_order(&all, &tools).map_err(|why| CliError::usage(why.to_string()))?;
     let text = match old.is_empty() {
         true => task_block::plan_to_markdown("Tasks", std::slice::from_ref(&task)),
         false => format!("{old}{}{}", if old.ends_with('\n') { "" } else { "\n" }, task.to_markdown()),

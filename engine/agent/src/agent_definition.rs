@@ -28,22 +28,40 @@ pub const BUTTON_AGENT: &str = "button";
 /// System prompt of the model that summarizes.
 pub const SUMMARY_AGENT_PROMPT: &str = system::SUMMARY_PROMPT;
 
+/// Why a text defines no agent.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentDefinitionError {
+    /// It has no front matter.
+    #[error("an agent's file begins with front matter, between two lines ---")]
+    NoFrontMatter,
+    /// Its front matter has no end.
+    #[error("the front matter has no end: a line ---")]
+    OpenFrontMatter,
+    /// Its front matter isn't YAML of the expected form.
+    #[error("the front matter cannot be read: {0}")]
+    FrontMatter(#[from] serde_saphyr::Error),
+    /// The agent has no name.
+    #[error("the front matter gives the agent no name")]
+    NoName,
+    /// The agent's name can't be shown in a line.
+    #[error("the agent's name is longer than 60 characters, or has more than one line")]
+    LongName,
+}
+
 impl AgentDefinition {
     /// Reads a definition.
     ///
     /// # Errors
-    /// A sentence: there is no front matter, or it cannot be read.
-    pub fn parse(text: &str) -> Result<AgentDefinition, String> {
-        let rest =
-            text.strip_prefix("---\n").ok_or("an agent's file begins with front matter, between two lines ---")?;
-        let (front, prompt) = rest.split_once("\n---\n").ok_or("the front matter has no end: a line ---")?;
-        let mut definition: AgentDefinition =
-            text::yaml_edit::parse_typed(front).map_err(|error| format!("the front matter cannot be read: {error}"))?;
+    /// There is no front matter, or it cannot be read.
+    pub fn parse(text: &str) -> Result<AgentDefinition, AgentDefinitionError> {
+        let rest = text.strip_prefix("---\n").ok_or(AgentDefinitionError::NoFrontMatter)?;
+        let (front, prompt) = rest.split_once("\n---\n").ok_or(AgentDefinitionError::OpenFrontMatter)?;
+        let mut definition: AgentDefinition = text::yaml_edit::parse_typed(front)?;
         if definition.name.trim().is_empty() {
-            return Err("the front matter gives the agent no name".to_owned());
+            return Err(AgentDefinitionError::NoName);
         }
         if definition.name.chars().count() > 60 || definition.name.chars().any(char::is_control) {
-            return Err("the agent's name is longer than 60 characters, or has more than one line".to_owned());
+            return Err(AgentDefinitionError::LongName);
         }
         prompt.trim().clone_into(&mut definition.prompt);
         Ok(definition)

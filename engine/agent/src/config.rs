@@ -346,6 +346,23 @@ impl fmt::Display for ConfigError {
     }
 }
 
+/// What doesn't fit together in a configuration whose files are well-formed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum ConfigConflictError {
+    #[error("{at}: there is no provider “{name}” under llm.providers; there are {known}")]
+    UnknownProvider { at: String, name: String, known: String },
+    #[error("llm.providers.{provider}.model is missing: name the model, or set enabled to false")]
+    ModelMissing { provider: String },
+    #[error("mcp.servers.{server} has both a command and a url; it takes one of them")]
+    CommandAndUrl { server: String },
+    #[error("mcp.servers.{server} needs a command or a url")]
+    NoCommandOrUrl { server: String },
+    #[error("mcp.servers.{server} has headers, but a command takes env")]
+    CommandWithHeaders { server: String },
+    #[error("mcp.servers.{server} has args or env, but a url takes headers")]
+    UrlWithArguments { server: String },
+}
+
 /// One file, read and found well-formed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigLayer {
@@ -390,7 +407,7 @@ pub fn merge(layers: &[ConfigLayer]) -> Result<AgentConfig, ConfigError> {
     let file = layers.last().map_or("the default configuration", |layer| layer.file.as_str());
     let error = |what: String| ConfigError { file: file.to_owned(), place: None, what };
     let config = serde_json::from_value::<AgentConfig>(whole).map_err(|why| error(why.to_string()))?;
-    config.validate().map_err(error)?;
+    config.validate().map_err(|why| error(why.to_string()))?;
     Ok(config)
 }
 
@@ -427,13 +444,13 @@ impl AgentConfig {
     }
 
     /// What must fit together across keys.
-    fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), ConfigConflictError> {
         let llm = &self.llm;
         let known = |name: &str, at: &str| match llm.providers.contains_key(name) {
             true => Ok(()),
             false => {
-                let names = llm.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                Err(format!("{at}: there is no provider “{name}” under llm.providers; there are {names}"))
+                let known = llm.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+                Err(ConfigConflictError::UnknownProvider { at: at.to_owned(), name: name.to_owned(), known })
             }
         };
         known(&llm.default_provider, "llm.default_provider")?;
@@ -452,20 +469,19 @@ impl AgentConfig {
         }
         for (name, provider) in &llm.providers {
             if provider.is_enabled() && provider.model.trim().is_empty() {
-                return Err(format!("llm.providers.{name}.model is missing: name the model, or set enabled to false"));
+                return Err(ConfigConflictError::ModelMissing { provider: name.clone() });
             }
         }
         for (name, server) in &self.mcp.servers {
+            let name = || name.clone();
             match (&server.command, &server.url) {
-                (Some(_), Some(_)) => {
-                    return Err(format!("mcp.servers.{name} has both a command and a url; it takes one of them"));
-                }
-                (None, None) => return Err(format!("mcp.servers.{name} needs a command or a url")),
+                (Some(_), Some(_)) => return Err(ConfigConflictError::CommandAndUrl { server: name() }),
+                (None, None) => return Err(ConfigConflictError::NoCommandOrUrl { server: name() }),
                 (Some(_), None) if !server.headers.is_empty() => {
-                    return Err(format!("mcp.servers.{name} has headers, but a command takes env"));
+                    return Err(ConfigConflictError::CommandWithHeaders { server: name() });
                 }
                 (None, Some(_)) if !server.args.is_empty() || !server.env.is_empty() => {
-                    return Err(format!("mcp.servers.{name} has args or env, but a url takes headers"));
+                    return Err(ConfigConflictError::UrlWithArguments { server: name() });
                 }
                 (Some(_), None) | (None, Some(_)) => {}
             }

@@ -2,7 +2,7 @@
 //! calls a tool of a fixed form; what either says is checked the same way.
 
 use crate::prompt_quote;
-use crate::task_block::{self, TaskBlock};
+use crate::task_block::{self, TaskBlock, TaskOrderError};
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde::Deserialize;
@@ -112,12 +112,23 @@ pub fn parse_assignments(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
     pairs.iter().filter_map(|pair| Some((pair.get("task")?.as_str()?, pair.get("agent")?.as_str()?))).collect()
 }
 
+/// Why a plan can't be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskPlanError {
+    /// It hasn't the form of a plan.
+    #[error(transparent)]
+    Form(#[from] serde_json::Error),
+    /// Its tasks don't fit together.
+    #[error(transparent)]
+    Order(#[from] TaskOrderError),
+}
+
 /// Reads and checks a plan.
 ///
 /// # Errors
-/// A sentence: what of it cannot be carried out.
-pub fn parse_plan(arguments: &Map<String, Value>, tools: &BTreeSet<String>) -> Result<TaskPlan, String> {
-    let plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| error.to_string())?;
+/// What of it cannot be carried out.
+pub fn parse_plan(arguments: &Map<String, Value>, tools: &BTreeSet<String>) -> Result<TaskPlan, TaskPlanError> {
+    let plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone()))?;
     task_block::execution_order(&plan.tasks, tools)?;
     Ok(plan)
 }
@@ -269,7 +280,7 @@ mod tests {
         }
         let circle =
             json!({"tasks": [{"id": "a", "goal": "A", "needs": ["b"]}, {"id": "b", "goal": "B", "needs": ["a"]}]});
-        assert!(parse_plan(&object(circle), &tools).is_err_and(|why| why.contains("circle")));
+        assert!(parse_plan(&object(circle), &tools).is_err_and(|why| why.to_string().contains("circle")));
     }
 
     proptest! {

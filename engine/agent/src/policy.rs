@@ -97,7 +97,7 @@ impl ToolPolicy {
             return verdict(Permission::Deny, format!("{} denies it", by(rule)));
         }
         let address = match call.address() {
-            Some(Err(why)) => return verdict(Permission::Deny, why),
+            Some(Err(why)) => return verdict(Permission::Deny, why.to_string()),
             Some(Ok(address)) => Some(address),
             None => None,
         };

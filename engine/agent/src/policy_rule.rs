@@ -4,7 +4,7 @@
 use crate::shell_words;
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
-use crate::web_address::{WebAddress, WebOrigin, special_range_name};
+use crate::web_address::{WebAddress, WebAddressError, WebOrigin, special_range_name};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -62,7 +62,7 @@ pub struct CallContext<'a> {
 
 impl CallContext<'_> {
     /// The address that it reaches, where it has one.
-    pub fn address(&self) -> Option<Result<WebAddress, String>> {
+    pub fn address(&self) -> Option<Result<WebAddress, WebAddressError>> {
         let url = self.arguments.get("url").and_then(Value::as_str)?;
         self.tool.permissions.network.then(|| WebAddress::read(url))
     }

@@ -9,7 +9,7 @@ mod condition;
 
 use crate::config::{AgentConfig, ModelPrice};
 use crate::model_call::ModelEndpoint;
-pub use condition::RoutingCondition;
+pub use condition::{RoutingCondition, RoutingConditionError, RoutingConditionFault};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Answers longer than this many tokens count as large.
@@ -185,15 +185,23 @@ impl RoutingDecision {
     }
 }
 
+/// Nobody can be asked: why each provider that is meant can't.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("No model can be asked. {}. See `tracebook providers`.", reasons.join("; "))]
+pub struct NoProviderError {
+    /// A clause for each provider.
+    pub reasons: Vec<String>,
+}
+
 /// Chooses who is asked.
 ///
 /// # Errors
-/// A sentence that says of each provider why it is not: nobody can be asked.
+/// Nobody can be asked.
 pub fn choose_provider(
     config: &AgentConfig,
     features: &RequestFeatures,
     situation: &RoutingContext,
-) -> Result<RoutingDecision, String> {
+) -> Result<RoutingDecision, NoProviderError> {
     let llm = &config.llm;
     let mut left_out: Vec<(&str, String)> = Vec::new();
     let mut open: Vec<(&str, ModelEndpoint, Option<f64>)> = Vec::new();
@@ -230,7 +238,7 @@ pub fn choose_provider(
     }
     let slow = slow_providers(llm.latency_target, &open, situation);
     let (name, mut reason) = apply_routing_rules(config, features, situation, &open, &slow)
-        .ok_or_else(|| no_provider_message(config, &left_out))?;
+        .ok_or_else(|| no_provider_error(config, &left_out))?;
     // What would have been chosen otherwise and was not is part of the reason.
     for (tried, why) in &situation.tried {
         reason.push_str(&format!("; {tried} did not answer: {}", why.trim_end_matches('.')));
@@ -244,7 +252,7 @@ pub fn choose_provider(
         }
     }
     let (_, endpoint, cost) =
-        open.into_iter().find(|(open, ..)| *open == name).ok_or_else(|| no_provider_message(config, &left_out))?;
+        open.into_iter().find(|(open, ..)| *open == name).ok_or_else(|| no_provider_error(config, &left_out))?;
     if cost.is_none() && (llm.cost_limit.is_some() || llm.request_cost_limit.is_some()) {
         reason.push_str("; its price is not known, so no limit of cost holds");
     }
@@ -306,25 +314,25 @@ fn apply_routing_rules<'a>(
     Some((name, format!("{why}{}", passed(name))))
 }
 
-fn no_provider_message(config: &AgentConfig, left_out: &[(&str, String)]) -> String {
+fn no_provider_error(config: &AgentConfig, left_out: &[(&str, String)]) -> NoProviderError {
     let llm = &config.llm;
     let meant = |name: &str| {
         name == llm.default_provider
             || llm.fallback.iter().any(|other| other == name)
             || llm.rules.iter().any(|rule| rule.provider == name)
     };
-    let mut said: Vec<String> = left_out
+    let mut reasons: Vec<String> = left_out
         .iter()
         .filter(|(name, _)| meant(name))
         .map(|(name, why)| format!("{name}: {}", why.trim_end_matches('.')))
         .collect();
     if llm.providers.get(&llm.default_provider).is_some_and(|provider| !provider.is_enabled()) {
-        said.push(format!("{} is switched off", llm.default_provider));
+        reasons.push(format!("{} is switched off", llm.default_provider));
     }
-    if said.is_empty() {
-        said.push("none is switched on".to_owned());
+    if reasons.is_empty() {
+        reasons.push("none is switched on".to_owned());
     }
-    format!("No model can be asked. {}. See `tracebook providers`.", said.join("; "))
+    NoProviderError { reasons }
 }
 
 /// How long models took of late.

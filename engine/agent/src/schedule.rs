@@ -272,15 +272,35 @@ impl WallClockTime<'_> {
     }
 }
 
+/// Why a schedule has no next time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleTimeError {
+    /// The expression exceeds the limit of size.
+    #[error("a cron expression has at most {MAX_EXPRESSION_BYTES} bytes")]
+    TooLong,
+    /// The expression can't be read.
+    #[error("“{when}” is no cron expression of minute, hour, day, month and weekday, as in “0 9 * * 1-5”: {why}")]
+    NotCron {
+        /// The expression.
+        when: String,
+        /// What the parser says.
+        why: String,
+    },
+    /// The expression names no point in time.
+    #[error("“{when}” never comes")]
+    Never {
+        /// The expression.
+        when: String,
+    },
+}
+
 /// Reads an expression: five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
-fn parse_cron(when: &str) -> Result<Cron, String> {
+fn parse_cron(when: &str) -> Result<Cron, ScheduleTimeError> {
     if when.len() > MAX_EXPRESSION_BYTES {
-        return Err(format!("a cron expression has at most {MAX_EXPRESSION_BYTES} bytes"));
+        return Err(ScheduleTimeError::TooLong);
     }
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser.parse(when).map_err(|error| {
-        format!("“{when}” is no cron expression of minute, hour, day, month and weekday, as in “0 9 * * 1-5”: {error}")
-    })
+    parser.parse(when).map_err(|error| ScheduleTimeError::NotCron { when: when.to_owned(), why: error.to_string() })
 }
 
 impl Schedule {
@@ -303,18 +323,18 @@ impl Schedule {
     ///
     /// # Errors
     /// The expression cannot be read, or names no point in time.
-    pub fn next_after(&self, time: UnixMillis) -> Result<UnixMillis, String> {
+    pub fn next_after(&self, time: UnixMillis) -> Result<UnixMillis, ScheduleTimeError> {
         let zone = self.zone_clock();
         let from = WallClockTime { at: time.as_seconds(), zone: &zone };
         let found = parse_cron(&self.when)?.find_next_occurrence(&from, false);
-        found.map(|wall| wall.to_time()).map_err(|_| format!("“{}” never comes", self.when))
+        found.map(|wall| wall.to_time()).map_err(|_| ScheduleTimeError::Never { when: self.when.clone() })
     }
 
     /// The next point in time from now on: none that has been due already.
     ///
     /// # Errors
     /// As of [`Schedule::next_after`].
-    pub fn next_upcoming(&self, now: UnixMillis) -> Result<UnixMillis, String> {
+    pub fn next_upcoming(&self, now: UnixMillis) -> Result<UnixMillis, ScheduleTimeError> {
         let last = self.last.as_ref().map(|last| last.due).filter(|due| due.0 - now.0 <= MAX_TRUSTED_SETBACK_MS);
         self.next_after(last.map_or(now, |due| due.max(now)))
     }

@@ -38,20 +38,43 @@ struct SchemaNode {
     inside: Vec<usize>,
 }
 
+/// Why a schema is not used: a clause about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolSchemaError {
+    /// Its references go in a circle on the same value.
+    #[error("it refers to itself without end")]
+    Endless,
+    /// Its parts nest too deep for the arguments.
+    #[error("it nests too deep")]
+    NestedTooDeep,
+    /// To check the arguments takes too many steps.
+    #[error("it takes too long to check")]
+    TooSlow,
+    /// It has too many parts.
+    #[error("it has more than {MAX_SCHEMA_NODES} parts")]
+    TooManyParts,
+    /// A reference leads out of it.
+    #[error("it refers to what is not in it by a path (#/…)")]
+    OutsideReference,
+    /// It isn't a schema: what the library says.
+    #[error("{0}")]
+    Invalid(String),
+}
+
 /// Whether a schema can be compiled, and arguments checked by it, within the limits.
 ///
 /// # Errors
-/// A clause: why it is not checked.
-pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Result<(), String> {
+/// Why it is not checked.
+pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Result<(), ToolSchemaError> {
     let parts = collect_nodes(schema)?;
-    let order = topological_order(&parts).ok_or("it refers to itself without end")?;
+    let order = topological_order(&parts).ok_or(ToolSchemaError::Endless)?;
     let mut chain = vec![1_usize; parts.len()];
     for part in &order {
         chain[*part] = 1 + parts[*part].same.iter().map(|inner| chain[*inner]).max().unwrap_or(0);
     }
     let (depth, values) = measure_arguments(arguments);
     if chain.iter().max().copied().unwrap_or(0).saturating_mul(depth + 1) > MAX_SCHEMA_DEPTH {
-        return Err("it nests too deep".to_owned());
+        return Err(ToolSchemaError::NestedTooDeep);
     }
     // What a value costs whose own depth is the round.
     let mut below = vec![0_u64; parts.len()];
@@ -63,7 +86,7 @@ pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Re
             cost[*part] = same.chain(inside).fold(1, u64::saturating_add);
         }
         if cost.iter().any(|cost| cost.saturating_mul(values) > MAX_VALIDATION_STEPS) {
-            return Err("it takes too long to check".to_owned());
+            return Err(ToolSchemaError::TooSlow);
         }
         below = cost;
     }
@@ -73,39 +96,35 @@ pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Re
 /// Whether a schema is one, and can be compiled within the limits.
 ///
 /// # Errors
-/// A clause: why not.
-pub fn check_schema(schema: &Value) -> Result<(), String> {
+/// Why not.
+pub fn check_schema(schema: &Value) -> Result<(), ToolSchemaError> {
     check_limits(schema, &Map::new())?;
     stacker::grow(SCHEMA_STACK_BYTES, || {
-        jsonschema::validator_for(schema).map(|_| ()).map_err(|error| error.to_string())
+        jsonschema::validator_for(schema).map(|_| ()).map_err(|error| ToolSchemaError::Invalid(error.to_string()))
     })
 }
 
 /// All parts that are reached from the root, which is the first.
-fn collect_nodes(schema: &Value) -> Result<Vec<SchemaNode>, String> {
+fn collect_nodes(schema: &Value) -> Result<Vec<SchemaNode>, ToolSchemaError> {
     let mut known: HashMap<*const Value, usize> = HashMap::from([(std::ptr::from_ref(schema), 0)]);
     let mut all = vec![schema];
     let mut parts: Vec<SchemaNode> = Vec::new();
     while let Some(fields) = all.get(parts.len()).map(|part| part.as_object()) {
         let mut part = SchemaNode::default();
         for (key, value) in fields.into_iter().flatten() {
-            let mut add = |inner, into: &mut Vec<usize>| -> Result<(), String> {
+            let mut add = |inner, into: &mut Vec<usize>| -> Result<(), ToolSchemaError> {
                 let next = all.len();
                 let at = *known.entry(std::ptr::from_ref(inner)).or_insert(next);
                 if at == next {
                     all.push(inner);
                 }
                 into.push(at);
-                if all.len() > MAX_SCHEMA_NODES {
-                    Err(format!("it has more than {MAX_SCHEMA_NODES} parts"))
-                } else {
-                    Ok(())
-                }
+                if all.len() > MAX_SCHEMA_NODES { Err(ToolSchemaError::TooManyParts) } else { Ok(()) }
             };
             match (key.as_str(), value) {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
                     let target = to.strip_prefix('#').and_then(|pointer| schema.pointer(&unescape_pointer(pointer)));
-                    add(target.ok_or("it refers to what is not in it by a path (#/…)")?, &mut part.same)?;
+                    add(target.ok_or(ToolSchemaError::OutsideReference)?, &mut part.same)?;
                 }
                 (key, Value::Object(inner)) if key == "properties" || key == "patternProperties" => {
                     inner.values().try_for_each(|inner| add(inner, &mut part.inside))?;
@@ -178,7 +197,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn judge(schema: &Value, arguments: Value) -> Result<(), String> {
+    fn judge(schema: &Value, arguments: Value) -> Result<(), ToolSchemaError> {
         check_limits(schema, arguments.as_object().expect("an object"))
     }
 
@@ -206,7 +225,7 @@ mod tests {
                 "b": {"anyOf": [{"$ref": "#/$defs/a"}]},
             }}),
         ] {
-            assert_eq!(judge(&endless, json!({})), Err("it refers to itself without end".to_owned()), "{endless}");
+            assert_eq!(judge(&endless, json!({})), Err(ToolSchemaError::Endless), "{endless}");
         }
         let mut defs = Map::new();
         for at in 0..40 {
@@ -215,13 +234,13 @@ mod tests {
         }
         defs.insert("d40".to_owned(), json!({}));
         let doubling = json!({"$ref": "#/$defs/d0", "$defs": defs});
-        assert!(judge(&doubling, json!({})).is_err_and(|why| why.contains("too long")));
+        assert_eq!(judge(&doubling, json!({})), Err(ToolSchemaError::TooSlow));
         let twice = json!({"items": {"$ref": "#"}, "properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
         let mut deep = json!({});
         for _ in 0..100 {
             deep = json!({"a": deep});
         }
-        assert!(judge(&twice, deep).is_err_and(|why| why.contains("too long")));
+        assert_eq!(judge(&twice, deep), Err(ToolSchemaError::TooSlow));
         let mut chain = Map::new();
         for at in 0..900 {
             chain.insert(format!("d{at}"), json!({"$ref": format!("#/$defs/d{}", at + 1)}));
@@ -229,7 +248,7 @@ mod tests {
         chain.insert("d900".to_owned(), json!({}));
         let long = json!({"$ref": "#/$defs/d0", "$defs": chain});
         assert_eq!(check_schema(&long), Ok(()), "it is compiled");
-        assert!(judge(&long, json!({"a": [[1]]})).is_err_and(|why| why.contains("deep")));
+        assert_eq!(judge(&long, json!({"a": [[1]]})), Err(ToolSchemaError::NestedTooDeep));
         assert!(judge(&json!({"$ref": "https://example.org/x.json"}), json!({})).is_err());
     }
 }

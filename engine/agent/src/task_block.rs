@@ -280,37 +280,67 @@ pub fn plan_to_markdown(title: &str, tasks: &[TaskBlock]) -> String {
     format!("# Plan: {title}\n\n{lines}")
 }
 
+/// Why the tasks of a plan can't be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are ids of tasks and names of tools")]
+pub enum TaskOrderError {
+    /// There is nothing to do.
+    #[error("the plan has no task")]
+    NoTask,
+    /// There is too much to do.
+    #[error("the plan has {count} tasks; at most {MAX_PLAN_TASKS} can be carried out")]
+    TooManyTasks { count: usize },
+    /// A goal is empty or too long.
+    #[error("the task {task} says nothing, or more than {MAX_TASK_GOAL_BYTES} bytes")]
+    GoalSize { task: String },
+    /// A priority is out of its range.
+    #[error("the priority of the task {task} is over 100")]
+    Priority { task: String },
+    /// A tool doesn't exist.
+    #[error("the task {task} needs the tool {tool}, which is not there")]
+    MissingTool { task: String, tool: String },
+    /// Two tasks have one id.
+    #[error("two tasks are called {task}")]
+    DuplicateId { task: String },
+    /// A task needs one that isn't in the plan.
+    #[error("the task {task} needs {need}, which is no task of the plan")]
+    MissingTask { task: String, need: String },
+    /// Tasks need one another.
+    #[error("the tasks {tasks} wait for each other in a circle")]
+    Circle { tasks: String },
+}
+
 /// Checks that a plan can be carried out, and gives the order in which its tasks may be done: those that need nothing
 /// first, among those that could be done the one of higher priority first. `tools`: the names of those that there are.
 ///
 /// # Errors
-/// A sentence: there is nothing to do or too much, an id twice, a need that is no task, a circle, a tool that is not
-/// there.
-pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<Vec<usize>, String> {
+/// There is nothing to do or too much, an id twice, a need that is no task, a circle, a tool that is not there.
+pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<Vec<usize>, TaskOrderError> {
     if tasks.is_empty() {
-        return Err("the plan has no task".to_owned());
+        return Err(TaskOrderError::NoTask);
     }
     if tasks.len() > MAX_PLAN_TASKS {
-        return Err(format!("the plan has {} tasks; at most {MAX_PLAN_TASKS} can be carried out", tasks.len()));
+        return Err(TaskOrderError::TooManyTasks { count: tasks.len() });
     }
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
+        let id = || task.id.clone();
         if task.goal.trim().is_empty() || task.goal.len() > MAX_TASK_GOAL_BYTES {
-            return Err(format!("the task {} says nothing, or more than {MAX_TASK_GOAL_BYTES} bytes", task.id));
+            return Err(TaskOrderError::GoalSize { task: id() });
         }
         if task.priority > 100 {
-            return Err(format!("the priority of the task {} is over 100", task.id));
+            return Err(TaskOrderError::Priority { task: id() });
         }
         if let Some(tool) = task.tools_required.iter().find(|tool| !tools.contains(*tool)) {
-            return Err(format!("the task {} needs the tool {tool}, which is not there", task.id));
+            return Err(TaskOrderError::MissingTool { task: id(), tool: tool.clone() });
         }
         if ids.insert(task.id.as_str(), at).is_some() {
-            return Err(format!("two tasks are called {}", task.id));
+            return Err(TaskOrderError::DuplicateId { task: id() });
         }
     }
     for task in tasks {
         if let Some(need) = task.needs.iter().find(|need| !ids.contains_key(need.as_str())) {
-            return Err(format!("the task {} needs {need}, which is no task of the plan", task.id));
+            return Err(TaskOrderError::MissingTask { task: task.id.clone(), need: need.clone() });
         }
     }
     let mut order: Vec<usize> = Vec::new();
@@ -322,7 +352,7 @@ pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<
         let Some(next) = next else {
             let round: Vec<&str> =
                 (0..tasks.len()).filter(|at| !order.contains(at)).map(|at| tasks[at].id.as_str()).collect();
-            return Err(format!("the tasks {} wait for each other in a circle", round.join(", ")));
+            return Err(TaskOrderError::Circle { tasks: round.join(", ") });
         };
         order.push(next);
     }
@@ -410,7 +440,7 @@ mod tests {
             (vec![task("a", "A", &[]); 51], "51 tasks"),
         ];
         for (tasks, why) in wrong {
-            assert!(execution_order(&tasks, &tools).is_err_and(|said| said.contains(why)), "{why}");
+            assert!(execution_order(&tasks, &tools).is_err_and(|said| said.to_string().contains(why)), "{why}");
         }
         assert!(is_plan("tasks/a.md") && is_plan("projects/x/tasks/a.md"));
         assert!(!is_plan("tasks.md") && !is_plan("notes/tasks/a.md") && !is_plan("tasks/a.csv"));

@@ -1,6 +1,6 @@
 //! Tool calls in what a model says: found, read, and checked against the tool's schema before anything else happens.
 
-use crate::schema_limits;
+use crate::schema_limits::{self, ToolSchemaError};
 use crate::tool_spec::ToolSpec;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,61 @@ pub struct FencedCall {
     /// The fence, with its ticks, in bytes of the text.
     pub range: std::ops::Range<usize>,
     /// Name and arguments, or why they cannot be read.
-    pub call: Result<(String, Map<String, Value>), String>,
+    pub call: Result<(String, Map<String, Value>), FencedCallError>,
+}
+
+/// Why the content of a fence is no call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FencedCallError {
+    /// It isn't JSON: what the parser says.
+    #[error("it isn't valid JSON: {0}")]
+    NotJson(String),
+    /// It is JSON of another kind.
+    #[error("it isn't a JSON object")]
+    NotObject,
+    /// It has no name of a tool.
+    #[error("it names no tool; expected {{\"tool\": …, \"inputs\": {{…}}}}")]
+    NoTool,
+    /// Its arguments are JSON of another kind.
+    #[error("its inputs aren't a JSON object")]
+    InputsNotObject,
+}
+
+/// Why a call's arguments are refused: a sentence for the model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolArgumentError {
+    /// They exceed the limit of size.
+    #[error("the arguments of {tool} have over {} MB", MAX_CALL_ARGUMENT_BYTES >> 20)]
+    TooLarge {
+        /// Name of the tool.
+        tool: String,
+    },
+    /// The tool's schema can't be checked within limits.
+    #[error("the schema of {tool} is not used: {source}")]
+    SchemaLimits {
+        /// Name of the tool.
+        tool: String,
+        /// The limit.
+        source: ToolSchemaError,
+    },
+    /// The tool's schema isn't one.
+    #[error("the schema of {tool} does not hold: {why}")]
+    InvalidSchema {
+        /// Name of the tool.
+        tool: String,
+        /// What the library says.
+        why: String,
+    },
+    /// They don't fit the tool's schema.
+    #[error("{tool} was called wrongly: {faults}. It takes {schema}")]
+    Unfit {
+        /// Name of the tool.
+        tool: String,
+        /// What is wrong, and where.
+        faults: String,
+        /// What the tool takes.
+        schema: String,
+    },
 }
 
 /// Finds calls in the form of `llmos-lite.md`: a fence named `tool_spec` that holds `{"tool": …, "inputs": {…}}`. Also
@@ -54,16 +108,17 @@ pub fn find_fenced_calls(text: &str) -> Vec<FencedCall> {
     found
 }
 
-fn parse_call(json: &str) -> Result<(String, Map<String, Value>), String> {
-    let value: Value = serde_json::from_str(json.trim()).map_err(|error| format!("it isn't valid JSON: {error}"))?;
-    let Value::Object(mut object) = value else { return Err("it isn't a JSON object".to_owned()) };
+fn parse_call(json: &str) -> Result<(String, Map<String, Value>), FencedCallError> {
+    let value: Value =
+        serde_json::from_str(json.trim()).map_err(|error| FencedCallError::NotJson(error.to_string()))?;
+    let Value::Object(mut object) = value else { return Err(FencedCallError::NotObject) };
     let name = ["tool", "name", "toolId"].iter().find_map(|key| object.get(*key)?.as_str().map(str::to_owned));
-    let name = name.ok_or("it names no tool; expected {\"tool\": …, \"inputs\": {…}}")?;
+    let name = name.ok_or(FencedCallError::NoTool)?;
     let inputs = ["inputs", "arguments", "parameters"].iter().find_map(|key| object.remove(*key));
     match inputs {
         None => Ok((name, Map::new())),
         Some(Value::Object(inputs)) => Ok((name, inputs)),
-        Some(_) => Err("its inputs aren't a JSON object".to_owned()),
+        Some(_) => Err(FencedCallError::InputsNotObject),
     }
 }
 
@@ -128,7 +183,7 @@ pub fn assign_call_ids(calls: Vec<ToolCall>, used: &mut BTreeSet<String>) -> Vec
 }
 
 /// A tool's schema, compiled once.
-fn compile_schema(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, String> {
+fn compile_schema(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, ToolArgumentError> {
     static COMPILED_SCHEMAS: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
     let schema = tool.parameters.to_string();
     let mut known = COMPILED_SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +191,7 @@ fn compile_schema(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, String>
         return Ok(validator.clone());
     }
     let made = jsonschema::validator_for(&tool.parameters)
-        .map_err(|error| format!("the schema of {} does not hold: {error}", tool.name))?;
+        .map_err(|error| ToolArgumentError::InvalidSchema { tool: tool.name.clone(), why: error.to_string() })?;
     if known.len() >= MAX_CACHED_SCHEMAS {
         known.clear(); // servers that make up new ones all the time
     }
@@ -148,15 +203,15 @@ fn compile_schema(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, String>
 /// Checks a call's arguments against the tool's schema.
 ///
 /// # Errors
-/// A sentence for the model: what is wrong, where, and what the tool takes.
-pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Result<(), String> {
+/// What is wrong, where, and what the tool takes.
+pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Result<(), ToolArgumentError> {
     let value = Value::Object(arguments.clone());
     if value.to_string().len() > MAX_CALL_ARGUMENT_BYTES {
-        return Err(format!("the arguments of {} have over {} MB", tool.name, MAX_CALL_ARGUMENT_BYTES >> 20));
+        return Err(ToolArgumentError::TooLarge { tool: tool.name.clone() });
     }
     schema_limits::check_limits(&tool.parameters, arguments)
-        .map_err(|why| format!("the schema of {} is not used: {why}", tool.name))?;
-    let wrong = stacker::grow(schema_limits::SCHEMA_STACK_BYTES, || -> Result<Vec<String>, String> {
+        .map_err(|source| ToolArgumentError::SchemaLimits { tool: tool.name.clone(), source })?;
+    let wrong = stacker::grow(schema_limits::SCHEMA_STACK_BYTES, || -> Result<Vec<String>, ToolArgumentError> {
         let validator = compile_schema(tool)?;
         let words = validator.iter_errors(&value).take(3).map(|error| {
             let place = error.instance_path().to_string();
@@ -168,7 +223,8 @@ pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Resul
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(format!("{} was called wrongly: {}. It takes {}", tool.name, wrong.join("; "), tool.parameters))
+    let (tool, schema) = (tool.name.clone(), tool.parameters.to_string());
+    Err(ToolArgumentError::Unfit { tool, faults: wrong.join("; "), schema })
 }
 
 /// The tool that is nearest in name, for a model that has misspelt one.
@@ -230,7 +286,7 @@ mod tests {
         assert_eq!(check_arguments(&tool, &object(json!({"path": "a"}))), Ok(()));
         for wrong in [json!({}), json!({"path": 1}), json!({"path": "a", "mode": "x"})] {
             let why = check_arguments(&tool, &object(wrong)).expect_err("wrong");
-            assert!(why.starts_with("read_file was called wrongly: "), "{why}");
+            assert!(why.to_string().starts_with("read_file was called wrongly: "), "{why}");
         }
     }
 

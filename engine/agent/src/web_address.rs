@@ -29,29 +29,51 @@ pub struct WebAddress {
     pub path: String,
 }
 
+/// Why an address is not fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WebAddressError {
+    /// It isn't one.
+    #[error("it isn't a web address ({0})")]
+    Invalid(#[source] url::ParseError),
+    /// It has another scheme.
+    #[error("only http and https can be fetched")]
+    Scheme,
+    /// It carries a name or a password.
+    #[error("an address with a name or a password in it is not fetched")]
+    Credentials,
+    /// It has no host.
+    #[error("the address names no host")]
+    NoHost,
+    /// It has no port.
+    #[error("the address names no port")]
+    NoPort,
+    /// The redirect has no address.
+    #[error("the redirect leads nowhere ({0})")]
+    Redirect(#[source] url::ParseError),
+}
+
 impl WebAddress {
     /// Reads an address as browsers do: `0x7f000001`, `2130706433` and `127.1` are the IP address that they mean.
     ///
     /// # Errors
-    /// A sentence that says why it is not fetched.
-    pub fn read(text: &str) -> Result<WebAddress, String> {
-        let url = Url::parse(text.trim()).map_err(|error| format!("it isn't a web address ({error})"))?;
+    /// Why it is not fetched.
+    pub fn read(text: &str) -> Result<WebAddress, WebAddressError> {
+        let url = Url::parse(text.trim()).map_err(WebAddressError::Invalid)?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err("only http and https can be fetched".to_owned());
+            return Err(WebAddressError::Scheme);
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("an address with a name or a password in it is not fetched".to_owned());
+            return Err(WebAddressError::Credentials);
         }
-        let no_host = || "the address names no host".to_owned();
-        let (host, ip) = match url.host().ok_or_else(no_host)? {
+        let (host, ip) = match url.host().ok_or(WebAddressError::NoHost)? {
             Host::Domain(name) => (name.trim_end_matches('.').to_ascii_lowercase(), None),
             Host::Ipv4(ip) => (ip.to_string(), Some(IpAddr::V4(ip))),
             Host::Ipv6(ip) => (ip.to_string(), Some(IpAddr::V6(ip))),
         };
         if host.is_empty() {
-            return Err(no_host());
+            return Err(WebAddressError::NoHost);
         }
-        let port = url.port_or_known_default().ok_or_else(|| "the address names no port".to_owned())?;
+        let port = url.port_or_known_default().ok_or(WebAddressError::NoPort)?;
         let path = match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
@@ -69,10 +91,10 @@ impl WebAddress {
     /// Where a redirect from here leads.
     ///
     /// # Errors
-    /// A sentence that says why it is not followed.
-    pub fn join(&self, to: &str) -> Result<WebAddress, String> {
-        let wrong = |error| format!("the redirect leads nowhere ({error})");
-        WebAddress::read(Url::parse(&self.text).map_err(wrong)?.join(to).map_err(wrong)?.as_str())
+    /// Why it is not followed.
+    pub fn join(&self, to: &str) -> Result<WebAddress, WebAddressError> {
+        let joined = Url::parse(&self.text).and_then(|url| url.join(to));
+        WebAddress::read(joined.map_err(WebAddressError::Redirect)?.as_str())
     }
 }
 

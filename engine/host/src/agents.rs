@@ -177,7 +177,7 @@ fn list_mcp_tools(
 
 /// Whether a server's address may be reached: where only hosts on the list are, it is one of them.
 fn check_server_address(url: &str, config: &AgentConfig) -> Result<(), String> {
-    let address = WebAddress::read(url)?;
+    let address = WebAddress::read(url).map_err(|why| why.to_string())?;
     let host = &address.site.host;
     if config.security.network_restricted && !is_listed(host, &config.security.allowed_hosts) {
         return Err(format!("{host} is not on the list of hosts; add it to allowed_hosts to use this server"));

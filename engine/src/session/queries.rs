@@ -3,7 +3,7 @@
 use crate::note::Note;
 use crate::records::kernels::{KernelGrant, KernelSpec};
 use crate::records::moves::{PendingMove, TrashedFile};
-use crate::session::runs::{BudgetScope, BudgetStatus, ScopeSpending};
+use crate::session::runs::{BudgetScope, BudgetStatus, RunTraceError, ScopeSpending};
 use crate::session::state::Session;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::runs::RunsState;
@@ -165,8 +165,8 @@ impl Session {
     /// The trace that a run becomes.
     ///
     /// # Errors
-    /// Why it cannot be done again by rule: a sentence.
-    pub fn trace_of_run(&self, id: DocId) -> Result<RunTrace, String> {
+    /// Why it cannot be done again by rule.
+    pub fn trace_of_run(&self, id: DocId) -> Result<RunTrace, RunTraceError> {
         self.state.runs.trace_of_run(&self.state.files.volumes, id)
     }
 

@@ -37,6 +37,7 @@ pub use changes::revertible_parts;
 pub use links::{run_address, session_address};
 pub use orchestrated_run::PHASE_NAMES;
 pub use phases::{PhaseStatus, RunPhase, phases_of};
+pub use trace_replay::RunTraceError;
 
 use crate::effect::Effect;
 use crate::notice::Notice;

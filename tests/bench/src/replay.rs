@@ -240,6 +240,7 @@ fn learn_task_trace(
         there: &there,
         run: "bench",
     })
+    .map_err(|why| why.to_string())
 }
 
 /// All texts of a value with one word in place of another.

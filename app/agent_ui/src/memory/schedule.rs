@@ -110,7 +110,10 @@ impl SchedulesPage {
         });
         if self.next.as_ref().is_none_or(|(known, _)| *known != self.when) {
             let one = self.build_schedule(session, note, ScheduledWork::Consolidate);
-            let next = one.map_or_else(|| Err("Open a folder first.".to_owned()), |one| one.next_after(now()));
+            let next = one.map_or_else(
+                || Err("Open a folder first.".to_owned()),
+                |one| one.next_after(now()).map_err(|why| why.to_string()),
+            );
             let by = self.zone.as_ref().map_or("UTC", |zone| zone.name.as_str());
             let next = next.map(|next| format!("Next at {}, by {by}", minute(next)));
             let next = next.map_err(|why| ui::text::sentence(&why));

@@ -241,7 +241,7 @@ impl TracesPage {
 fn read(path: &std::path::Path) -> Result<Vec<RunTrace>, String> {
     let bytes = host::fs::copy::read(path, MAX_TRACE_FILE_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
     let text = bytes.ok_or_else(|| format!("it is not there, too long, or no text: {}", path.display()))?;
-    trace::parse_library(&text)
+    trace::parse_library(&text).map_err(|why| why.to_string())
 }
 
 /// What is wished of a trace.

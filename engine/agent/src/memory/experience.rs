@@ -159,8 +159,19 @@ pub enum AdmissionDecision {
     Merge(usize),
     /// It's new and contradicts the entry at this index.
     Supersede(usize),
-    /// It is not kept: why.
-    Refuse(String),
+    /// It is not kept.
+    Refuse(AdmissionRefusal),
+}
+
+/// Why an experience is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdmissionRefusal {
+    /// It isn't known where it's from.
+    #[error("it has no source")]
+    NoSource,
+    /// Its goal has hardly any words.
+    #[error("it says too little to be of use")]
+    TooVague,
 }
 
 /// The words by which two goals are compared.
@@ -180,14 +191,14 @@ fn goal_similarity(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
 /// Judges an entry before it is written.
 pub fn decide_admission(new: &Experience, known: &[&Experience]) -> AdmissionDecision {
     if new.source.trim().is_empty() {
-        return AdmissionDecision::Refuse("it has no source".to_owned());
+        return AdmissionDecision::Refuse(AdmissionRefusal::NoSource);
     }
     let own = goal_words(&new.primary_goal);
     let telling = own.iter().filter(|word| word.chars().filter(|c| c.is_alphanumeric()).count() > 1).count();
     // A user's own words count for themselves; of a run the goal must say something.
     let written = new.author == "user" && new.learnings_or_issues.split_whitespace().count() >= 3;
     if telling < 2 && !written {
-        return AdmissionDecision::Refuse("it says too little to be of use".to_owned());
+        return AdmissionDecision::Refuse(AdmissionRefusal::TooVague);
     }
     let mut best: Option<(usize, f64)> = None;
     for (at, other) in known.iter().enumerate() {
@@ -365,7 +376,7 @@ pub fn admit_experience(
     new: Experience,
     entries: &[ExperienceEntry],
     exists: bool,
-) -> Result<Vec<MemoryNoteEdit>, String> {
+) -> Result<Vec<MemoryNoteEdit>, AdmissionRefusal> {
     let known: Vec<&Experience> = entries.iter().map(|entry| &entry.experience).collect();
     let replace = |at: usize, one: &Experience| {
         let entry = entries.get(at)?;
@@ -494,10 +505,10 @@ mod tests {
         assert_eq!(read(&text).len(), 3);
         let none =
             Experience { source: String::new(), ..experience("exp_5", "Count all the birds", RunOutcome::Success) };
-        assert!(admit_experience(none, &read(&text), true).is_err_and(|why| why.contains("no source")));
+        assert_eq!(admit_experience(none, &read(&text), true), Err(AdmissionRefusal::NoSource));
         let noise =
             Experience { learnings_or_issues: String::new(), ..experience("exp_6", "ok!", RunOutcome::Success) };
-        assert!(admit_experience(noise, &read(&text), true).is_err_and(|why| why.contains("too little")));
+        assert_eq!(admit_experience(noise, &read(&text), true), Err(AdmissionRefusal::TooVague));
     }
 
     #[test]

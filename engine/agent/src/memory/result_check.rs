@@ -20,6 +20,22 @@ pub struct ResultCheck {
     pub shape: String,
 }
 
+/// What is different about a result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResultDifference {
+    /// Its shape.
+    #[error("it has another form: {now}, where there was {before}")]
+    Shape {
+        /// The shape of the result.
+        now: String,
+        /// The shape of the result that was seen.
+        before: String,
+    },
+    /// Its text, which later steps depend on.
+    #[error("it says something else than when the trace was learned, and what follows depends on it")]
+    Text,
+}
+
 impl ResultCheck {
     /// Of a result that was seen; `same`: no other will do.
     pub fn from_result(result: &str, same: bool) -> ResultCheck {
@@ -32,16 +48,14 @@ impl ResultCheck {
     /// Whether a result is like this.
     ///
     /// # Errors
-    /// What is different: a sentence.
-    pub fn check(&self, result: &str) -> Result<(), String> {
+    /// What is different.
+    pub fn check(&self, result: &str) -> Result<(), ResultDifference> {
         let now = result_shape(result);
         if !self.shape.is_empty() && now != self.shape {
-            return Err(format!("it has another form: {now}, where there was {}", self.shape));
+            return Err(ResultDifference::Shape { now, before: self.shape.clone() });
         }
         if !self.same.is_empty() && short_hash(result.as_bytes()) != self.same {
-            return Err(
-                "it says something else than when the trace was learned, and what follows depends on it".to_owned()
-            );
+            return Err(ResultDifference::Text);
         }
         Ok(())
     }

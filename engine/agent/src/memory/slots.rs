@@ -13,6 +13,56 @@ const MAX_NAMED_RESULT_LINES: usize = 40;
 /// Values by the names of their slots.
 pub type SlotValues = BTreeMap<String, (SlotKind, String)>;
 
+/// Why a template can't be read or filled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// A bracket has no closing one.
+    #[error("a {{ has no }}; a bracket of its own is written {{{{")]
+    UnclosedBracket,
+    /// A bracket has no opening one.
+    #[error("a }} has no {{; a bracket of its own is written }}}}")]
+    UnopenedBracket,
+    /// A value can't be written in the form of a place.
+    #[error("{{{place}}}: {kind} has no such form")]
+    UnknownForm {
+        /// The place: slot and form.
+        place: String,
+        /// What the slot holds.
+        kind: &'static str,
+    },
+    /// A place is neither a slot nor a result.
+    #[error("nothing is known of {{{place}}}")]
+    UnknownPlace {
+        /// The place.
+        place: String,
+    },
+    /// A result has several values for a place.
+    #[error("the result of step {step} says twice what {{{place}}} is")]
+    Ambiguous {
+        /// The step, from 1.
+        step: usize,
+        /// The place.
+        place: String,
+    },
+    /// A result has no value for a place.
+    #[error("the result of step {step} does not say what {{{place}}} is")]
+    NotInResult {
+        /// The step, from 1.
+        step: usize,
+        /// The place.
+        place: String,
+    },
+    /// Arguments hold lists in lists without end.
+    #[error("arguments are nested too deep")]
+    NestedTooDeep,
+    /// A place of a number is filled with a text.
+    #[error("{text} isn't a number")]
+    NotNumber {
+        /// The text.
+        text: String,
+    },
+}
+
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TemplatePart {
@@ -148,8 +198,8 @@ pub(super) fn render_template(parts: &[TemplatePart]) -> String {
 /// The parts of a template.
 ///
 /// # Errors
-/// A sentence: a bracket has no other.
-pub(super) fn parse_template(template: &str) -> Result<Vec<TemplatePart>, String> {
+/// A bracket has no other.
+pub(super) fn parse_template(template: &str) -> Result<Vec<TemplatePart>, TemplateError> {
     let mut all = Vec::new();
     let mut literal = String::new();
     let mut rest = template;
@@ -161,14 +211,14 @@ pub(super) fn parse_template(template: &str) -> Result<Vec<TemplatePart>, String
                 rest = &rest[1..];
             }
             '{' => {
-                let (name, behind) = rest.split_once('}').ok_or("a { has no }; a bracket of its own is written {{")?;
+                let (name, behind) = rest.split_once('}').ok_or(TemplateError::UnclosedBracket)?;
                 if !literal.is_empty() {
                     all.push(TemplatePart::Literal(std::mem::take(&mut literal)));
                 }
                 all.push(TemplatePart::Place(name.to_owned()));
                 rest = behind;
             }
-            '}' => return Err("a } has no {; a bracket of its own is written }}".to_owned()),
+            '}' => return Err(TemplateError::UnopenedBracket),
             other => literal.push(other),
         }
     }
@@ -210,28 +260,31 @@ fn is_distinctive(value: &str) -> bool {
 }
 
 /// Returns the value of a slot.
-fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<String, String> {
+fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<String, TemplateError> {
     let (name, form) = place.split_once(':').unwrap_or((place, ""));
     if let Some((kind, text)) = values.get(name) {
         let found = value_renderings(*kind, text).into_iter().find(|(known, _)| *known == form);
-        return found.map(|(_, text)| text).ok_or_else(|| format!("{{{place}}}: {} has no such form", kind.as_str()));
+        let unknown = || TemplateError::UnknownForm { place: place.to_owned(), kind: kind.as_str() };
+        return found.map(|(_, text)| text).ok_or_else(unknown);
     }
     let step = name.split('.').next().and_then(|step| step.strip_prefix("step")?.parse::<usize>().ok());
     let result = step.and_then(|step| results.get(step.checked_sub(1)?));
-    let (Some(step), Some(result)) = (step, result) else { return Err(format!("nothing is known of {{{place}}}")) };
+    let (Some(step), Some(result)) = (step, result) else {
+        return Err(TemplateError::UnknownPlace { place: place.to_owned() });
+    };
     let mut found = named_results(step, result).into_iter().filter(|(known, _)| known == place).map(|(_, text)| text);
     match (found.next(), found.next()) {
         (Some(text), None) => Ok(text),
-        (Some(_), Some(_)) => Err(format!("the result of step {step} says twice what {{{place}}} is")),
-        (None, _) => Err(format!("the result of step {step} does not say what {{{place}}} is")),
+        (Some(_), Some(_)) => Err(TemplateError::Ambiguous { step, place: place.to_owned() }),
+        (None, _) => Err(TemplateError::NotInResult { step, place: place.to_owned() }),
     }
 }
 
 /// A text with its places filled.
 ///
 /// # Errors
-/// A sentence: a place stands for nothing that is known.
-pub fn fill_template(template: &str, values: &SlotValues, results: &[String]) -> Result<String, String> {
+/// A place stands for nothing that is known.
+pub fn fill_template(template: &str, values: &SlotValues, results: &[String]) -> Result<String, TemplateError> {
     let mut text = String::new();
     for part in parse_template(template)? {
         match part {
@@ -245,23 +298,23 @@ pub fn fill_template(template: &str, values: &SlotValues, results: &[String]) ->
 /// Arguments with their places filled.
 ///
 /// # Errors
-/// A sentence: a place stands for nothing that is known.
+/// A place stands for nothing that is known.
 pub fn fill_arguments(
     input: &Map<String, Value>,
     values: &SlotValues,
     results: &[String],
-) -> Result<Map<String, Value>, String> {
+) -> Result<Map<String, Value>, TemplateError> {
     input.iter().map(|(key, value)| Ok((key.clone(), fill_argument(value, values, results, 0)?))).collect()
 }
 
-fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: usize) -> Result<Value, String> {
+fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: usize) -> Result<Value, TemplateError> {
     if deep > 32 {
-        return Err("arguments are nested too deep".to_owned());
+        return Err(TemplateError::NestedTooDeep);
     }
     Ok(match value {
         Value::String(template) => Value::String(fill_template(template, values, results)?),
         Value::Array(items) => {
-            let items: Result<_, String> =
+            let items: Result<_, TemplateError> =
                 items.iter().map(|item| fill_argument(item, values, results, deep + 1)).collect();
             Value::Array(items?)
         }
@@ -270,9 +323,9 @@ fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: u
                 let text = slot_value(slot, values, results)?;
                 let number = text.parse::<i64>().map(Number::from).ok();
                 let number = number.or_else(|| Number::from_f64(text.parse().ok()?));
-                return number.map(Value::Number).ok_or_else(|| format!("{text} isn't a number"));
+                return number.map(Value::Number).ok_or(TemplateError::NotNumber { text });
             }
-            let map: Result<Map<String, Value>, String> = object
+            let map: Result<Map<String, Value>, TemplateError> = object
                 .iter()
                 .map(|(key, value)| Ok((key.clone(), fill_argument(value, values, results, deep + 1)?)))
                 .collect();
@@ -319,8 +372,8 @@ mod tests {
             render_template(&extract_values(vec![TemplatePart::Literal("The sum is 1234.5.".to_owned())], &known));
         assert_eq!(template, "The sum is {step1.total}.");
         assert_eq!(
-            fill_template(&template, &SlotValues::new(), &["total: 7.25".to_owned()]).as_deref(),
-            Ok("The sum is 7.25.")
+            fill_template(&template, &SlotValues::new(), &["total: 7.25".to_owned()]),
+            Ok("The sum is 7.25.".to_owned())
         );
         assert!(fill_template(&template, &SlotValues::new(), &["sum: 7.25".to_owned()]).is_err());
         assert!(fill_template(&template, &SlotValues::new(), &["total: 71\ntotal: 72".to_owned()]).is_err());

@@ -4,7 +4,7 @@
 
 use super::goal::{GoalToken, ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
-use super::slots::{self, SlotValues};
+use super::slots::{self, SlotValues, TemplateError};
 use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -166,6 +166,99 @@ pub fn iso_timestamp(at: i64) -> String {
 /// A tool's name and arguments.
 pub type TraceCall = (String, Map<String, Value>);
 
+/// Why a trace does not fit a goal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GoalMismatch {
+    /// The goal has other words.
+    #[error("the words are others")]
+    OtherWords,
+    /// A value that all calls have in common is another.
+    #[error("it is for {own}, not {new}")]
+    OtherValue {
+        /// The value of the trace.
+        own: String,
+        /// The value of the goal.
+        new: String,
+    },
+    /// One value has become two.
+    #[error("{one} and {other} were one value when it was learned")]
+    SplitValue {
+        /// The first of the values.
+        one: String,
+        /// The second of the values.
+        other: String,
+    },
+    /// Two values have become one.
+    #[error("{one} and {other} are both {value}")]
+    MergedValues {
+        /// The first of the slots.
+        one: String,
+        /// The second of the slots.
+        other: String,
+        /// The value that both have.
+        value: String,
+    },
+    /// Values that were forms of one are no longer.
+    #[error("{one} and {other} belonged together when it was learned")]
+    SeparateValues {
+        /// The first of the values.
+        one: String,
+        /// The second of the values.
+        other: String,
+    },
+    /// The trace needs a note.
+    #[error("it was learned beside a note, and none is open")]
+    NoNote,
+    /// The goal lacks a value.
+    #[error("the goal does not say its {slot}")]
+    MissingValue {
+        /// The slot without a value.
+        slot: String,
+    },
+}
+
+/// Why a text is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceParseError {
+    /// It exceeds the limit of size.
+    #[error("a trace has at most {} MB", MAX_TRACE_BYTES >> 20)]
+    TooLong,
+    /// It has no front matter.
+    #[error("a trace begins with front matter, between two lines ---")]
+    NoFrontMatter,
+    /// Its front matter isn't YAML of the expected form.
+    #[error("its front matter cannot be read: {0}")]
+    FrontMatter(#[source] serde_saphyr::Error),
+    /// Its steps aren't YAML of the expected form.
+    #[error("its steps cannot be read: {0}")]
+    Steps(#[source] serde_saphyr::Error),
+    /// It has no steps, or too many.
+    #[error("a trace has from 1 to {MAX_TRACE_STEPS} steps")]
+    StepCount,
+    /// Its goal is empty.
+    #[error("its goal_text says nothing")]
+    NoGoal,
+    /// A path in it is no template.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
+
+/// Why a text is no library of traces.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceLibraryError {
+    /// No trace begins in it.
+    #[error("there is no trace in it")]
+    Empty,
+    /// One of its traces can't be read.
+    #[error("trace {number}: {source}")]
+    Trace {
+        /// Which, from 1.
+        number: usize,
+        /// Why it can't be read.
+        source: Box<TraceParseError>,
+    },
+}
+
 impl RunTrace {
     /// Returns the confidence that a replay reaches the goal.
     pub fn confidence(&self) -> f64 {
@@ -175,12 +268,12 @@ impl RunTrace {
     /// Whether it fits this goal, and with which values.
     ///
     /// # Errors
-    /// Why it does not: a sentence.
-    pub fn match_goal(&self, goal: &ParsedGoal, note: Option<&str>) -> Result<SlotValues, String> {
+    /// Why it does not.
+    pub fn match_goal(&self, goal: &ParsedGoal, note: Option<&str>) -> Result<SlotValues, GoalMismatch> {
         let own = ParsedGoal::parse(&self.known.goal_text);
         let mut values = SlotValues::new();
         if own.tokens.is_empty() || own.tokens.len() != goal.tokens.len() {
-            return Err("the words are others".to_owned());
+            return Err(GoalMismatch::OtherWords);
         }
         let slot = |kind: SlotKind, text: &str| self.slots.iter().find(|slot| slot.kind == kind && slot.value == text);
         for (own, new) in own.tokens.iter().zip(&goal.tokens) {
@@ -189,16 +282,16 @@ impl RunTrace {
                 (GoalToken::Value(own_kind, own), GoalToken::Value(new_kind, new)) if own_kind.accepts(*new_kind) => {
                     match slot(*own_kind, own) {
                         None if own == new => {}
-                        None => return Err(format!("it is for {own}, not {new}")),
+                        None => return Err(GoalMismatch::OtherValue { own: own.clone(), new: new.clone() }),
                         Some(slot) => match values.insert(slot.name.clone(), (*new_kind, new.clone())) {
                             Some((_, before)) if before != *new => {
-                                return Err(format!("{before} and {new} were one value when it was learned"));
+                                return Err(GoalMismatch::SplitValue { one: before, other: new.clone() });
                             }
                             Some(_) | None => {}
                         },
                     }
                 }
-                (GoalToken::Word(_) | GoalToken::Value(..), _) => return Err("the words are others".to_owned()),
+                (GoalToken::Word(_) | GoalToken::Value(..), _) => return Err(GoalMismatch::OtherWords),
             }
         }
         // Values that were different when the trace was learned must be different now, or a step would do something
@@ -206,15 +299,16 @@ impl RunTrace {
         let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, (_, text)) in &values {
             if let Some(other) = seen.insert(text, name) {
-                return Err(format!("{other} and {name} are both {text}"));
+                let (one, other, value) = (other.to_owned(), name.clone(), text.clone());
+                return Err(GoalMismatch::MergedValues { one, other, value });
             }
         }
         if let Some(slot) = self.slots.iter().find(|slot| slot.name == "note") {
-            let note = note.ok_or("it was learned beside a note, and none is open")?;
+            let note = note.ok_or(GoalMismatch::NoNote)?;
             values.insert(slot.name.clone(), (SlotKind::Path, note.to_owned()));
         }
         if let Some(slot) = self.slots.iter().find(|slot| !values.contains_key(&slot.name)) {
-            return Err(format!("the goal does not say its {}", slot.name));
+            return Err(GoalMismatch::MissingValue { slot: slot.name.clone() });
         }
         // A file that was called after the month must be called after the month now: which of the two a step meant
         // cannot be said otherwise.
@@ -242,7 +336,7 @@ impl RunTrace {
                 };
                 let now = alike(*kind, text, (*other_kind, other_text));
                 if before.iter().any(|pair| !now.contains(pair)) {
-                    return Err(format!("{text} and {other_text} belonged together when it was learned"));
+                    return Err(GoalMismatch::SeparateValues { one: text.clone(), other: other_text.clone() });
                 }
             }
         }
@@ -256,7 +350,7 @@ impl RunTrace {
     }
 
     /// What its steps would be given, as far as no result is needed for it.
-    pub fn predicted_calls(&self, values: &SlotValues, results: &[String]) -> Vec<Result<TraceCall, String>> {
+    pub fn predicted_calls(&self, values: &SlotValues, results: &[String]) -> Vec<Result<TraceCall, TemplateError>> {
         let one = |step: &TraceStep| Ok((step.tool.clone(), slots::fill_arguments(&step.input, values, results)?));
         self.steps.iter().map(one).collect()
     }
@@ -333,23 +427,21 @@ impl RunTrace {
     /// Reads a trace: a note, or YAML with front matter.
     ///
     /// # Errors
-    /// A sentence: what cannot be read.
-    pub fn parse(text: &str) -> Result<RunTrace, String> {
+    /// What cannot be read.
+    pub fn parse(text: &str) -> Result<RunTrace, TraceParseError> {
         if text.len() > MAX_TRACE_BYTES {
-            return Err(format!("a trace has at most {} MB", MAX_TRACE_BYTES >> 20));
+            return Err(TraceParseError::TooLong);
         }
-        let range =
-            outline::front_matter_range(text).ok_or("a trace begins with front matter, between two lines ---")?;
-        let mut known: TraceMetadata = text::yaml_edit::parse_typed(&text[range.clone()])
-            .map_err(|error| format!("its front matter cannot be read: {error}"))?;
+        let range = outline::front_matter_range(text).ok_or(TraceParseError::NoFrontMatter)?;
+        let mut known: TraceMetadata =
+            text::yaml_edit::parse_typed(&text[range.clone()]).map_err(TraceParseError::FrontMatter)?;
         let behind = text[range.end..].split_once('\n').map_or("", |(_, behind)| behind);
-        let body: TraceBody = text::yaml_edit::parse_typed(extract_yaml(behind))
-            .map_err(|error| format!("its steps cannot be read: {error}"))?;
+        let body: TraceBody = text::yaml_edit::parse_typed(extract_yaml(behind)).map_err(TraceParseError::Steps)?;
         if body.steps.is_empty() || body.steps.len() > MAX_TRACE_STEPS {
-            return Err(format!("a trace has from 1 to {MAX_TRACE_STEPS} steps"));
+            return Err(TraceParseError::StepCount);
         }
         if ParsedGoal::parse(&known.goal_text).tokens.is_empty() {
-            return Err("its goal_text says nothing".to_owned());
+            return Err(TraceParseError::NoGoal);
         }
         if known.agent.is_empty() {
             "assistant".clone_into(&mut known.agent);
@@ -385,8 +477,8 @@ fn extract_yaml(text: &str) -> &str {
 /// The traces of a library: YAML with front matter, one behind the other.
 ///
 /// # Errors
-/// A sentence: which of them cannot be read, and why.
-pub fn parse_library(text: &str) -> Result<Vec<RunTrace>, String> {
+/// Which of them cannot be read, and why.
+pub fn parse_library(text: &str) -> Result<Vec<RunTrace>, TraceLibraryError> {
     // A trace begins where front matter does: a line --- before a line that names its type.
     let mut starts = Vec::new();
     let mut at = 0;
@@ -400,11 +492,12 @@ pub fn parse_library(text: &str) -> Result<Vec<RunTrace>, String> {
         before = line;
     }
     if starts.is_empty() {
-        return Err("there is no trace in it".to_owned());
+        return Err(TraceLibraryError::Empty);
     }
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     let one = |(number, (from, to)): (usize, (&usize, usize))| {
-        RunTrace::parse(&text[*from..to]).map_err(|why| format!("trace {}: {why}", number + 1))
+        RunTrace::parse(&text[*from..to])
+            .map_err(|source| TraceLibraryError::Trace { number: number + 1, source: Box::new(source) })
     };
     starts.iter().zip(ends).enumerate().map(one).collect()
 }
@@ -445,10 +538,10 @@ mod tests {
     #[test]
     fn traces_are_written_and_read() {
         let trace = sample();
-        assert_eq!(RunTrace::parse(&trace.to_note()).as_ref(), Ok(&trace), "{}", trace.to_note());
-        assert_eq!(RunTrace::parse(&trace.to_library_yaml()).as_ref(), Ok(&trace));
+        assert_eq!(RunTrace::parse(&trace.to_note()).expect("read"), trace, "{}", trace.to_note());
+        assert_eq!(RunTrace::parse(&trace.to_library_yaml()).expect("read"), trace);
         let two = format!("{}\n{}", trace.to_library_yaml(), trace.to_library_yaml());
-        assert_eq!(parse_library(&two), Ok(vec![trace.clone(), trace.clone()]));
+        assert_eq!(parse_library(&two).expect("read"), [trace.clone(), trace.clone()]);
         // The form of the reference is read, too.
         let front = "goal_signature: \"a3f7c9e1b2d4f8a6\"\ngoal_text: \"Calculate primes\"\nusage_count: 15\n";
         let theirs =
@@ -466,7 +559,9 @@ mod tests {
         let values = fits("Please display 7 lines of November 2026: \"quick\" and yes").expect("it fits");
         assert_eq!(values["month1"].1, "2026-11");
         assert_eq!(values["number1"].1, "7");
-        assert!(fits("Show 7 lines of November 2026: \"slow\" and yes").is_err_and(|why| why.contains("quick")));
+        assert!(
+            fits("Show 7 lines of November 2026: \"slow\" and yes").is_err_and(|why| why.to_string().contains("quick"))
+        );
         assert!(fits("Hide 7 lines of November 2026: \"quick\" and yes").is_err());
         assert!(fits("Show 7 lines of November 2026").is_err());
         let tools = BTreeMap::from([("read_file".to_owned(), "other".to_owned())]);

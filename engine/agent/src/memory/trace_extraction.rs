@@ -153,44 +153,82 @@ struct SlotCandidate {
     written: Vec<(String, String)>,
 }
 
+/// Why a run cannot be done again by rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceLearnError {
+    /// The run failed, was stopped, or goes on.
+    #[error("the run did not end with an answer")]
+    NoAnswer,
+    /// The goal can't be compared with others.
+    #[error("its goal is empty, or too long to be known again")]
+    UnusableGoal,
+    /// It used a tool that asks people or the like.
+    #[error("it used {tool}, whose outcome is another each time")]
+    InteractiveTool {
+        /// Name of the tool.
+        tool: String,
+    },
+    /// A call failed that isn't a mere look.
+    #[error("a call to {tool} failed, and may have changed something first")]
+    FailedCall {
+        /// Name of the tool.
+        tool: String,
+    },
+    /// A tool is gone.
+    #[error("the tool {tool} no longer exists")]
+    MissingTool {
+        /// Name of the tool.
+        tool: String,
+    },
+    /// It called no tool.
+    #[error("it used no tools, so there is nothing to do again")]
+    NoCalls,
+    /// A secret is in its goal or its arguments.
+    #[error("it was given a secret, which is kept nowhere")]
+    HoldsSecret,
+    /// It should have looked at something first.
+    #[error("the goal depends on what it finds, but the run read nothing")]
+    ReadNothing,
+}
+
 /// Makes a trace of a run.
 ///
 /// # Errors
-/// Why the run cannot be done again by rule: a sentence.
-pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, String> {
+/// Why the run cannot be done again by rule.
+pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError> {
     let about = lived.about;
     if about.ending != Some(store::RunEnding::Done) {
-        return Err("the run did not end with an answer".to_owned());
+        return Err(TraceLearnError::NoAnswer);
     }
     let goal = ParsedGoal::parse(&about.prompt);
     if goal.tokens.is_empty() || about.prompt.len() > super::goal::MAX_GOAL_BYTES {
-        return Err("its goal is empty, or too long to be known again".to_owned());
+        return Err(TraceLearnError::UnusableGoal);
     }
     let mut calls = completed_calls(lived.steps, lived.approvals, lived.changes);
     let facts = |tool: &str| lived.tools.get(tool);
     if let Some(call) = calls.iter().find(|call| INTERACTIVE_TOOLS.iter().any(|tool| tool.is_named(&call.tool))) {
-        return Err(format!("it used {}, whose outcome is another each time", call.tool));
+        return Err(TraceLearnError::InteractiveTool { tool: call.tool.clone() });
     }
     // A failed read changed nothing and is dropped.
     calls.retain(|call| call.success == Some(true) || !facts(&call.tool).is_some_and(|facts| facts.idempotent));
     if let Some(call) = calls.iter().find(|call| call.success != Some(true)) {
-        return Err(format!("a call to {} failed, and may have changed something first", call.tool));
+        return Err(TraceLearnError::FailedCall { tool: call.tool.clone() });
     }
     if let Some(call) = calls.iter().find(|call| facts(&call.tool).is_none()) {
-        return Err(format!("the tool {} no longer exists", call.tool));
+        return Err(TraceLearnError::MissingTool { tool: call.tool.clone() });
     }
     if calls.is_empty() {
-        return Err("it used no tools, so there is nothing to do again".to_owned());
+        return Err(TraceLearnError::NoCalls);
     }
     let given = |call: &CompletedCall| serde_json::to_string(&call.arguments).unwrap_or_default();
     let secret =
         |text: &str| secrets::contains_mask(text) || matches!(secrets::mask_known_secrets(text), Cow::Owned(_));
     if secret(&about.prompt) || calls.iter().any(|call| secret(&given(call))) {
-        return Err("it was given a secret, which is kept nowhere".to_owned());
+        return Err(TraceLearnError::HoldsSecret);
     }
     let looked = calls.iter().any(|call| facts(&call.tool).is_some_and(|facts| facts.idempotent));
     if goal.depends && !looked {
-        return Err("the goal depends on what it finds, but the run read nothing".to_owned());
+        return Err(TraceLearnError::ReadNothing);
     }
     let candidates = slot_candidates(&goal, lived.note);
     let pinned = pinned_values(&candidates, &calls);
@@ -530,7 +568,7 @@ mod tests {
         all
     }
 
-    fn learned(prompt: &str, calls: &[(&str, Value, &str)], answer: &str) -> Result<RunTrace, String> {
+    fn learned(prompt: &str, calls: &[(&str, Value, &str)], answer: &str) -> Result<RunTrace, TraceLearnError> {
         let tool = |idempotent| ToolFacts { schema: "x".to_owned(), idempotent };
         let named = |name: &str, idempotent| (name.to_owned(), tool(idempotent));
         let tools = BTreeMap::from([
@@ -585,7 +623,7 @@ mod tests {
         assert_eq!(trace.steps[0].expect.shape, "table day,sold");
         assert_eq!(trace.steps[0].expect.same, "", "only the columns count");
         let said = slots::fill_template(trace.answer.as_deref().expect("an answer"), &values, &results);
-        assert_eq!(said.as_deref(), Ok("The report for November 2026 is written."));
+        assert_eq!(said, Ok("The report for November 2026 is written.".to_owned()));
     }
 
     #[test]
@@ -608,14 +646,14 @@ mod tests {
         assert_eq!(names, ["path1"], "the month is left in a form that is not known");
         let two = "Copy the first 2 lines of a.md to b.md";
         let calls = [("write_file", json!({"path": "b.md", "content": "1 2 3"}), "Changed")];
-        assert!(learned(two, &calls, "Done.").is_err_and(|why| why.contains("the run read nothing")));
+        assert!(learned(two, &calls, "Done.").is_err_and(|why| why.to_string().contains("the run read nothing")));
     }
 
     #[test]
     fn what_cannot_be_done_again_is_not_learned() {
         let asks = [("ask_user", json!({"question": "Which?"}), "this one")];
-        assert!(learned("Write a.md", &asks, "Done.").is_err_and(|why| why.contains("ask_user")));
-        assert!(learned("Write a.md", &[], "Done.").is_err_and(|why| why.contains("no tools")));
+        assert!(learned("Write a.md", &asks, "Done.").is_err_and(|why| why.to_string().contains("ask_user")));
+        assert!(learned("Write a.md", &[], "Done.").is_err_and(|why| why.to_string().contains("no tools")));
         assert!(learned("Write a.md", &[("gone", json!({}), "")], "Done.").is_err());
     }
 }

@@ -45,20 +45,69 @@ enum ComparisonOperator {
     NotEqual,
 }
 
+/// Why a text is no condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RoutingConditionError {
+    /// It exceeds the limit of size.
+    #[error("a condition has at most {MAX_CONDITION_BYTES} letters")]
+    TooLong,
+    /// A letter is no part of any word or sign.
+    #[error("“{0}” has no place in a condition")]
+    Letter(char),
+    /// Its words and signs don't follow the grammar.
+    #[error("“{text}” is no condition: {fault}")]
+    Syntax {
+        /// The condition.
+        text: String,
+        /// What doesn't fit.
+        #[source]
+        fault: RoutingConditionFault,
+    },
+}
+
+/// What in a condition does not follow the grammar.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RoutingConditionFault {
+    /// It goes on after its end.
+    #[error("“{0}” is one too many")]
+    ExtraToken(String),
+    /// Parentheses and `not` go too deep.
+    #[error("it goes too deep")]
+    TooDeep,
+    /// It ends too early.
+    #[error("something is missing at its end; there are {CONDITION_FEATURE_NAMES}")]
+    Incomplete,
+    /// A parenthesis is not closed.
+    #[error("a “)” is missing")]
+    OpenParenthesis,
+    /// A word is no feature.
+    #[error("“{0}” is not known; there are {CONDITION_FEATURE_NAMES}")]
+    UnknownWord(String),
+    /// A number stands alone.
+    #[error("{0} is a number: compare it, as in “{0} > 0.5”")]
+    NotCompared(String),
+    /// Something is compared that is true or false.
+    #[error("{0} is true or false: write “{0}” or “not {0}”")]
+    NotNumber(String),
+    /// A number is compared with something else.
+    #[error("{0} is compared with a number")]
+    NumberExpected(String),
+}
+
 impl RoutingCondition {
     /// Reads a condition.
     ///
     /// # Errors
     /// What is wrong with it, and what there is.
-    pub fn parse(text: &str) -> Result<RoutingCondition, String> {
+    pub fn parse(text: &str) -> Result<RoutingCondition, RoutingConditionError> {
         if text.len() > MAX_CONDITION_BYTES {
-            return Err(format!("a condition has at most {MAX_CONDITION_BYTES} letters"));
+            return Err(RoutingConditionError::TooLong);
         }
         let mut parser = ConditionParser { text, parts: tokenize(text)?, at: 0, deep: 0 };
         let tree = parser.parse_or()?;
         match parser.next() {
             None => Ok(RoutingCondition { text: text.trim().to_owned(), tree }),
-            Some(part) => Err(parser.error_at_token(&format!("“{part}” is one too many"))),
+            Some(part) => Err(parser.syntax_error(RoutingConditionFault::ExtraToken(part.to_owned()))),
         }
     }
 
@@ -144,7 +193,7 @@ fn collect_features(tree: &ConditionNode, names: &mut Vec<FeatureName>) {
 }
 
 /// Words, numbers, signs and parentheses.
-fn tokenize(text: &str) -> Result<Vec<&str>, String> {
+fn tokenize(text: &str) -> Result<Vec<&str>, RoutingConditionError> {
     let mut parts = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -155,7 +204,7 @@ fn tokenize(text: &str) -> Result<Vec<&str>, String> {
                 let word = |letter: char| letter.is_ascii_alphanumeric() || letter == '.' || letter == '_';
                 rest.find(|letter| !word(letter)).unwrap_or(rest.len())
             }
-            other => return Err(format!("“{other}” has no place in a condition")),
+            other => return Err(RoutingConditionError::Letter(other)),
         };
         let (part, after) = rest.split_at(length);
         parts.push(part);
@@ -188,11 +237,11 @@ impl<'a> ConditionParser<'a> {
         is
     }
 
-    fn error_at_token(&self, why: &str) -> String {
-        format!("“{}” is no condition: {why}", self.text.trim())
+    fn syntax_error(&self, fault: RoutingConditionFault) -> RoutingConditionError {
+        RoutingConditionError::Syntax { text: self.text.trim().to_owned(), fault }
     }
 
-    fn parse_or(&mut self) -> Result<ConditionNode, String> {
+    fn parse_or(&mut self) -> Result<ConditionNode, RoutingConditionError> {
         let mut parts = vec![self.parse_and()?];
         while self.accept_token("or") {
             parts.push(self.parse_and()?);
@@ -200,7 +249,7 @@ impl<'a> ConditionParser<'a> {
         Ok(if parts.len() == 1 { parts.remove(0) } else { ConditionNode::Or(parts) })
     }
 
-    fn parse_and(&mut self) -> Result<ConditionNode, String> {
+    fn parse_and(&mut self) -> Result<ConditionNode, RoutingConditionError> {
         let mut parts = vec![self.parse_unary()?];
         while self.accept_token("and") {
             parts.push(self.parse_unary()?);
@@ -208,21 +257,18 @@ impl<'a> ConditionParser<'a> {
         Ok(if parts.len() == 1 { parts.remove(0) } else { ConditionNode::And(parts) })
     }
 
-    fn parse_unary(&mut self) -> Result<ConditionNode, String> {
+    fn parse_unary(&mut self) -> Result<ConditionNode, RoutingConditionError> {
         self.deep += 1;
         if self.deep > MAX_CONDITION_DEPTH {
-            return Err(self.error_at_token("it goes too deep"));
+            return Err(self.syntax_error(RoutingConditionFault::TooDeep));
         }
         let tree = match self.next() {
-            None => {
-                return Err(self
-                    .error_at_token(&format!("something is missing at its end; there are {CONDITION_FEATURE_NAMES}")));
-            }
+            None => return Err(self.syntax_error(RoutingConditionFault::Incomplete)),
             Some("not") => ConditionNode::Not(Box::new(self.parse_unary()?)),
             Some("(") => {
                 let tree = self.parse_or()?;
                 if !self.accept_token(")") {
-                    return Err(self.error_at_token("a “)” is missing"));
+                    return Err(self.syntax_error(RoutingConditionFault::OpenParenthesis));
                 }
                 tree
             }
@@ -232,16 +278,14 @@ impl<'a> ConditionParser<'a> {
         Ok(tree)
     }
 
-    fn parse_comparison(&mut self, word: &str) -> Result<ConditionNode, String> {
+    fn parse_comparison(&mut self, word: &str) -> Result<ConditionNode, RoutingConditionError> {
         let name = match word {
             "tokens" => FeatureName::Tokens,
             "complexity" => FeatureName::Complexity,
             "code" => FeatureName::Code,
             "large" => FeatureName::Large,
             "tools" => FeatureName::Tools,
-            _ => {
-                return Err(self.error_at_token(&format!("“{word}” is not known; there are {CONDITION_FEATURE_NAMES}")));
-            }
+            _ => return Err(self.syntax_error(RoutingConditionFault::UnknownWord(word.to_owned()))),
         };
         let sign = match self.peek() {
             Some("<") => ComparisonOperator::Less,
@@ -254,18 +298,18 @@ impl<'a> ConditionParser<'a> {
                 return match name {
                     FeatureName::Code | FeatureName::Large | FeatureName::Tools => Ok(ConditionNode::Feature(name)),
                     FeatureName::Tokens | FeatureName::Complexity => {
-                        Err(self.error_at_token(&format!("{word} is a number: compare it, as in “{word} > 0.5”")))
+                        Err(self.syntax_error(RoutingConditionFault::NotCompared(word.to_owned())))
                     }
                 };
             }
         };
         self.at += 1;
         if matches!(name, FeatureName::Code | FeatureName::Large) {
-            return Err(self.error_at_token(&format!("{word} is true or false: write “{word}” or “not {word}”")));
+            return Err(self.syntax_error(RoutingConditionFault::NotNumber(word.to_owned())));
         }
         let number = self.next().and_then(|part| part.parse::<f64>().ok()).filter(|number| number.is_finite());
         number
             .map(|number| ConditionNode::Compare(name, sign, number))
-            .ok_or_else(|| self.error_at_token(&format!("{word} is compared with a number")))
+            .ok_or_else(|| self.syntax_error(RoutingConditionFault::NumberExpected(word.to_owned())))
     }
 }

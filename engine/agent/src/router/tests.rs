@@ -64,7 +64,7 @@ fn conditions_that_are_none() {
         (long.as_str(), "at most"),
     ];
     for (text, word) in table {
-        let why = RoutingCondition::parse(text).expect_err(text);
+        let why = RoutingCondition::parse(text).expect_err(text).to_string();
         assert!(why.contains(word), "{text}: {why}");
     }
 }
@@ -136,7 +136,7 @@ fn limits_of_cost() {
     assert_eq!((decision.endpoint.provider.as_str(), decision.cost), ("ollama", Some(0.0)));
     // Nothing is left.
     let alone = "llm: {default_provider: anthropic, prefer_local: false, cost_limit: 0.001}\n";
-    let why = choose_provider(&config(alone), &features, &situation(known)).expect_err("too dear");
+    let why = choose_provider(&config(alone), &features, &situation(known)).expect_err("too dear").to_string();
     assert!(
         why.starts_with("No model can be asked. anthropic: $0.0000 spent and $0.0202 more is over the $0.0010"),
         "{why}"
@@ -178,7 +178,10 @@ fn those_that_are_slow_or_do_not_answer() {
     assert_eq!(decision.reason, "next in the fallback chain; ollama did not answer: nobody listens at localhost:11434");
     // Without a chain, no other provider is used.
     let why = choose_provider(&config("llm: {default_provider: ollama}\n"), &features, &down).expect_err("nobody");
-    assert_eq!(why, "No model can be asked. ollama: nobody listens at localhost:11434. See `tracebook providers`.");
+    assert_eq!(
+        why.to_string(),
+        "No model can be asked. ollama: nobody listens at localhost:11434. See `tracebook providers`."
+    );
     // A key that is missing.
     let mut barred = situation(&[]);
     barred.providers.insert(
@@ -186,7 +189,7 @@ fn those_that_are_slow_or_do_not_answer() {
         ProviderStatus { barred: Some("its key OPENAI_API_KEY is missing".to_owned()), ..ProviderStatus::default() },
     );
     let far = config("llm: {default_provider: openai, prefer_local: false}\n");
-    let why = choose_provider(&far, &features, &barred).expect_err("no key");
+    let why = choose_provider(&far, &features, &barred).expect_err("no key").to_string();
     assert!(why.contains("openai: its key OPENAI_API_KEY is missing"), "{why}");
 }
 

@@ -136,7 +136,7 @@ pub(super) fn answer_web_request(request: &str, web: &WebAccess) -> Value {
     };
     let read = serde_json::from_str::<WebRequest>(request).map_err(|error| format!("no request: {error}"));
     let page = read.and_then(|request| {
-        let address = WebAddress::read(&request.url)?;
+        let address = WebAddress::read(&request.url).map_err(|why| why.to_string())?;
         fetch_page(&address, &request.sent, &gate).map_err(|halt| match halt {
             FetchError::Failed(why) => why,
             // A program that was allowed as a whole reaches no address that wasn't approved.
@@ -237,7 +237,7 @@ fn fetch_page(
         if matches!(status, 301 | 302 | 303 | 307 | 308)
             && let Some(next) = header("location").filter(|_| looks)
         {
-            at = at.join(&next)?;
+            at = at.join(&next).map_err(|why| why.to_string())?;
             continue;
         }
         let mime = header("content-type").unwrap_or_default();

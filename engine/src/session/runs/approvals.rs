@@ -61,7 +61,7 @@ impl RunsState {
         // Unchanged arguments count as none.
         let arguments = arguments.filter(|arguments| *arguments != known.arguments);
         if let (Some(arguments), Some(tool), true) = (&arguments, tool, allowed) {
-            agent::tool_call_parser::check_arguments(tool, arguments).map_err(CommandError)?;
+            agent::tool_call_parser::check_arguments(tool, arguments).map_err(|why| CommandError(why.to_string()))?;
             let verdict = policy.decide(tool, arguments, &CallFacts::default(), volume, id);
             if verdict.word == Permission::Deny {
                 return Err(CommandError(format!("that is not allowed either: {}", verdict.why)));

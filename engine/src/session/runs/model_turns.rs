@@ -116,11 +116,16 @@ impl RunsState {
         let features = router::RequestFeatures::from_request(&run.about.prompt, size, tools.len(), None);
         let choice = match router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)) {
             Ok(choice) => choice,
-            Err(why) if leading => return self.orchestrate_without_model(turn, sync, id, wants, &why),
-            Err(why) if memory_agents::is_memory_agent_run(run) => {
-                return self.run_memory_agent_without_model(turn, files, sync, workspace, id, &why);
+            Err(why) if leading => {
+                return self.orchestrate_without_model(turn, sync, id, wants, &why.to_string());
             }
-            Err(why) => return self.fail_run(turn, files, sync, workspace, id, (why, RunEnding::Failed)),
+            Err(why) if memory_agents::is_memory_agent_run(run) => {
+                return self.run_memory_agent_without_model(turn, files, sync, workspace, id, &why.to_string());
+            }
+            Err(why) => {
+                let ending = (why.to_string(), RunEnding::Failed);
+                return self.fail_run(turn, files, sync, workspace, id, ending);
+            }
         };
         let more = if choice.endpoint.local { 0.0 } else { choice.cost.unwrap_or(0.0) };
         let short = || {
@@ -376,7 +381,7 @@ impl RunsState {
             for call in fenced {
                 match call.call {
                     Ok((name, arguments)) => asked.push(ToolCall { id: String::new(), name, arguments }),
-                    Err(why) => unreadable.push(why),
+                    Err(why) => unreadable.push(why.to_string()),
                 }
             }
         }

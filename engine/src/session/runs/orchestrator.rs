@@ -285,7 +285,7 @@ impl RunsState {
         let names: BTreeSet<String> = self.available_tools().into_iter().map(|tool| tool.name).collect();
         let plan = match planner::parse_plan(arguments, &names) {
             Ok(plan) => plan,
-            Err(why) => return crate::session::runs::tool_outcomes::failed_outcome(why),
+            Err(why) => return crate::session::runs::tool_outcomes::failed_outcome(why.to_string()),
         };
         let Some(run) = self.runs.get(&id) else {
             return crate::session::runs::tool_outcomes::failed_outcome("the run was closed");
@@ -584,7 +584,7 @@ impl RunsState {
         let place = volumes.locate_file(note).map(|(volume, path)| (volume, path.to_owned()));
         let (volume, path) = place.ok_or_else(|| CommandError(format!("there is no note {note}")))?;
         let names: BTreeSet<String> = tasks.iter().flat_map(|task| task.tools_required.clone()).collect();
-        task_block::execution_order(&tasks, &names).map_err(CommandError)?;
+        task_block::execution_order(&tasks, &names).map_err(|why| CommandError(why.to_string()))?;
         let stand: BTreeMap<String, TaskStatus> = tasks.iter().map(|task| (task.id.clone(), task.standing)).collect();
         let left = |task: &TaskBlock| !matches!(task.standing, TaskStatus::Done | TaskStatus::Cancelled);
         tasks.retain(|task| left(task) && only.is_none_or(|only| task.id == only));

@@ -157,7 +157,7 @@ impl RunsState {
                 continue;
             };
             if let Err(why) = tool_call_parser::check_arguments(tool, &call.arguments) {
-                self.answer_call(turn, id, &call.id, failed_outcome(why), record);
+                self.answer_call(turn, id, &call.id, failed_outcome(why.to_string()), record);
                 continue;
             }
             match self.look_up_facts(files, id, tool, &call.arguments) {

@@ -13,9 +13,10 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::memory::goal::ParsedGoal;
-use agent::memory::slots;
+use agent::memory::result_check::ResultDifference;
+use agent::memory::slots::{self, TemplateError};
 use agent::memory::trace::{self, RunTrace, iso_timestamp};
-use agent::memory::trace_extraction::{CompletedRun, ToolFacts};
+use agent::memory::trace_extraction::{CompletedRun, ToolFacts, TraceLearnError};
 use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
 use agent::policy::CallFacts;
 use agent::tool_catalog::BuiltInTool;
@@ -28,6 +29,40 @@ use store::{
     AgentState, DocId, ExecutionStep, FileKind, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall,
 };
 use text::time::UnixMillis;
+
+/// Why no trace can be made of a run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunTraceError {
+    /// The run isn't in memory.
+    #[error("the run is not open")]
+    NotOpen,
+    /// It cannot be done again by rule.
+    #[error(transparent)]
+    Learn(#[from] TraceLearnError),
+}
+
+/// Why a replay stops: a clause about a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum ReplayStopError {
+    #[error("the run was closed")]
+    RunClosed,
+    #[error("the trace has no such step")]
+    NoStep,
+    #[error("the trace has changed")]
+    TraceChanged,
+    #[error("the tool {0} is not the one that it was")]
+    ToolChanged(String),
+    #[error("the step has no result")]
+    NoResult,
+    #[error("it failed: {0}")]
+    CallFailed(String),
+    #[error("{path} {state}")]
+    Path { path: String, state: &'static str },
+    #[error(transparent)]
+    Result(#[from] ResultDifference),
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
 
 /// Maximum length of the last result when the trace has no answer of its own, in bytes.
 const MAX_REPLAY_ANSWER_BYTES: usize = 2_000;
@@ -177,12 +212,12 @@ impl RunsState {
         }
         let Some(run) = self.runs.get_mut(&id) else { return false };
         let Some(mut replay) = run.run_memory.replay.take() else { return false };
-        let ended = self.check_result(&files.volumes, id, &mut replay).map_err(|why| (replay.at, why));
+        let ended = self.check_result(&files.volumes, id, &mut replay).map_err(|why| (replay.at, why.to_string()));
         let made = ended.and_then(|()| {
             if replay.at == replay.trace.steps.len() {
                 return Ok(None);
             }
-            self.next_call(&files.volumes, id, &replay).map(Some).map_err(|why| (replay.at + 1, why))
+            self.next_call(&files.volumes, id, &replay).map(Some).map_err(|why| (replay.at + 1, why.to_string()))
         });
         match made {
             Ok(Some(call)) => self.issue_call(turn, files, sync, workspace, (id, replay), call),
@@ -193,14 +228,15 @@ impl RunsState {
     }
 
     /// What the last step has said is as it must be.
-    fn check_result(&self, volumes: &VolumesState, id: DocId, replay: &mut TraceReplay) -> Result<(), String> {
+    fn check_result(&self, volumes: &VolumesState, id: DocId, replay: &mut TraceReplay) -> Result<(), ReplayStopError> {
         let Some(call) = replay.call.take() else { return Ok(()) };
-        let run = self.runs.get(&id).ok_or("the run was closed")?;
-        let (success, text) = call_result(&run.steps, &call).ok_or("the step has no result")?;
-        let done = replay.at.checked_sub(1).and_then(|at| replay.trace.steps.get(at)).ok_or("the trace has changed")?;
+        let run = self.runs.get(&id).ok_or(ReplayStopError::RunClosed)?;
+        let (success, text) = call_result(&run.steps, &call).ok_or(ReplayStopError::NoResult)?;
+        let done = replay.at.checked_sub(1).and_then(|at| replay.trace.steps.get(at));
+        let done = done.ok_or(ReplayStopError::TraceChanged)?;
         if !success {
             let first = text.lines().next().unwrap_or_default();
-            return Err(format!("it failed: {}", &first[..first.floor_char_boundary(300)]));
+            return Err(ReplayStopError::CallFailed(first[..first.floor_char_boundary(300)].to_owned()));
         }
         done.expect.check(&text)?;
         let volume = run.about.volume;
@@ -208,8 +244,8 @@ impl RunsState {
             for place in places {
                 let path = slots::fill_template(place, &replay.values, &replay.results)?;
                 if volumes.is_there(volume, &path) != wanted {
-                    let word = if wanted { "is not there" } else { "is still there" };
-                    return Err(format!("{path} {word} after it"));
+                    let state = if wanted { "is not there after it" } else { "is still there after it" };
+                    return Err(ReplayStopError::Path { path, state });
                 }
             }
         }
@@ -223,19 +259,19 @@ impl RunsState {
         volumes: &VolumesState,
         id: DocId,
         replay: &TraceReplay,
-    ) -> Result<(String, Map<String, Value>), String> {
-        let run = self.runs.get(&id).ok_or("the run was closed")?;
-        let next = replay.trace.steps.get(replay.at).ok_or("the trace has no such step")?;
+    ) -> Result<(String, Map<String, Value>), ReplayStopError> {
+        let run = self.runs.get(&id).ok_or(ReplayStopError::RunClosed)?;
+        let next = replay.trace.steps.get(replay.at).ok_or(ReplayStopError::NoStep)?;
         let schemas = self.schemas_of(&self.definition_of(run));
         if schemas.get(&next.tool) != Some(&next.schema) {
-            return Err(format!("the tool {} is not the one that it was", next.tool));
+            return Err(ReplayStopError::ToolChanged(next.tool.clone()));
         }
         for (places, wanted) in [(&next.needs, true), (&next.free, false)] {
             for place in places {
                 let path = slots::fill_template(place, &replay.values, &replay.results)?;
                 if volumes.is_there(run.about.volume, &path) != wanted {
-                    let word = if wanted { "is not there" } else { "is there already" };
-                    return Err(format!("{path} {word}"));
+                    let state = if wanted { "is not there" } else { "is there already" };
+                    return Err(ReplayStopError::Path { path, state });
                 }
             }
         }
@@ -464,9 +500,13 @@ impl RunsState {
     /// The trace that a run becomes.
     ///
     /// # Errors
-    /// Why it cannot be done again by rule: a sentence.
-    pub(in crate::session) fn trace_of_run(&self, volumes: &VolumesState, id: DocId) -> Result<RunTrace, String> {
-        let run = self.runs.get(&id).ok_or("the run is not open")?;
+    /// Why it cannot be done again by rule.
+    pub(in crate::session) fn trace_of_run(
+        &self,
+        volumes: &VolumesState,
+        id: DocId,
+    ) -> Result<RunTrace, RunTraceError> {
+        let run = self.runs.get(&id).ok_or(RunTraceError::NotOpen)?;
         let mut there = BTreeSet::new();
         for call in memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes) {
             // The watcher reports other files later; only certain facts become conditions.
@@ -478,7 +518,7 @@ impl RunsState {
             }
         }
         let note = volumes.note_of(run);
-        memory::trace_extraction::learn_trace(&CompletedRun {
+        Ok(memory::trace_extraction::learn_trace(&CompletedRun {
             about: &run.about,
             steps: &run.steps,
             approvals: &run.approvals,
@@ -487,7 +527,7 @@ impl RunsState {
             note: note.as_deref(),
             there: &there,
             run: &id.to_string(),
-        })
+        })?)
     }
 }
 
