@@ -43,8 +43,8 @@ pub enum Event {
     VolumeLoaded {
         /// The volume that was loaded.
         volume: DocId,
-        /// The document; `Err` if it can't be read and was set aside: a sentence for the user.
-        doc: Result<Box<VolumeDoc>, String>,
+        /// The document; `Err` if it can't be read and was set aside.
+        doc: Result<Box<VolumeDoc>, DocumentLoadError>,
     },
     /// A scan found some files.
     Scanned {
@@ -85,36 +85,36 @@ pub enum Event {
     },
     /// The result of [`crate::Effect::MoveFiles`].
     FilesMoved {
-        /// `Err` if nothing was moved: a sentence for the user.
-        result: Result<(), String>,
+        /// `Err` if nothing was moved.
+        result: Result<(), FileChangeError>,
     },
     /// The result of [`crate::Effect::Discard`].
     Discarded {
         /// The file that was deleted.
         file: DocId,
-        /// `Err` if the file still exists: a sentence for the user.
-        result: Result<(), String>,
+        /// `Err` if the file still exists.
+        result: Result<(), FileChangeError>,
     },
     /// A note's blocks were read and can be shown.
     NoteRead {
         /// The note that was read.
         note: DocId,
-        /// The content; `Err` is a sentence for the user.
-        content: Result<Box<NoteContent>, String>,
+        /// The content.
+        content: Result<Box<NoteContent>, DocumentLoadError>,
     },
     /// A note's documents were loaded.
     NoteLoaded {
         /// The note that was loaded.
         note: DocId,
-        /// Its documents; `Err` is a sentence for the user.
-        docs: Result<Box<NoteDocs>, String>,
+        /// Its documents.
+        docs: Result<Box<NoteDocs>, DocumentLoadError>,
     },
     /// A file was read again.
     FileRead {
         /// The note that belongs to the file.
         note: DocId,
         /// The file's content; `Ok(None)` if it doesn't exist.
-        file: Result<Option<FileText>, String>,
+        file: Result<Option<FileText>, FileReadError>,
     },
     /// A note's file was written.
     FileWritten {
@@ -213,22 +213,22 @@ pub enum Event {
     SessionLoaded {
         /// The session that was loaded.
         session: DocId,
-        /// The document; `Err` is a sentence for the user.
-        doc: Result<Box<SessionDoc>, String>,
+        /// The document.
+        doc: Result<Box<SessionDoc>, DocumentLoadError>,
     },
     /// A run's document was loaded.
     RunLoaded {
         /// The run that was loaded.
         run: DocId,
-        /// The document; `Err` is a sentence for the user.
-        doc: Result<Box<RunDoc>, String>,
+        /// The document.
+        doc: Result<Box<RunDoc>, DocumentLoadError>,
     },
     /// The document of the user's tools was loaded.
     RegistryLoaded {
         /// The registry: this workspace's, or that of a shared volume.
         registry: DocId,
-        /// The document; `Err` is a sentence for the user.
-        doc: Result<Box<RegistryDoc>, String>,
+        /// The document.
+        doc: Result<Box<RegistryDoc>, DocumentLoadError>,
     },
     /// The context of a message was read.
     Gathered {
@@ -534,6 +534,21 @@ pub fn file_marks_key(note: DocId) -> String {
     format!("file/{note}")
 }
 
+/// Why a document can't be read: what the host says, as a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DocumentLoadError(pub String);
+
+/// Why a file can't be read or isn't text: what the host says, as a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FileReadError(pub String);
+
+/// Why files were not moved or deleted: what the host says, as a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FileChangeError(pub String);
+
 /// Parts of a note that are read before its document.
 #[derive(Debug)]
 pub struct NoteContent {
@@ -546,7 +561,7 @@ pub struct NoteContent {
     /// The stored row of its file.
     pub row: Option<FileRow>,
     /// The file's content now; `None` if it doesn't exist; `Err` if it can't be read or isn't text.
-    pub file: Result<Option<FileText>, String>,
+    pub file: Result<Option<FileText>, FileReadError>,
     /// Whether the note was ahead of its file when it was last open.
     pub ahead: bool,
     /// Versions of the file that the note already contains.
@@ -567,7 +582,7 @@ pub struct NoteDocs {
     /// Whether the outputs have no chunks on disk yet.
     pub outputs_new: bool,
     /// The document of its outputs; `Err` if it can't be read.
-    pub outputs: Result<Box<OutputsDoc>, String>,
+    pub outputs: Result<Box<OutputsDoc>, DocumentLoadError>,
     /// Problems that were found and repaired, for the user.
     pub problems: Vec<String>,
 }

@@ -226,12 +226,23 @@ pub fn text_with_views(text: &str) -> String {
     out
 }
 
+/// Where a view does not hold, and why: a sentence for the agent and the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ViewParseError(String);
+
+impl From<String> for ViewParseError {
+    fn from(why: String) -> ViewParseError {
+        ViewParseError(why)
+    }
+}
+
 impl AgentView {
     /// Reads a view from the block's source.
     ///
     /// # Errors
-    /// A sentence: where it does not hold, and why.
-    pub fn parse(source: &str) -> Result<AgentView, String> {
+    /// Where it does not hold, and why.
+    pub fn parse(source: &str) -> Result<AgentView, ViewParseError> {
         read::parse_view(source)
     }
 

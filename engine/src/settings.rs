@@ -145,22 +145,36 @@ impl Default for Settings {
     }
 }
 
+/// Why a search is not saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SavedSearchError {
+    /// It has no name, or asks nothing.
+    #[error("a search is kept by a name and what is asked")]
+    Empty,
+    /// Its name or what it asks is too long.
+    #[error("the name of a search, and what it asks, have at most {MAX_SAVED_SEARCH_BYTES} bytes")]
+    TooLong,
+    /// There are too many saved searches.
+    #[error("{MAX_SAVED_SEARCHES} searches are kept already; forget one first")]
+    TooMany,
+}
+
 impl Settings {
     /// Saves a search under a name, replacing one with the same name.
     ///
     /// # Errors
-    /// A sentence: the query is empty, or there are too many saved searches.
-    pub fn save_search(&mut self, name: &str, query: &str) -> Result<(), String> {
+    /// The query is empty, or there are too many saved searches.
+    pub fn save_search(&mut self, name: &str, query: &str) -> Result<(), SavedSearchError> {
         let (name, query) = (name.trim().trim_start_matches('@'), query.trim());
         if name.is_empty() || query.is_empty() {
-            return Err("a search is kept by a name and what is asked".to_owned());
+            return Err(SavedSearchError::Empty);
         }
         if name.len() > MAX_SAVED_SEARCH_BYTES || query.len() > MAX_SAVED_SEARCH_BYTES {
-            return Err(format!("the name of a search, and what it asks, have at most {MAX_SAVED_SEARCH_BYTES} bytes"));
+            return Err(SavedSearchError::TooLong);
         }
         self.searches.retain(|(known, _)| known != name);
         if self.searches.len() >= MAX_SAVED_SEARCHES {
-            return Err(format!("{MAX_SAVED_SEARCHES} searches are kept already; forget one first"));
+            return Err(SavedSearchError::TooMany);
         }
         self.searches.push((name.to_owned(), query.to_owned()));
         Ok(())

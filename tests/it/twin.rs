@@ -3,7 +3,9 @@
 
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::tool_job::ToolJob;
-use engine::event::{FileStamp, FileText, OutlineSurvey, ScannedFile};
+use engine::event::{
+    DocumentLoadError, FileChangeError, FileReadError, FileStamp, FileText, OutlineSurvey, ScannedFile,
+};
 use engine::{
     AgentSetup, Command, CommandError, DocumentsByVolume, Effect, Event, Note, Session, SessionInput, UnixMillis,
     VolumeAttachments,
@@ -501,17 +503,20 @@ impl Twin {
                 events
             }
             Effect::ReadNote { note, volume, path, file } => {
-                let content = loader::load_note_content(disk, note, volume, &path, || self.read(&file)).map(Box::new);
+                let content = loader::load_note_content(disk, note, volume, &path, || self.read(&file));
+                let content = content.map(Box::new).map_err(DocumentLoadError);
                 vec![Event::NoteRead { note, content }]
             }
             Effect::LoadNote { note } => {
-                let docs = loader::load_note_docs(disk, note, &self.actor).map(Box::new);
+                let docs = loader::load_note_docs(disk, note, &self.actor).map(Box::new).map_err(DocumentLoadError);
                 vec![Event::NoteLoaded { note, docs }]
             }
             Effect::LoadSession { session } => vec![loader::load_session_doc(disk, session, &self.actor)],
             Effect::LoadRun { run } => vec![loader::load_run_doc(disk, run, &self.actor)],
             Effect::LoadRegistry { registry } => vec![loader::load_registry_doc(disk, registry, &self.actor)],
-            Effect::ReadFile { note, file } => vec![Event::FileRead { note, file: self.read(&file) }],
+            Effect::ReadFile { note, file } => {
+                vec![Event::FileRead { note, file: self.read(&file).map_err(FileReadError) }]
+            }
             Effect::WriteFile { note, file, expected, text } => {
                 let there = self.read(&file).expect("text");
                 match there {
@@ -539,7 +544,9 @@ impl Twin {
                 self.world.files.remove(&path);
                 vec![Event::Discarded { file, result: Ok(()) }]
             }
-            Effect::MoveFiles { moves, .. } => vec![Event::FilesMoved { result: self.move_files(&moves) }],
+            Effect::MoveFiles { moves, .. } => {
+                vec![Event::FilesMoved { result: self.move_files(&moves).map_err(FileChangeError) }]
+            }
             other => panic!("not a worker's job: {other:?}"),
         }
     }

@@ -69,7 +69,9 @@ pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &SearchesArgume
                 return Err(CliError::usage(format!("no search is kept as “{name}”")));
             }
         }
-        (Some(name), Some(query), false) => settings.save_search(name, query).map_err(CliError::usage)?,
+        (Some(name), Some(query), false) => {
+            settings.save_search(name, query).map_err(|why| CliError::usage(why.to_string()))?
+        }
         (None, None, false) => {}
         (_, _, true) => return Err(CliError::usage("--forget needs the name of a search, and nothing else")),
         (_, _, false) => return Err(CliError::usage("a search is kept by a name and what is asked")),

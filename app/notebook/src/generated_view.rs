@@ -81,7 +81,10 @@ impl GeneratedView {
     pub fn show(&mut self, ui: &mut Ui, world: &EditContext<'_>, source: &str, actions: &mut Vec<PageAction>) {
         if self.read.is_none() || self.source != source {
             source.clone_into(&mut self.source);
-            self.read = Some((generated_view::source_hash(source), Rc::new(AgentView::parse(source))));
+            self.read = Some((
+                generated_view::source_hash(source),
+                Rc::new(AgentView::parse(source).map_err(|why| why.to_string())),
+            ));
             (self.of, self.asked) = (None, None);
             self.pressed.clear();
         }

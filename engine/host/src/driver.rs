@@ -12,6 +12,7 @@ use crate::mailbox::{DiskJob, Mailbox, MailboxMessage, SessionQuery, StoreWriter
 use crate::search::{RunDocumentReader, SearchService};
 use crate::sync::SyncService;
 use crate::workers::DiskWorkers;
+use engine::event::FileChangeError;
 use engine::{Command, CommandError, Effect, Event, Session, UnixMillis};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -419,7 +420,7 @@ impl Driver {
                 }
                 Effect::Index { volume, note, text } => self.workers.send(DiskJob::Index { volume, note, text }),
                 Effect::MoveFiles { moves, emptied } => match self.read_only_reason.clone() {
-                    Some(why) => self.inbox.send_event(Event::FilesMoved { result: Err(why) }),
+                    Some(why) => self.inbox.send_event(Event::FilesMoved { result: Err(FileChangeError(why)) }),
                     None => {
                         let moves =
                             moves.iter().map(|(from, to)| (self.confined_path(from), self.confined_path(to))).collect();
@@ -428,7 +429,7 @@ impl Driver {
                     }
                 },
                 Effect::Discard { file, path } => match self.read_only_reason.clone() {
-                    Some(why) => self.inbox.send_event(Event::Discarded { file, result: Err(why) }),
+                    Some(why) => self.inbox.send_event(Event::Discarded { file, result: Err(FileChangeError(why)) }),
                     None => self.workers.send(DiskJob::Discard { file, path: self.confined_path(&path) }),
                 },
                 Effect::Watch { volume, root } => {

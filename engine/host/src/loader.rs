@@ -3,7 +3,10 @@
 
 use crate::error::OpenError;
 use agent::policy::PolicyRule;
-use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart, file_marks_key};
+use engine::event::{
+    DocumentLoadError, FileReadError, FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart,
+    file_marks_key,
+};
 use engine::{
     AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
     MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PendingMove, RELINK_KEY_PREFIX, RUN_KEY_PREFIX,
@@ -146,7 +149,7 @@ fn read_json<T: serde::de::DeserializeOwned>(reader: &dyn DiskReader, key: &str)
 pub fn load_volume_files(reader: &dyn DiskReader, volume: DocId, mut tell: impl FnMut(Event)) {
     let rows = match reader.file_rows(volume) {
         Ok(rows) => rows,
-        Err(error) => return tell(Event::VolumeLoaded { volume, doc: Err(error.to_string()) }),
+        Err(error) => return tell(Event::VolumeLoaded { volume, doc: Err(DocumentLoadError(error.to_string())) }),
     };
     tell(Event::VolumeRead { volume, files: Box::new(KnownFiles::new(volume, rows.clone())) });
     // What cannot be read of the outlines is made again.
@@ -160,25 +163,25 @@ pub fn load_volume_files(reader: &dyn DiskReader, volume: DocId, mut tell: impl 
 /// Loads a volume's document.
 pub fn load_volume_doc(reader: &dyn DiskReader, volume: DocId, actor: &ActorId) -> Event {
     let doc = load_document(reader, volume, |chunks| VolumeDoc::load(volume, chunks, actor.clone()));
-    Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+    Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)).map_err(DocumentLoadError) }
 }
 
 /// Loads a session's document.
 pub fn load_session_doc(reader: &dyn DiskReader, session: DocId, actor: &ActorId) -> Event {
     let doc = load_document(reader, session, |chunks| SessionDoc::load(session, chunks, actor.clone()));
-    Event::SessionLoaded { session, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+    Event::SessionLoaded { session, doc: doc.map(|loaded| Box::new(loaded.doc)).map_err(DocumentLoadError) }
 }
 
 /// Loads a run's document.
 pub fn load_run_doc(reader: &dyn DiskReader, run: DocId, actor: &ActorId) -> Event {
     let doc = load_document(reader, run, |chunks| RunDoc::load(run, chunks, actor.clone()));
-    Event::RunLoaded { run, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+    Event::RunLoaded { run, doc: doc.map(|loaded| Box::new(loaded.doc)).map_err(DocumentLoadError) }
 }
 
 /// Loads the document of the user's tools.
 pub fn load_registry_doc(reader: &dyn DiskReader, registry: DocId, actor: &ActorId) -> Event {
     let doc = load_document(reader, registry, |chunks| RegistryDoc::load(registry, chunks, actor.clone()));
-    Event::RegistryLoaded { registry, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+    Event::RegistryLoaded { registry, doc: doc.map(|loaded| Box::new(loaded.doc)).map_err(DocumentLoadError) }
 }
 
 struct LoadedNote<D> {
@@ -246,7 +249,7 @@ pub fn load_note_content(
     let ahead = reader.unfinished_notes().map_err(say)?.contains(&note);
     let marks = reader.meta(&file_marks_key(note)).map_err(say)?;
     let marks = marks.and_then(|marks| serde_json::from_slice(&marks).ok()).unwrap_or_default();
-    let file = file();
+    let file = file().map_err(FileReadError);
     let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
     let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
     if !adopted && let Ok(Some(file)) = &file {
@@ -285,7 +288,7 @@ pub fn load_note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> 
             loaded.problems.extend(outputs.problems);
             (Ok(Box::new(outputs.doc)), outputs.chunks.is_empty())
         }
-        Err(why) => (Err(format!("the kept outputs: {why}")), false),
+        Err(why) => (Err(DocumentLoadError(format!("the kept outputs: {why}"))), false),
     };
     Ok(NoteDocs {
         doc: Box::new(loaded.doc),

@@ -8,7 +8,7 @@ use crate::fs::read::{self, FoundFile};
 use crate::loader;
 use crate::mailbox::{DiskJob, Mailbox, MailboxMessage};
 use engine::Event;
-use engine::event::{FileStamp, FileText, OutlineSurvey};
+use engine::event::{DocumentLoadError, FileChangeError, FileReadError, FileStamp, FileText, OutlineSurvey};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -124,12 +124,12 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
             let _ = answer.send(reader.file_rows(volume).map_err(|error| error.to_string()));
         }
         DiskJob::ReadNote { note, volume, path, file } => {
-            let content =
-                loader::load_note_content(reader, note, volume, &path, || read_file_text(&file)).map(Box::new);
+            let content = loader::load_note_content(reader, note, volume, &path, || read_file_text(&file));
+            let content = content.map(Box::new).map_err(DocumentLoadError);
             inbox.send_event(Event::NoteRead { note, content });
         }
         DiskJob::LoadNote { note } => {
-            let docs = loader::load_note_docs(reader, note, actor).map(Box::new);
+            let docs = loader::load_note_docs(reader, note, actor).map(Box::new).map_err(DocumentLoadError);
             inbox.send_event(Event::NoteLoaded { note, docs });
         }
         DiskJob::LoadSession { session } => inbox.send_event(loader::load_session_doc(reader, session, actor)),
@@ -144,7 +144,7 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
                 }
                 Err(why) => Err(why),
             };
-            inbox.send_event(Event::FileRead { note, file });
+            inbox.send_event(Event::FileRead { note, file: file.map_err(FileReadError) });
         }
         DiskJob::WriteFile { note, file, expected, text } => {
             write_files(vec![ToWrite { note, file, expected, text }], making, |event| inbox.send_event(event));
@@ -154,10 +154,12 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
             inbox.send_event(Event::Indexed { volume, notes: vec![(note, survey)] });
         }
         DiskJob::MoveFiles { moves, emptied } => {
-            inbox.send_event(Event::FilesMoved { result: move_files::move_files(&moves, &emptied) });
+            let result = move_files::move_files(&moves, &emptied).map_err(FileChangeError);
+            inbox.send_event(Event::FilesMoved { result });
         }
         DiskJob::Discard { file, path } => {
-            inbox.send_event(Event::Discarded { file, result: move_files::delete_file(&path) });
+            let result = move_files::delete_file(&path).map_err(FileChangeError);
+            inbox.send_event(Event::Discarded { file, result });
         }
         DiskJob::Marker { folder, volumes, done } => {
             let mount = |(id, name, path)| store::disk::VolumeMount { id, name, path };

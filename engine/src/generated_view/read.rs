@@ -2,7 +2,7 @@
 
 use super::{
     AgentView, BUTTON_COMMANDS, ButtonAction, FieldInput, FormField, MAX_VIEW_BYTES, MAX_VIEW_DEPTH, MAX_VIEW_NODES,
-    PlotKind, TextLook, TextSegment, ValueName, ValueSource, ViewNode,
+    PlotKind, TextLook, TextSegment, ValueName, ValueSource, ViewNode, ViewParseError,
 };
 use crate::commands::CommandId;
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ struct ViewObject<'a> {
     fields: &'a Map<String, Value>,
 }
 
-type ReadResult<T> = Result<T, String>;
+type ReadResult<T> = Result<T, ViewParseError>;
 
 impl<'a> ViewObject<'a> {
     fn from_json(value: &'a Value, at: &'a str, what: &'a str) -> ReadResult<ViewObject<'a>> {
@@ -36,14 +36,15 @@ impl<'a> ViewObject<'a> {
         match self.fields.keys().find(|key| !known.contains(&key.as_str())) {
             Some(other) => {
                 let other: String = other.chars().take(40).collect();
-                Err(format!("{}: {} has no \u{201c}{other}\u{201d}; it has {}", self.at, self.what, known.join(", ")))
+                Err(format!("{}: {} has no \u{201c}{other}\u{201d}; it has {}", self.at, self.what, known.join(", "))
+                    .into())
             }
             None => Ok(()),
         }
     }
 
     fn get(&self, key: &str) -> ReadResult<&'a Value> {
-        self.fields.get(key).ok_or_else(|| format!("{}: {} needs \u{201c}{key}\u{201d}", self.at, self.what))
+        self.fields.get(key).ok_or_else(|| format!("{}: {} needs \u{201c}{key}\u{201d}", self.at, self.what).into())
     }
 
     fn get_string(&self, key: &str) -> ReadResult<String> {
@@ -56,13 +57,13 @@ impl<'a> ViewObject<'a> {
 
     fn get_number(&self, key: &str) -> ReadResult<f64> {
         let value = self.get(key)?.as_f64().filter(|number| number.is_finite() && number.abs() < 1e15);
-        value.ok_or_else(|| format!("{}.{key} is no number", self.at))
+        value.ok_or_else(|| format!("{}.{key} is no number", self.at).into())
     }
 
     fn get_list(&self, key: &str, most: usize) -> ReadResult<&'a [Value]> {
         let all = self.get(key)?.as_array().ok_or_else(|| format!("{}.{key} is no list", self.at))?;
         if all.len() > most {
-            return Err(format!("{}.{key} has {} entries; {most} are the most", self.at, all.len()));
+            return Err(format!("{}.{key} has {} entries; {most} are the most", self.at, all.len()).into());
         }
         Ok(all)
     }
@@ -79,7 +80,7 @@ impl<'a> ViewObject<'a> {
 fn parse_text(value: &Value, at: &str) -> ReadResult<String> {
     let text = value.as_str().ok_or_else(|| format!("{at} is no text"))?;
     if text.len() > MAX_VIEW_TEXT_BYTES {
-        return Err(format!("{at} is longer than {MAX_VIEW_TEXT_BYTES} bytes"));
+        return Err(format!("{at} is longer than {MAX_VIEW_TEXT_BYTES} bytes").into());
     }
     Ok(text.to_owned())
 }
@@ -88,7 +89,7 @@ fn parse_text(value: &Value, at: &str) -> ReadResult<String> {
 fn parse_property_name(text: &str, at: &str) -> ReadResult<String> {
     let name = text.trim();
     if name.is_empty() || name.len() > MAX_VIEW_NAME_BYTES || name.contains(['\n', '\r', '{', '}']) {
-        return Err(format!("{at} names no property"));
+        return Err(format!("{at} names no property").into());
     }
     Ok(name.to_owned())
 }
@@ -102,14 +103,14 @@ fn parse_variable_name(text: &str, at: &str) -> ReadResult<String> {
         || name.len() > MAX_VIEW_NAME_BYTES
         || name.starts_with(|c: char| c.is_numeric() || c == '_')
     {
-        return Err(format!("{at} names no variable"));
+        return Err(format!("{at} names no variable").into());
     }
     Ok(name.to_owned())
 }
 
 pub(super) fn parse_view(source: &str) -> ReadResult<AgentView> {
     if source.len() > MAX_VIEW_BYTES {
-        return Err(format!("a view has at most {} kB", MAX_VIEW_BYTES >> 10));
+        return Err(format!("a view has at most {} kB", MAX_VIEW_BYTES >> 10).into());
     }
     let value: Value = serde_json::from_str(source).map_err(|error| format!("it isn't valid JSON: {error}"))?;
     let whole = ViewObject::from_json(&value, "it", "a view")?;
@@ -123,10 +124,10 @@ pub(super) fn parse_view(source: &str) -> ReadResult<AgentView> {
 fn parse_node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadResult<ViewNode> {
     *nodes += 1;
     if *nodes > MAX_VIEW_NODES {
-        return Err(format!("a view has at most {MAX_VIEW_NODES} nodes"));
+        return Err(format!("a view has at most {MAX_VIEW_NODES} nodes").into());
     }
     if depth > MAX_VIEW_DEPTH {
-        return Err(format!("{at}: nodes stand inside at most {MAX_VIEW_DEPTH} others"));
+        return Err(format!("{at}: nodes stand inside at most {MAX_VIEW_DEPTH} others").into());
     }
     let kind = ViewObject::from_json(value, at, "a node")?.get_string("type")?;
     let what = match kind.as_str() {
@@ -134,7 +135,7 @@ fn parse_node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadR
         _ => {
             let kind: String = kind.chars().take(40).collect();
             let known = "column, row, text, table, plot, form, slider, button";
-            return Err(format!("{at}: there is no \u{201c}{kind}\u{201d}; there are {known}"));
+            return Err(format!("{at}: there is no \u{201c}{kind}\u{201d}; there are {known}").into());
         }
     };
     let object = ViewObject::from_json(value, at, &what)?;
@@ -154,7 +155,7 @@ fn parse_node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadR
                 "heading" => TextLook::Heading,
                 "body" => TextLook::Body,
                 "caption" => TextLook::Caption,
-                _ => return Err(format!("{at}.look is heading, body or caption")),
+                _ => return Err(format!("{at}.look is heading, body or caption").into()),
             };
             ViewNode::Text { pieces: parse_segments(&object.get_string("text")?, &format!("{at}.text"))?, look }
         }
@@ -171,7 +172,7 @@ fn parse_node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadR
                 "line" => PlotKind::Line,
                 "bar" => PlotKind::Bar,
                 "points" => PlotKind::Points,
-                _ => return Err(format!("{at}.kind is line, bar or points")),
+                _ => return Err(format!("{at}.kind is line, bar or points").into()),
             };
             let x = object.fields.get("x").map(|x| parse_source(x, &format!("{at}.x"))).transpose()?;
             let y = parse_source(object.get("y")?, &format!("{at}.y"))?;
@@ -194,7 +195,8 @@ fn parse_node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadR
             if from >= to || step <= 0.0 || (to - from) / step > 1e6 {
                 return Err(format!(
                     "{at}: a slider goes up from \u{201c}from\u{201d} to \u{201c}to\u{201d} by a step"
-                ));
+                )
+                .into());
             }
             ViewNode::Slider { label: object.get_string_or("label", &property)?, property, from, to, step }
         }
@@ -202,7 +204,7 @@ fn parse_node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> ReadR
             object.reject_unknown_keys(&["type", "label", "action"])?;
             let label = object.get_string("label")?.replace(['\n', '\r'], " ");
             if label.trim().is_empty() {
-                return Err(format!("{at}: a button needs a label"));
+                return Err(format!("{at}: a button needs a label").into());
             }
             ViewNode::Button { label, action: parse_action(object.get("action")?, &format!("{at}.action"))? }
         }
@@ -219,8 +221,8 @@ fn parse_field(value: &Value, at: &str) -> ReadResult<FormField> {
         "number" => FieldInput::Number,
         "check" => FieldInput::Check,
         "choice" if !choices.is_empty() => FieldInput::Choice(choices),
-        "choice" => return Err(format!("{at}: a choice needs \u{201c}choices\u{201d}")),
-        _ => return Err(format!("{at}.input is text, number, check or choice")),
+        "choice" => return Err(format!("{at}: a choice needs \u{201c}choices\u{201d}").into()),
+        _ => return Err(format!("{at}.input is text, number, check or choice").into()),
     };
     Ok(FormField { label: object.get_string_or("label", &property)?, property, input })
 }
@@ -239,7 +241,7 @@ fn parse_action(value: &Value, at: &str) -> ReadResult<ButtonAction> {
     let name = object.get_string("tool")?;
     let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
     if !plain || name.is_empty() || name.len() > 64 {
-        return Err(format!("{at}.tool is no name of a tool"));
+        return Err(format!("{at}.tool is no name of a tool").into());
     }
     let arguments = match object.fields.get("arguments") {
         None => Map::new(),
@@ -251,7 +253,7 @@ fn parse_action(value: &Value, at: &str) -> ReadResult<ButtonAction> {
 fn parse_source(value: &Value, at: &str) -> ReadResult<ValueSource> {
     if let Value::Array(all) = value {
         if all.len() > MAX_VIEW_ROWS {
-            return Err(format!("{at} has {} entries; {MAX_VIEW_ROWS} are the most", all.len()));
+            return Err(format!("{at} has {} entries; {MAX_VIEW_ROWS} are the most", all.len()).into());
         }
         return Ok(ValueSource::Values(value.clone()));
     }

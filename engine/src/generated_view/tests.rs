@@ -13,7 +13,7 @@ fn refused_with(mut view: Value, key: &str, value: &str) -> String {
 }
 
 fn refused(view: Value) -> String {
-    AgentView::parse(&source(view)).expect_err("refused")
+    AgentView::parse(&source(view)).expect_err("refused").to_string()
 }
 
 #[test]
@@ -87,13 +87,10 @@ fn what_is_unknown_too_large_or_too_deep_is_refused_in_a_sentence() {
     assert!(refused(button(json!({"command": "trash.empty"}))).contains("note.run_all"));
     assert!(refused(button(json!({"tool": "rm -rf", "arguments": {}}))).contains("no name of a tool"));
     assert!(refused(button(json!({"tool": "shell", "command": "x"}))).contains("has no \u{201c}tool\u{201d}"));
-    assert!(AgentView::parse(&" ".repeat(MAX_VIEW_BYTES + 1)).expect_err("refused").contains("16 kB"));
-    assert!(
-        AgentView::parse("{\"view\": {\"type\": \"text\", \"text\": \"x\"}, \"run\": 1}")
-            .expect_err("refused")
-            .contains("run")
-    );
-    assert!(AgentView::parse("[").expect_err("refused").starts_with("it isn't valid JSON"));
+    let why = |source: &str| AgentView::parse(source).expect_err("refused").to_string();
+    assert!(why(&" ".repeat(MAX_VIEW_BYTES + 1)).contains("16 kB"));
+    assert!(why("{\"view\": {\"type\": \"text\", \"text\": \"x\"}, \"run\": 1}").contains("run"));
+    assert!(why("[").starts_with("it isn't valid JSON"));
 }
 
 #[test]

@@ -6,14 +6,40 @@ use crate::session::state::journal::{PendingBatch, SessionJournal};
 use agent::schedule::ScheduleOutcome;
 use rand_core::RngCore;
 use std::collections::VecDeque;
-use store::DocId;
 use store::disk::RowWrite;
+use store::{DocId, StoreError};
 use text::time::UnixMillis;
 
 /// A rejected command, with a sentence for the user: what happened, to what, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CommandError(pub String);
+
+/// Why changes from another device are refused: a clause for the log, and for the device.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::session) enum RemoteChangeError {
+    #[error("it belongs to nothing that is shared")]
+    NotShared,
+    #[error("its volume is closed")]
+    VolumeClosed,
+    #[error("its volume has no folder on this device")]
+    NoFolder,
+    #[error("the note no longer exists")]
+    NoteGone,
+    #[error("{why}: {path}")]
+    ReadOnly { why: String, path: String },
+    /// The document on this device: what was said when it was read.
+    #[error("{0}")]
+    Unreadable(String),
+    #[error("it cannot be read")]
+    NotOpen,
+    #[error("it does not say what it is")]
+    NoMetadata,
+    #[error("a {what} names another volume than the one that lists it")]
+    OtherVolume { what: &'static str },
+    #[error(transparent)]
+    Document(#[from] StoreError),
+}
 
 /// A request of one aggregate to another that its handlers don't know. `Session::apply` passes it on before it returns.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 //! files, then written into the notes that link there. A crash at any point is brought to its end at the next start.
 
 use crate::effect::Effect;
+use crate::event::FileChangeError;
 use crate::note::{KernelPhase, Note, NotePhase};
 use crate::records::moves::{
     CompletedMove, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove, RELINK_KEY_PREFIX, TRASH_FOLDER,
@@ -327,7 +328,7 @@ impl FilesState {
             if let Some(why) =
                 moving.files.iter().find_map(|file| self.notes.blocked_reason(file)).filter(|_| !moving.has_started())
             {
-                return self.on_files_moved(turn, sync, Err(why));
+                return self.on_files_moved(turn, sync, Err(FileChangeError(why)));
             }
             if moving.is_sent
                 || waits
@@ -341,7 +342,7 @@ impl FilesState {
                 Some((false, _)) => return,
                 Some((true, None)) | None => {
                     let why = "a move was canceled: its volume no longer has a folder on this device";
-                    return self.on_files_moved(turn, sync, Err(why.to_owned()));
+                    return self.on_files_moved(turn, sync, Err(FileChangeError(why.to_owned())));
                 }
             }
             if !moving.has_started() {
@@ -395,7 +396,7 @@ impl FilesState {
         &mut self,
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
-        result: Result<(), String>,
+        result: Result<(), FileChangeError>,
     ) {
         let Some(mut moving) = self.moves.pending.take() else { return };
         let files = std::mem::take(&mut moving.files);
@@ -426,7 +427,7 @@ impl FilesState {
                     .filter(|file| file.echo)
                     .for_each(|file| sync.recheck_remote_state(self, file.row.volume, file.row.id));
             }
-            Err(why) => {
+            Err(FileChangeError(why)) => {
                 let forget = |note: &DocId| RowWrite::Meta { key: format!("{RELINK_KEY_PREFIX}{note}"), value: None };
                 writes.extend(moving.relinks.keys().map(forget));
                 turn.append_writes(writes, None);

@@ -1,7 +1,7 @@
 //! The way between a note and its file: what another program wrote becomes splices, what was typed here is written.
 
 use crate::effect::Effect;
-use crate::event::{FileMark, FileText, file_marks_key};
+use crate::event::{FileMark, FileReadError, FileText, file_marks_key};
 use crate::note::DocPhase;
 use crate::records::files::FileStamp;
 use crate::session::apply_context::ApplyContext;
@@ -36,7 +36,7 @@ impl FilesState {
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
         id: DocId,
-        file: Result<Option<FileText>, String>,
+        file: Result<Option<FileText>, FileReadError>,
     ) {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         if !std::mem::take(&mut note.file.reading) {
@@ -73,7 +73,7 @@ impl FilesState {
                     note.file.gone = true;
                 }
             }
-            Err(why) => note.file.trouble = Some(why),
+            Err(why) => note.file.trouble = Some(why.0),
         }
         self.release_note(turn, sync, id);
     }

@@ -2,7 +2,7 @@
 
 use crate::block_edits::{self, BlockEdits};
 use crate::effect::Effect;
-use crate::event::{FileMark, FileText, NoteContent, NoteDocs};
+use crate::event::{DocumentLoadError, FileMark, FileReadError, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, NotePhase, code_hash};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
@@ -160,7 +160,7 @@ impl FilesState {
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
         id: DocId,
-        content: Result<Box<NoteContent>, String>,
+        content: Result<Box<NoteContent>, DocumentLoadError>,
     ) {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         if note.phase != NotePhase::Reading {
@@ -168,7 +168,7 @@ impl FilesState {
         }
         let content = match content {
             Ok(content) => *content,
-            Err(why) => {
+            Err(DocumentLoadError(why)) => {
                 note.phase = NotePhase::Failed(why);
                 return;
             }
@@ -180,11 +180,11 @@ impl FilesState {
         note.file.heads = row.as_ref().map(|row| row.heads.clone()).unwrap_or_default();
         let file = match content.file {
             Ok(file) => file,
-            Err(why) if note.adopted => {
+            Err(FileReadError(why)) if note.adopted => {
                 note.file.trouble = Some(why);
                 None
             }
-            Err(why) => {
+            Err(FileReadError(why)) => {
                 note.phase = NotePhase::Failed(why);
                 return;
             }
@@ -270,12 +270,12 @@ impl FilesState {
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
         id: DocId,
-        docs: Result<Box<NoteDocs>, String>,
+        docs: Result<Box<NoteDocs>, DocumentLoadError>,
     ) {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         let docs = match docs {
             Ok(docs) => *docs,
-            Err(why) => {
+            Err(DocumentLoadError(why)) => {
                 note.problems.push(why.clone());
                 note.doc = DocPhase::Failed(why);
                 note.file.unmerged = None; // what stands in the file is not known to be ours
@@ -305,7 +305,7 @@ impl FilesState {
                 note.runs += 1;
                 note.outputs_new = docs.outputs_new;
             }
-            Err(why) => note.problems.push(why),
+            Err(why) => note.problems.push(why.0),
         }
         let mut chunks: Vec<RowWrite> =
             docs.chunks.into_iter().map(|bytes| RowWrite::Chunk { doc: id, bytes }).collect();

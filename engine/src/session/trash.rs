@@ -2,7 +2,7 @@
 //! of it. After a crash in between it's still in the trash, and the same command finishes the deletion.
 
 use crate::effect::Effect;
-use crate::event::file_marks_key;
+use crate::event::{FileChangeError, file_marks_key};
 use crate::records::moves::{FileLocation, TRASH_KEY_PREFIX};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
@@ -47,11 +47,11 @@ impl MovesState {
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
         file: DocId,
-        result: Result<(), String>,
+        result: Result<(), FileChangeError>,
     ) {
         self.deleting.remove(&file);
         if let Err(why) = result {
-            turn.journal.problems.push(why);
+            turn.journal.problems.push(why.0);
             return;
         }
         if self.trash.remove(&file).is_some() {

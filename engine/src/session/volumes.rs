@@ -1,7 +1,7 @@
 //! Volumes: folders of ordinary files, as scans and the watcher tell of them.
 
 use crate::effect::Effect;
-use crate::event::{KnownFiles, OutlineSurvey, ScannedFile, SkippedFile};
+use crate::event::{DocumentLoadError, KnownFiles, OutlineSurvey, ScannedFile, SkippedFile};
 use crate::note::{KernelPhase, Note, NotePhase};
 use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
@@ -237,7 +237,7 @@ impl FilesState {
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
         id: DocId,
-        doc: Result<Box<VolumeDoc>, String>,
+        doc: Result<Box<VolumeDoc>, DocumentLoadError>,
     ) {
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         match doc {
@@ -247,7 +247,7 @@ impl FilesState {
                 volume.doc_new |= empty && !sync.is_coming(id);
                 volume.doc = Some(doc);
             }
-            Err(why) => volume.trouble = Some(why),
+            Err(why) => volume.trouble = Some(why.0),
         }
         self.volumes.write_volume_doc(turn, sync, id);
         turn.requests.push_back(SessionRequest::SyncLoadedVolume { volume: id });

@@ -5,7 +5,7 @@ use super::report::{BenchReport, FigureGoal, percentile};
 use super::text_fixtures::{self, FixtureRng};
 use super::to_ms;
 use agent::model_call::ModelCallId;
-use engine::event::{FileStamp, NoteDocs, WorkspaceStart};
+use engine::event::{DocumentLoadError, FileStamp, NoteDocs, WorkspaceStart};
 use engine::{AgentSetup, Command, Effect, Event, Session, SessionInput, Settings, UnixMillis};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -85,7 +85,10 @@ impl HostlessSession {
         while let Some(effect) = waiting.pop_front() {
             let event = match effect {
                 Effect::Append { batch, .. } => Event::Durable { batch },
-                Effect::LoadNote { note } => Event::NoteLoaded { note, docs: self.note_documents(note).map(Box::new) },
+                Effect::LoadNote { note } => {
+                    let docs = self.note_documents(note).map(Box::new).map_err(DocumentLoadError);
+                    Event::NoteLoaded { note, docs }
+                }
                 Effect::WriteFile { note, text, .. } => {
                     let hash = BlobHash([3; 32]);
                     Event::FileWritten { note, stamp: FileStamp { size: text.len() as u64, mtime: 1, hash } }
@@ -95,7 +98,7 @@ impl HostlessSession {
                     registry,
                     doc: RegistryDoc::load(registry, &[], ActorId::from(LOCAL_ACTOR))
                         .map(|loaded| Box::new(loaded.doc))
-                        .map_err(|error| error.to_string()),
+                        .map_err(|error| DocumentLoadError(error.to_string())),
                 },
                 Effect::Gather { run, .. } => {
                     let (memory, crew) = (Box::default(), Box::default());

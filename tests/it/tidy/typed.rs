@@ -12,6 +12,34 @@ const COMMAND_TABLE: &str = "engine/src/commands.rs";
 const TOOL_TABLE: &str = "engine/agent/src/tool_catalog.rs";
 const TOOL_NAMES_WITHIN: &[&str] = &["engine/agent/src/", "engine/src/", "engine/host/src/", "app/"];
 
+/// Folders whose functions may still fail with a plain text, and in how many places. A row only shrinks.
+const TEXT_ERRORS_LEFT: &[(&str, usize)] = &[("app/", 87), ("engine/host/src/", 147)];
+
+/// The lines (from 1) of types `Result<…, String>` in code without comments and strings.
+fn text_error_lines(code: &str) -> Vec<usize> {
+    let is_text_error = |inside: &str| {
+        let (mut depth, mut before, mut parameters) = (0_usize, ' ', vec![String::new()]);
+        for letter in inside.chars() {
+            match letter {
+                '<' | '(' | '[' => depth += 1,
+                '>' if before == '-' => {}
+                '>' | ')' | ']' if depth == 0 => break,
+                '>' | ')' | ']' => depth -= 1,
+                ',' if depth == 0 => parameters.push(String::new()),
+                _ => {}
+            }
+            if let Some(last) = parameters.last_mut().filter(|_| letter != ',' || depth > 0) {
+                last.push(letter);
+            }
+            before = letter;
+        }
+        parameters.retain(|parameter| !parameter.trim().is_empty());
+        parameters.len() == 2 && parameters[1].trim() == "String"
+    };
+    let starts = code.match_indices("Result<").filter(|(at, start)| is_text_error(&code[at + start.len()..]));
+    starts.map(|(at, _)| code[..at].matches('\n').count() + 1).collect()
+}
+
 /// The lines (from 1) of a file that spell a command's id as a string of its own.
 fn spelled_command_ids(source: &Source) -> Vec<(usize, CommandId)> {
     let spelled = |line: &str| COMMANDS.iter().map(|info| info.id).find(|id| line.contains(&format!("\"{id}\"")));
@@ -42,6 +70,39 @@ fn built_in_tools_are_named_by_their_type() {
         }
     }
     report("A tool of the program's own is named by `BuiltInTool`, never by its name as a string.", &found);
+}
+
+#[test]
+fn functions_fail_with_a_typed_error() {
+    let mut found = Vec::new();
+    let mut left = vec![0; TEXT_ERRORS_LEFT.len()];
+    for source in sources().iter().filter(|source| !source.path.starts_with("tests/")) {
+        let lines = text_error_lines(&source.shipped);
+        match TEXT_ERRORS_LEFT.iter().position(|(folder, _)| source.path.starts_with(folder)) {
+            Some(row) => left[row] += lines.len(),
+            None => found.extend(lines.iter().map(|line| format!("{}:{line}", source.path))),
+        }
+    }
+    for ((folder, most), count) in TEXT_ERRORS_LEFT.iter().zip(left) {
+        if count > *most {
+            found.push(format!("{folder}: {count} places; {most} is the most"));
+        } else if count == 0 {
+            found.push(format!("{folder}: none is left: take its row out of TEXT_ERRORS_LEFT"));
+        }
+    }
+    report("A function fails with an error type of its subject, never with a `String`.", &found);
+}
+
+#[test]
+fn a_text_as_an_error_is_found() {
+    let found = text_error_lines(
+        "fn a() -> Result<(), String> {}\nfn b(f: impl Fn() -> Result<Vec<(u8, u8)>, String>) {}\n\
+         type C = Option<Result<\n    Map<String, Value>,\n    String,\n>>;\n",
+    );
+    assert_eq!(found, [1, 2, 3]);
+    for typed in ["Result<String>", "Result<String, Error>", "Result<Vec<String>, E>", "Result<(u8, String), E>"] {
+        assert!(text_error_lines(typed).is_empty(), "{typed}");
+    }
 }
 
 #[test]

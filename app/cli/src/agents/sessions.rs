@@ -223,9 +223,8 @@ fn import_volume(scene: &CommandContext<'_>) -> Result<DocId, CliError> {
 
 fn import_session(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliError> {
     let text = read_input_file(scene, file)?;
-    let refuse = |why: String| CliError::usage(format!("{file}: {why}"));
-    let session_files::ImportedContext { messages, imported } =
-        session_files::parse_session_json(&text, rand::random).map_err(refuse)?;
+    let session_files::ImportedContext { messages, imported } = session_files::parse_session_json(&text, rand::random)
+        .map_err(|why| CliError::usage(format!("{file}: {why}")))?;
     let first = messages.first().map_or_else(String::new, |message| message.content.clone());
     let (session, volume) = (new_doc_id(), import_volume(scene)?);
     scene.handle.run_command(Command::ImportSession {

@@ -40,7 +40,7 @@ impl AppWindow {
         if !keep {
             settings.searches.retain(|(_, known)| known != query);
         } else if let Err(why) = settings.save_search(query, query) {
-            self.notices.toasts.show_message(&why);
+            self.notices.toasts.show_message(why.to_string());
             return;
         }
         self.set(ctx, vec![crate::overlays::settings::SettingsChange::Searches(settings.searches)]);

@@ -2,6 +2,7 @@
 
 use super::approvals::shown_facts;
 use crate::effect::Effect;
+use crate::event::DocumentLoadError;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall};
@@ -54,7 +55,7 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        doc: Result<Box<RunDoc>, String>,
+        doc: Result<Box<RunDoc>, DocumentLoadError>,
     ) {
         self.loading.remove(&id);
         self.revision += 1;
@@ -64,12 +65,14 @@ impl RunsState {
         }
         let read = doc.and_then(|doc| match doc.about() {
             Some(about) => Ok((about, doc)),
-            None => Err(format!("the run {id} cannot be read; `tracebook fsck` looks for the cause")),
+            None => {
+                Err(DocumentLoadError(format!("the run {id} cannot be read; `tracebook fsck` looks for the cause")))
+            }
         });
         let (about, doc) = match read {
             Ok(read) => read,
             Err(why) => {
-                self.read_errors.insert(id, why);
+                self.read_errors.insert(id, why.0);
                 return;
             }
         };

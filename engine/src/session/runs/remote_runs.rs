@@ -2,7 +2,8 @@
 //! to one device, which alone continues it; the others see its progress and may stop it, deny its calls and answer it.
 
 use crate::effect::Effect;
-use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::event::DocumentLoadError;
+use crate::session::apply_context::{ApplyContext, CommandError, RemoteChangeError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::agent_session::AgentSession;
@@ -168,7 +169,7 @@ impl RunsState {
         workspace: &WorkspaceState,
         id: DocId,
         (ticket, bytes): (u64, &[u8]),
-    ) -> Option<Result<(), String>> {
+    ) -> Option<Result<(), RemoteChangeError>> {
         let agents = &mut *self;
         let expected = agents.remote_runs.expected.get(&id).map(|(_, kind)| *kind);
         let kind = match (agents.session_summaries.contains_key(&id), agents.run_summaries.contains_key(&id)) {
@@ -201,7 +202,7 @@ impl RunsState {
     pub(super) fn merge_early_session(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
         for (ticket, bytes) in self.remote_runs.early_changes.remove(&id).unwrap_or_default() {
             if let Err(why) = self.merge_remote_session(turn, id, &bytes) {
-                sync.refuse_received(turn, ticket, why);
+                sync.refuse_received(turn, ticket, why.to_string());
             }
         }
         if self.remote_runs.temporary_docs.remove(&id) || !self.session_summaries.contains_key(&id) {
@@ -215,23 +216,23 @@ impl RunsState {
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
         id: DocId,
-        doc: Result<Box<RunDoc>, String>,
-    ) -> Option<Result<Box<RunDoc>, String>> {
+        doc: Result<Box<RunDoc>, DocumentLoadError>,
+    ) -> Option<Result<Box<RunDoc>, DocumentLoadError>> {
         let early = self.remote_runs.early_changes.remove(&id).unwrap_or_default();
         let passing = self.remote_runs.temporary_docs.remove(&id);
         let mut doc = match doc {
             Ok(doc) => doc,
             Err(why) => {
                 for (ticket, _) in early {
-                    sync.refuse_received(turn, ticket, why.clone());
+                    sync.refuse_received(turn, ticket, why.to_string());
                 }
                 return (!passing).then_some(Err(why));
             }
         };
         let mut bad = false;
         for (ticket, bytes) in early {
-            let taken = doc.merge(id, &bytes).map_err(|error| error.to_string());
-            let about = taken.and_then(|_| doc.about().ok_or_else(|| "it does not say what it is".to_owned()));
+            let taken = doc.merge(id, &bytes).map_err(RemoteChangeError::from);
+            let about = taken.and_then(|_| doc.about().ok_or(RemoteChangeError::NoMetadata));
             match about.and_then(|about| self.validate_remote_run(id, &about).map(|()| about)) {
                 Ok(about) => {
                     let run = AgentRun::new(id, about, doc, false);
@@ -240,7 +241,7 @@ impl RunsState {
                 }
                 Err(why) => {
                     bad = true; // what is in memory is not what is on disk
-                    sync.refuse_received(turn, ticket, why);
+                    sync.refuse_received(turn, ticket, why.to_string());
                 }
             }
         }
@@ -248,13 +249,18 @@ impl RunsState {
     }
 
     /// Changes of a session that is open.
-    fn merge_remote_session(&mut self, turn: &mut ApplyContext<'_>, id: DocId, bytes: &[u8]) -> Result<(), String> {
+    fn merge_remote_session(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        bytes: &[u8],
+    ) -> Result<(), RemoteChangeError> {
         let expected = self.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
-        let Some(session) = self.sessions.get_mut(&id) else { return Err("it cannot be read".to_owned()) };
-        session.doc.merge(id, bytes).map_err(|error| error.to_string())?;
+        let session = self.sessions.get_mut(&id).ok_or(RemoteChangeError::NotOpen)?;
+        session.doc.merge(id, bytes)?;
         let (ours, theirs) = (session.head(), session.doc.about());
         if expected.is_some_and(|volume| theirs.volume != Some(volume)) {
-            return Err("a session names another volume than the one that lists it".to_owned());
+            return Err(RemoteChangeError::OtherVolume { what: "session" });
         }
         session.tree = MessageTree::new(session.doc.messages());
         // If the current branch continues, the head moves along; otherwise it stays.
@@ -278,12 +284,12 @@ impl RunsState {
     }
 
     /// Checks whether a run's metadata matches what is already known.
-    fn validate_remote_run(&self, id: DocId, about: &RunAbout) -> Result<(), String> {
+    fn validate_remote_run(&self, id: DocId, about: &RunAbout) -> Result<(), RemoteChangeError> {
         let expected = self.remote_runs.expected.get(&id).map(|(volume, _)| *volume);
         let volume = expected.or_else(|| self.run_summaries.get(&id).map(|line| line.volume));
         match volume == Some(about.volume) {
             true => Ok(()),
-            false => Err("a run names another volume than the one that lists it".to_owned()),
+            false => Err(RemoteChangeError::OtherVolume { what: "run" }),
         }
     }
 
@@ -314,10 +320,10 @@ impl RunsState {
         workspace: &WorkspaceState,
         id: DocId,
         bytes: &[u8],
-    ) -> Result<(), String> {
-        let Some(run) = self.runs.get_mut(&id) else { return Err("it cannot be read".to_owned()) };
-        run.doc.merge(id, bytes).map_err(|error| error.to_string())?;
-        let Some(about) = run.doc.about() else { return Err("it does not say what it is".to_owned()) };
+    ) -> Result<(), RemoteChangeError> {
+        let run = self.runs.get_mut(&id).ok_or(RemoteChangeError::NotOpen)?;
+        run.doc.merge(id, bytes)?;
+        let about = run.doc.about().ok_or(RemoteChangeError::NoMetadata)?;
         if let Err(why) = self.validate_remote_run(id, &about) {
             self.halt_run(turn, files, sync, id);
             self.runs.remove(&id); // what is in memory is not what is on disk

@@ -179,12 +179,39 @@ fn merge_todo_json(theirs: &Value, taken: Map<String, Value>, now: Map<String, V
     Value::Object(one)
 }
 
-fn parse_versioned_json(text: &str, what: &str) -> Result<Map<String, Value>, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("it isn't valid JSON ({error})"))?;
+/// Why a file is no session or no run of a program like this.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "`what` is the usual name of such a file")]
+pub enum SessionFileError {
+    /// It isn't JSON.
+    #[error("it isn't valid JSON ({0})")]
+    NotJson(#[source] serde_json::Error),
+    /// It has a version that isn't known.
+    #[error("it is {what} of version {version}; version {SESSION_FILE_VERSION} is understood")]
+    OtherVersion { what: &'static str, version: u64 },
+    /// It has no version.
+    #[error("it isn't a {what}: it has no version")]
+    NoVersion { what: &'static str },
+    /// It exceeds a limit.
+    #[error("it has more than {MAX_IMPORTED_ITEMS} {items}")]
+    TooMany { items: &'static str },
+    /// A message has a role that nobody has.
+    #[error("a message has the role \u{201c}{0}\u{201d}")]
+    UnknownRole(String),
+    /// A field is missing or of another kind.
+    #[error("it isn't a valid {what}: {why}")]
+    Invalid { what: &'static str, why: String },
+    /// What is kept of it can't be written as JSON.
+    #[error(transparent)]
+    Encoding(#[from] serde_json::Error),
+}
+
+fn parse_versioned_json(text: &str, what: &'static str) -> Result<Map<String, Value>, SessionFileError> {
+    let value: Value = serde_json::from_str(text).map_err(SessionFileError::NotJson)?;
     match value.get("version").and_then(Value::as_u64) {
         Some(SESSION_FILE_VERSION) => Ok(into_object(value)),
-        Some(other) => Err(format!("it is {what} of version {other}; version {SESSION_FILE_VERSION} is understood")),
-        None => Err(format!("it isn't a {what}: it has no version")),
+        Some(version) => Err(SessionFileError::OtherVersion { what, version }),
+        None => Err(SessionFileError::NoVersion { what }),
     }
 }
 
@@ -197,17 +224,17 @@ fn parse_whole_number(value: Option<&Value>) -> Option<i64> {
 /// Reads `agent.json`. Messages that other programs wrote get ids from `id`.
 ///
 /// # Errors
-/// A sentence: no JSON, another version, a field that is missing, a role that nobody has.
-pub fn parse_session_json(text: &str, mut id: impl FnMut() -> u64) -> Result<ImportedContext, String> {
+/// No JSON, another version, a field that is missing, a role that nobody has.
+pub fn parse_session_json(text: &str, mut id: impl FnMut() -> u64) -> Result<ImportedContext, SessionFileError> {
     let mut file = parse_versioned_json(text, "agent.json")?;
-    let wrong = |why: &str| format!("it isn't a valid agent.json: {why}");
+    let wrong = |why: &str| SessionFileError::Invalid { what: "agent.json", why: why.to_owned() };
     let Some(Value::Array(all)) = file.remove("messages") else { return Err(wrong("it has no list of messages")) };
     let saved_at = parse_whole_number(file.get("savedAt")).ok_or_else(|| wrong("savedAt isn't a time"))?;
     if !file.get("fileUri").is_some_and(Value::is_string) {
         return Err(wrong("fileUri is no text"));
     }
     if all.len() > MAX_IMPORTED_ITEMS {
-        return Err(format!("it has more than {MAX_IMPORTED_ITEMS} messages"));
+        return Err(SessionFileError::TooMany { items: "messages" });
     }
     let mut messages: Vec<SessionMessage> = Vec::with_capacity(all.len());
     let mut used: BTreeSet<MessageId> = BTreeSet::new();
@@ -216,8 +243,8 @@ pub fn parse_session_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Imp
         let mut more = into_object(one);
         let (role, content) = (more.remove("role"), more.remove("content"));
         let word = role.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-        let role: MessageRole = serde_json::from_value(role.unwrap_or_default())
-            .map_err(|_| format!("a message has the role \u{201c}{word}\u{201d}"))?;
+        let role: MessageRole =
+            serde_json::from_value(role.unwrap_or_default()).map_err(|_| SessionFileError::UnknownRole(word))?;
         let Some(Value::String(content)) = content else { return Err(wrong("a message has no text as its content")) };
         let before = messages.last().map(|message| message.id);
         let own = more.get("tracebook").and_then(|own| serde_json::from_value::<SessionMessage>(own.clone()).ok());
@@ -234,13 +261,13 @@ pub fn parse_session_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Imp
         kept.messages.push((message.id, more));
         messages.push(message);
     }
-    let imported = serde_json::to_string(&kept).map_err(|error| error.to_string())?;
+    let imported = serde_json::to_string(&kept)?;
     Ok(ImportedContext { messages, imported })
 }
 
 /// A todo as the program keeps it. `names`: ids that are taken.
-fn parse_todo(theirs: &Value, number: usize, names: &mut BTreeSet<String>) -> Result<TodoItem, String> {
-    let Value::Object(theirs) = theirs else { return Err("a todo is no object".to_owned()) };
+fn parse_todo(theirs: &Value, number: usize, names: &mut BTreeSet<String>) -> Result<TodoItem, &'static str> {
+    let Value::Object(theirs) = theirs else { return Err("a todo is no object") };
     let text = |key: &str| theirs.get(key).and_then(Value::as_str);
     let mut id = match theirs.get("id") {
         Some(Value::String(id)) if !id.is_empty() => id.clone(),
@@ -267,7 +294,7 @@ fn parse_todo(theirs: &Value, number: usize, names: &mut BTreeSet<String>) -> Re
     Ok(TodoItem { id, content: content.to_owned(), status, priority, due: word("due"), repeat: word("repeat") })
 }
 
-fn parse_todos(list: &[Value]) -> Result<Vec<TodoItem>, String> {
+fn parse_todos(list: &[Value]) -> Result<Vec<TodoItem>, &'static str> {
     let mut names = BTreeSet::new();
     (1..).zip(list).map(|(number, theirs)| parse_todo(theirs, number, &mut names)).collect()
 }
@@ -275,16 +302,16 @@ fn parse_todos(list: &[Value]) -> Result<Vec<TodoItem>, String> {
 /// Reads `execution-state.json`. Steps that have no id of ours get one from `id`.
 ///
 /// # Errors
-/// A sentence: no JSON, another version, a field that is missing or of another kind.
-pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<ImportedRun, String> {
+/// No JSON, another version, a field that is missing or of another kind.
+pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<ImportedRun, SessionFileError> {
     let mut file = parse_versioned_json(text, "execution-state.json")?;
-    let wrong = |why: &str| format!("it isn't a valid execution-state.json: {why}");
+    let wrong = |why: &str| SessionFileError::Invalid { what: "execution-state.json", why: why.to_owned() };
     let Some(Value::Array(all_todos)) = file.remove("todos") else { return Err(wrong("it has no list of todos")) };
     let Some(Value::Array(all_steps)) = file.remove("steps") else { return Err(wrong("it has no list of steps")) };
     if all_steps.len() > MAX_IMPORTED_ITEMS || all_todos.len() > MAX_IMPORTED_ITEMS {
-        return Err(format!("it has more than {MAX_IMPORTED_ITEMS} steps or todos"));
+        return Err(SessionFileError::TooMany { items: "steps or todos" });
     }
-    let taken_todos = parse_todos(&all_todos).map_err(|why| wrong(&why))?;
+    let taken_todos = parse_todos(&all_todos).map_err(wrong)?;
     // New ids in ascending order, so that steps of one millisecond stay in their order.
     let mut new: Vec<u64> = all_steps.iter().map(|_| id().max(1)).collect();
     new.sort_unstable();
@@ -312,7 +339,7 @@ pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Importe
             step.remove("duration");
         }
         if let Some(Value::Array(list)) = step.get("todos") {
-            let read = parse_todos(list).map_err(|why| wrong(&why))?;
+            let read = parse_todos(list).map_err(wrong)?;
             step.insert("todos".to_owned(), json!(read));
         }
         if step.get("params").is_some_and(Value::is_null) {
@@ -341,7 +368,7 @@ pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Importe
         steps: kept_steps,
         todos: all_todos.into_iter().zip(taken_todos.iter().cloned()).collect(),
     };
-    let imported = serde_json::to_value(&kept).map_err(|error| error.to_string())?;
+    let imported = serde_json::to_value(&kept)?;
     Ok(ImportedRun {
         saved_at,
         file_uri,
@@ -423,7 +450,7 @@ mod tests {
 
     /// A conversation, read and written again without a change.
     fn through_context(theirs: &Value) -> Result<Value, String> {
-        let read = parse_session_json(&theirs.to_string(), ids())?;
+        let read = parse_session_json(&theirs.to_string(), ids()).map_err(|why| why.to_string())?;
         let branch: Vec<&SessionMessage> = read.messages.iter().collect();
         Ok(build_session_json(Some(&read.imported), &branch, "elsewhere", 99))
     }
@@ -511,16 +538,16 @@ mod tests {
             ("{\"version\": 2}", "version 2"),
             ("{\"version\": 1, \"messages\": 5}", "valid agent.json"),
         ] {
-            let said = parse_session_json(text, ids()).expect_err("refused");
+            let said = parse_session_json(text, ids()).expect_err("refused").to_string();
             assert!(said.contains(why), "{text}: {said}");
         }
         let odd = json!({"version": 1, "savedAt": 5, "fileUri": "", "messages": [{"role": "king", "content": ""}]});
-        assert!(parse_session_json(&odd.to_string(), ids()).is_err_and(|why| why.contains("king")));
+        assert!(parse_session_json(&odd.to_string(), ids()).is_err_and(|why| why.to_string().contains("king")));
         let mut odd = foreign();
         odd["steps"][0]["type"] = json!("dream");
-        assert!(parse_run_json(&odd.to_string(), ids()).is_err_and(|why| why.contains("dream")));
+        assert!(parse_run_json(&odd.to_string(), ids()).is_err_and(|why| why.to_string().contains("dream")));
         odd["steps"] = json!(5);
-        assert!(parse_run_json(&odd.to_string(), ids()).is_err_and(|why| why.contains("steps")));
+        assert!(parse_run_json(&odd.to_string(), ids()).is_err_and(|why| why.to_string().contains("steps")));
         assert!(code_block("a ```` b").starts_with("`````\n"));
     }
 
@@ -608,7 +635,7 @@ mod tests {
             let theirs = with(json!({"version": 1, "savedAt": 5, "fileUri": "f", "prompt": "do", "startTime": 3,
                 "iteration": 2, "agentState": state, "todos": todos, "steps": steps}), file);
             let read = parse_run_json(&theirs.to_string(), ids());
-            let read = read.map_err(TestCaseError::fail)?;
+            let read = read.map_err(|why| TestCaseError::fail(why.to_string()))?;
             prop_assert_eq!(written(&read, AgentState::Idle), theirs);
         }
     }

@@ -2,6 +2,7 @@
 //! what was said is never changed.
 
 use crate::effect::Effect;
+use crate::event::DocumentLoadError;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_session::AgentSession;
@@ -50,7 +51,7 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        doc: Result<Box<SessionDoc>, String>,
+        doc: Result<Box<SessionDoc>, DocumentLoadError>,
     ) {
         self.loading.remove(&id);
         self.revision += 1;
@@ -62,7 +63,7 @@ impl RunsState {
                 read(&mut *self);
             }
             Err(why) => {
-                self.read_errors.insert(id, why);
+                self.read_errors.insert(id, why.0);
             }
         }
         self.merge_early_session(turn, sync, id);

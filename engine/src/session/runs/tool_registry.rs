@@ -2,6 +2,7 @@
 //! project.
 
 use crate::effect::Effect;
+use crate::event::DocumentLoadError;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::runs::{RunsState, ToolRegistry};
@@ -103,7 +104,7 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        doc: Result<Box<RegistryDoc>, String>,
+        doc: Result<Box<RegistryDoc>, DocumentLoadError>,
     ) {
         self.loading.remove(&id);
         self.revision += 1;
@@ -116,7 +117,7 @@ impl RunsState {
                 let fresh = tools.is_empty();
                 self.registry.get_or_insert(ToolRegistry { doc, tools, fresh });
             }
-            Err(why) => {
+            Err(DocumentLoadError(why)) => {
                 self.read_errors.insert(id, why.clone());
                 turn.journal.problems.push(why);
             }

@@ -2,7 +2,8 @@
 //! of them uses is proposed on the others. Nothing is used before it was approved on the device itself.
 
 use crate::effect::Effect;
-use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::event::DocumentLoadError;
+use crate::session::apply_context::{ApplyContext, CommandError, RemoteChangeError};
 use crate::session::state::runs::{RunsState, SharedTools};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
@@ -141,7 +142,7 @@ impl RunsState {
         volumes: &VolumesState,
         sync: &mut SyncState,
         id: DocId,
-        doc: Result<Box<RegistryDoc>, String>,
+        doc: Result<Box<RegistryDoc>, DocumentLoadError>,
     ) {
         let early = self.remote_runs.early_changes.remove(&id).unwrap_or_default();
         match (volumes.shared_tools_volume(sync, id), doc) {
@@ -149,7 +150,7 @@ impl RunsState {
                 let fresh = doc.tools().is_empty();
                 self.remote_runs.shared_tools.entry(volume).or_insert(SharedTools { doc, fresh });
             }
-            (Some(_), Err(why)) => {
+            (Some(_), Err(DocumentLoadError(why))) => {
                 sync.log_line(turn.now, format!("tools of another device cannot be read: {why}"));
                 self.read_errors.insert(id, why);
             }
@@ -157,7 +158,7 @@ impl RunsState {
         }
         for (ticket, bytes) in early {
             if let Some(Err(why)) = self.tools_received(turn, volumes, sync, id, ticket, &bytes) {
-                turn.effects.push(Effect::RefuseReceived { ticket, why });
+                turn.effects.push(Effect::RefuseReceived { ticket, why: why.to_string() });
             }
         }
     }
@@ -171,10 +172,10 @@ impl RunsState {
         id: DocId,
         ticket: u64,
         bytes: &[u8],
-    ) -> Option<Result<(), String>> {
+    ) -> Option<Result<(), RemoteChangeError>> {
         let volume = volumes.shared_tools_volume(sync, id)?;
         if let Some(why) = self.read_errors.get(&id) {
-            return Some(Err(why.clone()));
+            return Some(Err(RemoteChangeError::Unreadable(why.clone())));
         }
         let Some(shelf) = self.remote_runs.shared_tools.get_mut(&volume) else {
             self.remote_runs.early_changes.entry(id).or_default().push((ticket, bytes.to_vec()));
@@ -184,7 +185,7 @@ impl RunsState {
             return Some(Ok(()));
         };
         if let Err(error) = shelf.doc.merge(id, bytes) {
-            return Some(Err(error.to_string()));
+            return Some(Err(error.into()));
         }
         // What was received holds the first change too.
         shelf.fresh = false;

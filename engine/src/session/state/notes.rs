@@ -4,7 +4,7 @@ use crate::effect::Effect;
 use crate::note::{DocPhase, KernelPhase, Note, NotePhase};
 use crate::records::kernels::StdinRequest;
 use crate::records::moves::{FileLocation, FileMove};
-use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::apply_context::{ApplyContext, CommandError, RemoteChangeError};
 use agent::memory::experience::Experience;
 use agent::task_block::TaskStatus;
 use serde_json::Value;
@@ -207,11 +207,11 @@ impl NotesState {
         turn: &mut ApplyContext<'_>,
         id: DocId,
         bytes: Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<(), RemoteChangeError> {
         if let Some(note) = self.open.get_mut(&id)
             && let Some(outputs) = &mut note.outputs
         {
-            outputs.merge(id.outputs_id(), &bytes).map_err(|error| error.to_string())?;
+            outputs.merge(id.outputs_id(), &bytes)?;
             note.outputs_new = false;
             for execution in outputs.latest_executions() {
                 let known = note.executions.get(&execution.cell);

@@ -3,7 +3,7 @@
 use super::MAX_ARRIVING_NOTES;
 use crate::effect::Effect;
 use crate::note::{Note, NotePhase};
-use crate::session::apply_context::ApplyContext;
+use crate::session::apply_context::{ApplyContext, RemoteChangeError};
 use crate::session::state::FilesState;
 use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
@@ -86,7 +86,7 @@ impl SyncState {
         {
             taken
         } else {
-            Err("it belongs to nothing that is shared".to_owned())
+            Err(RemoteChangeError::NotShared)
         };
         if taken.is_ok() {
             let volume = files.volumes.locate_file(doc).map_or(doc, |(volume, _)| volume);
@@ -94,7 +94,7 @@ impl SyncState {
         }
         if let Err(why) = taken {
             self.log_line(turn.now, format!("changes from another device were refused: {why}"));
-            turn.effects.push(Effect::RefuseReceived { ticket, why });
+            turn.effects.push(Effect::RefuseReceived { ticket, why: why.to_string() });
         }
     }
 
@@ -105,17 +105,17 @@ impl SyncState {
         runs: &mut RunsState,
         workspace: &WorkspaceState,
         (id, ticket, mut parcel): (DocId, u64, ChangeParcel),
-    ) -> Result<(), String> {
-        let Some(volume) = files.volumes.by_id.get_mut(&id) else { return Err("its volume is closed".to_owned()) };
+    ) -> Result<(), RemoteChangeError> {
+        let volume = files.volumes.by_id.get_mut(&id).ok_or(RemoteChangeError::VolumeClosed)?;
         if let Some(trouble) = volume.trouble.as_ref().filter(|_| volume.doc.is_none()) {
-            return Err(trouble.clone());
+            return Err(RemoteChangeError::Unreadable(trouble.clone()));
         }
         let known = volume.known;
         let Some(doc) = volume.doc.as_mut().filter(|_| known) else {
             self.early_volume_changes.push((id, ticket, parcel));
             return Ok(());
         };
-        let changed = doc.merge_parcel(id, &mut parcel).map_err(|error| error.to_string())?;
+        let changed = doc.merge_parcel(id, &mut parcel)?;
         let new = std::mem::take(&mut volume.doc_new);
         let mut writes = vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }];
         if new {
@@ -184,16 +184,14 @@ impl SyncState {
         workspace: &WorkspaceState,
         id: DocId,
         parcel: ChangeParcel,
-    ) -> Result<(), String> {
-        let Some((volume, path)) = files.volumes.locate_file(id).map(|(volume, path)| (volume, path.to_owned())) else {
-            return Err("the note no longer exists".to_owned());
-        };
-        let Some(known) = files.volumes.by_id.get(&volume).filter(|volume| volume.root.is_some()) else {
-            return Err("its volume has no folder on this device".to_owned());
-        };
+    ) -> Result<(), RemoteChangeError> {
+        let place = files.volumes.locate_file(id).map(|(volume, path)| (volume, path.to_owned()));
+        let (volume, path) = place.ok_or(RemoteChangeError::NoteGone)?;
+        let known = files.volumes.by_id.get(&volume).filter(|volume| volume.root.is_some());
+        let known = known.ok_or(RemoteChangeError::NoFolder)?;
         let is_new = known.files.get(&path).is_some_and(|row| row.size == 0 && row.heads.is_empty());
         if let Some(why) = files.notes.open.get(&id).and_then(|note| note.read_only()) {
-            return Err(format!("{why}: {path}"));
+            return Err(RemoteChangeError::ReadOnly { why: why.to_string(), path });
         }
         if is_new && files.notes.open.get(&id).is_none_or(|note| matches!(note.phase, NotePhase::Failed(_))) {
             // Its name came before the program ended, its text did not.
