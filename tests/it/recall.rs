@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Kept(pub(crate) Arc<Mutex<Vec<NoteText>>>);
 
 impl SearchSource for Kept {
-    fn list_documents(&mut self) -> Result<Vec<DocId>, String> {
+    fn list_documents(&mut self) -> Result<Vec<DocId>, store::disk::DiskError> {
         Ok(self.0.lock().unwrap().iter().map(|text| text.note).collect())
     }
 

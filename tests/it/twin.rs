@@ -501,11 +501,12 @@ impl Twin {
                 events
             }
             Effect::ReadNote { note, volume, path, file } => {
-                let content = loader::load_note_content(disk, note, volume, &path, || self.read(&file)).map(Box::new);
+                let content = loader::load_note_content(disk, note, volume, &path, || self.read(&file));
+                let content = content.map(Box::new).map_err(|why| why.to_string());
                 vec![Event::NoteRead { note, content }]
             }
             Effect::LoadNote { note } => {
-                let docs = loader::load_note_docs(disk, note, &self.actor).map(Box::new);
+                let docs = loader::load_note_docs(disk, note, &self.actor).map(Box::new).map_err(|why| why.to_string());
                 vec![Event::NoteLoaded { note, docs }]
             }
             Effect::LoadSession { session } => vec![loader::load_session_doc(disk, session, &self.actor)],

@@ -14,8 +14,8 @@ use std::io::Write;
 use std::path::Path;
 use text::untrusted_text;
 
-fn device_error(why: String) -> CliError {
-    CliError { code: EXIT_FAILED, why }
+fn device_error(why: impl std::fmt::Display) -> CliError {
+    CliError { code: EXIT_FAILED, why: why.to_string() }
 }
 
 /// Returns the list to use: this machine's, or that of a hub's folder.

@@ -15,8 +15,8 @@ use std::time::Duration;
 /// A hub that runs takes up an invitation within this time.
 const INVITATION_TIMEOUT: Duration = Duration::from_secs(2);
 
-fn hub_error(why: String) -> CliError {
-    CliError { code: EXIT_FAILED, why }
+fn hub_error(why: impl std::fmt::Display) -> CliError {
+    CliError { code: EXIT_FAILED, why: why.to_string() }
 }
 
 pub(super) fn cmd_hub(workspace: &Path, args: &HubArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {

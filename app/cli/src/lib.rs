@@ -102,12 +102,12 @@ pub struct CliError {
 }
 
 impl CliError {
-    pub fn usage(why: impl Into<String>) -> CliError {
-        CliError { code: EXIT_USAGE, why: why.into() }
+    pub fn usage(why: impl std::fmt::Display) -> CliError {
+        CliError { code: EXIT_USAGE, why: why.to_string() }
     }
 
-    pub(crate) fn workspace(why: impl Into<String>) -> CliError {
-        CliError { code: EXIT_WORKSPACE, why: why.into() }
+    pub(crate) fn workspace(why: impl std::fmt::Display) -> CliError {
+        CliError { code: EXIT_WORKSPACE, why: why.to_string() }
     }
 }
 
@@ -186,7 +186,7 @@ pub struct ProgramHooks {
 }
 
 /// Opens the window on a workspace; gives what could not be saved.
-pub type WindowCommand = fn(host::Driver, Box<dyn FnOnce()>) -> Result<(), String>;
+pub type WindowCommand = fn(host::Driver, Box<dyn FnOnce()>) -> anyhow::Result<()>;
 
 /// A subcommand that measures or takes screenshots: its name, its arguments, and whether it prints JSON.
 pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, CliError>;

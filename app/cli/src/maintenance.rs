@@ -2,6 +2,7 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, program_path, sample_workspace};
 use crate::arguments::{BackupArguments, DoctorArguments, FsckArguments, InitArguments, RestoreArguments};
+use anyhow::anyhow;
 use engine::{Command, Session};
 use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
 use host::maintenance::bug_report;
@@ -24,7 +25,7 @@ pub(super) fn cmd_init(folder: &Path, args: &InitArguments, json: bool, out: &mu
         let session = std::thread::spawn(move || driver.run());
         let made = sample_workspace::make_sample(&handle, &place);
         handle.close();
-        let closed = session.join().unwrap_or_else(|_| Err("the session failed".to_owned()));
+        let closed = session.join().unwrap_or_else(|_| Err(anyhow!("the session failed")));
         made.and(closed)
     } else {
         driver.close()

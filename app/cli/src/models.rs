@@ -91,8 +91,8 @@ pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
 /// Does what takes long, and says meanwhile how far downloads and vectors are.
 fn run_with_progress(
     scene: &mut CommandContext<'_>,
-    what: impl FnOnce(SearchService) -> Result<(), String> + Send + 'static,
-) -> Result<Result<(), String>, CliError> {
+    what: impl FnOnce(SearchService) -> anyhow::Result<()> + Send + 'static,
+) -> Result<anyhow::Result<()>, CliError> {
     let (search, (tell, done)) = (scene.handle.search().clone(), channel());
     std::thread::spawn(move || tell.send(what(search)));
     let (mut told, mut at) = (String::new(), Instant::now());

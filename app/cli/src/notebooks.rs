@@ -1,6 +1,7 @@
 //! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
 
 use super::{CliError, CommandContext, output_files};
+use anyhow::anyhow;
 use engine::event::SkippedFile;
 use engine::{Note, Session};
 use export;
@@ -109,9 +110,9 @@ pub(super) fn write_volume_as(
     for (path, note) in scene.handle.read(read)?.unwrap_or_default() {
         let made = if form == NotebookFormat::Script { script_bytes(scene, note) } else { notebook_bytes(scene, note) };
         let to = format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.extension());
-        match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_new_inside(dest, &to, &bytes)) {
+        match made.map_err(|refusal| anyhow!(refusal.why)).and_then(|bytes| copy::write_new_inside(dest, &to, &bytes)) {
             Ok(()) => written.push(path),
-            Err(why) => skipped.push(SkippedFile::new(path, why)),
+            Err(why) => skipped.push(SkippedFile::new(path, why.to_string())),
         }
     }
     Ok((written, skipped))

@@ -2,6 +2,7 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, output_files, resolve};
 use crate::arguments::{CatArguments, EditArguments, OutputsArguments};
+use anyhow::anyhow;
 use engine::{Command, Note, Session, StaleReason};
 use host::fs::copy;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -159,11 +160,11 @@ fn apply_edit_lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), C
     }
 }
 
-fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u64, String> {
+fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> anyhow::Result<u64> {
     let line: EditInputLine = serde_json::from_slice(line)
-        .map_err(|error| format!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
+        .map_err(|error| anyhow!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
     let (at, delete, insert) = (line.at, line.delete, line.insert);
-    handle.run_command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)
+    Ok(handle.run_command(Command::Edit { note, at, delete, insert })?)
 }
 
 /// Waits until a keystroke is on disk. If the disk rejects it, reports that once and keeps waiting for a few seconds.
@@ -217,10 +218,8 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
             export::restore_figure_blobs(scene.handle, &mut execution.outputs);
             let mut at = 0;
             for output in &execution.outputs {
-                let files = output_files::output_files(output, |hash| {
-                    scene.handle.read_blob(hash).map_err(|why| why.to_string())
-                })
-                .map_err(CliError::workspace)?;
+                let files = output_files::output_files(output, |hash| Ok(scene.handle.read_blob(hash)?))
+                    .map_err(CliError::workspace)?;
                 at += usize::from(!files.is_empty());
                 for (ending, bytes) in files {
                     let file = folder.join(format!("cell-{number}-{at}.{ending}"));

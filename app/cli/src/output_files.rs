@@ -43,8 +43,8 @@ pub(super) fn output_pictures(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)>
 /// Returns the files of an output: its pictures, or a table, a page, JSON. `blob` reads content outside the note.
 pub(super) fn output_files(
     output: &CellOutput,
-    blob: impl Fn(BlobHash) -> Result<Vec<u8>, String>,
-) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+    blob: impl Fn(BlobHash) -> anyhow::Result<Vec<u8>>,
+) -> anyhow::Result<Vec<(&'static str, Vec<u8>)>> {
     let pictures = output_pictures(&output.body);
     if !pictures.is_empty() {
         return Ok(pictures);

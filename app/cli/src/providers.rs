@@ -64,7 +64,7 @@ fn list_providers(
         let dollars = |price: agent::config::ModelPrice| format!("${} in, ${} out", price.input, price.output);
         let state = match (&key, price) {
             _ if !provider.is_enabled() => "switched off".to_owned(),
-            (Err(why), _) => why.clone(),
+            (Err(why), _) => why.to_string(),
             (Ok(_), _) if endpoint.local => "on this machine, free".to_owned(),
             (Ok(_), Some(price)) => format!("{}, for a million tokens", dollars(price)),
             (Ok(_), None) => "price not known".to_owned(),

@@ -2,6 +2,7 @@
 //! during layout and is laid out again when it arrives; reading, decoding, drawing and highlighting happen on a
 //! separate thread.
 
+use anyhow::{Context as _, anyhow};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
@@ -65,14 +66,14 @@ pub enum AssetBytes {
 
 impl AssetBytes {
     /// Reads them; waits for the disk, so not while drawing.
-    pub fn read(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
+    pub fn read(&self, handle: Option<&host::Handle>) -> anyhow::Result<Vec<u8>> {
         match self {
             AssetBytes::Here(text) => Ok(text.as_bytes().to_vec()),
             AssetBytes::Blob(hash) => {
-                let read = handle.ok_or_else(|| "the workspace is closing".to_owned())?.read_blob(*hash);
+                let read = handle.context("the workspace is closing")?.read_blob(*hash);
                 read.map_err(|why| match why.is_missing() {
-                    true => "it is not here yet: it comes once a device is there that has it".to_owned(),
-                    false => why.to_string(),
+                    true => anyhow!("it is not here yet: it comes once a device is there that has it"),
+                    false => why.into(),
                 })
             }
         }
@@ -88,8 +89,8 @@ enum AssetResult {
     Text(AssetKey, Option<Arc<str>>),
     Code(u64, Option<CodeHues>),
     Formula(u64, TypesetFormula),
-    Letters(u64, Result<AssetPixels, String>),
-    Diagram(u64, Result<AssetPixels, String>),
+    Letters(u64, anyhow::Result<AssetPixels>),
+    Diagram(u64, anyhow::Result<AssetPixels>),
     Words(u64, Option<Arc<str>>),
 }
 
@@ -216,7 +217,7 @@ impl AssetCache {
                         Ok((image, size)) => {
                             DrawingState::Ready(ctx.load_texture("drawing", image, TextureOptions::LINEAR), size)
                         }
-                        Err(why) => DrawingState::Failed(Arc::from(why)),
+                        Err(why) => DrawingState::Failed(Arc::from(why.to_string())),
                     };
                     self.drawings.insert(name, (vector, self.frame));
                 }
@@ -391,7 +392,7 @@ pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<SetForm
         let formula = formula.clone();
         let made = move || {
             let drawn = render_jobs::rasterize_formula(&formula, [ink.r(), ink.g(), ink.b()], wide);
-            drawn.map(pixels).map_err(String::from)
+            drawn.map(pixels).map_err(draw_error)
         };
         let _ = sights.way(ctx).send(Box::new(move || AssetResult::Letters(name, made())));
         DrawingState::Waiting
@@ -419,13 +420,13 @@ pub fn shown_picture(ctx: &Context, bytes: &AssetBytes, is_svg: bool) -> Drawing
     let (bytes, handle) = (bytes.clone(), host_handle(ctx));
     drawing(ctx, name(&(&bytes, is_svg, scale.to_bits())), move || {
         let bytes = bytes.read(handle.as_ref())?;
-        let unread = || "the picture cannot be read".to_owned();
+        let unread = || anyhow!("the picture cannot be read");
         if is_svg {
-            return vector(bytes, scale).map_err(String::from);
+            return vector(bytes, scale).map_err(draw_error);
         }
         let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
         let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, plain).map_err(|_| unread())?;
-        bitmap(bytes).map_err(String::from)
+        bitmap(bytes).map_err(draw_error)
     })
 }
 
@@ -457,14 +458,14 @@ pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static ThemeColors
     let tints = colours.tints();
     let name = name(&(source, tints, scale.to_bits()));
     let source = source.to_owned();
-    drawing(ctx, name, move || render_jobs::rasterize_diagram(&source, tints, scale).map(pixels).map_err(String::from))
+    drawing(ctx, name, move || render_jobs::rasterize_diagram(&source, tints, scale).map(pixels).map_err(draw_error))
 }
 
 /// A drawing that was made, or is being made.
 fn drawing(
     ctx: &Context,
     name: u64,
-    make: impl FnOnce() -> Result<AssetPixels, String> + Send + 'static,
+    make: impl FnOnce() -> anyhow::Result<AssetPixels> + Send + 'static,
 ) -> DrawingState {
     let vector = with(ctx, |sights| {
         let frame = sights.frame;
@@ -483,6 +484,10 @@ fn name(what: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()
+}
+
+fn draw_error(failure: DrawFailure) -> anyhow::Error {
+    anyhow!("{}", failure.message())
 }
 
 fn pixels(drawn: render_jobs::DrawnPixels) -> AssetPixels {

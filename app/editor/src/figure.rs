@@ -5,6 +5,7 @@ mod interaction;
 mod shape_backend;
 
 use crate::render::TextStyleContext;
+use anyhow::anyhow;
 use eframe::egui;
 use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
 pub use interaction::FigureCommand;
@@ -77,7 +78,7 @@ impl FigureSlot {
             let data = FigureSource::Here(hasher.finish());
             // Small enough for a note's outputs, so small enough to be read at once.
             let made = with(pen.ctx, |shelf| shelf.cached_figure(data)).flatten().unwrap_or_else(|| {
-                let made = PreparedFigure::from_json(&json).map(Arc::new);
+                let made = prepare_figure(&json).map_err(Arc::new);
                 with(pen.ctx, |shelf| shelf.keep(data, made.clone()));
                 made
             });
@@ -123,7 +124,7 @@ impl PaintedFigure {
         view: &PlotView,
         key: FigureKey,
         pen: TextStyleContext<'_>,
-    ) -> Result<PaintedFigure, String> {
+    ) -> anyhow::Result<PaintedFigure> {
         let look = if pen.colours.paper == ThemeColors::for_dark_mode(true).paper {
             PlotTheme::DARK
         } else {
@@ -133,7 +134,8 @@ impl PaintedFigure {
         let size = vec2(ready.figure.width as f32, ready.figure.height as f32);
         let mut backend =
             ShapeBackend { ctx: pen.ctx, size, scale: key.scale, shapes: Vec::new(), textures: Vec::new() };
-        let places = plot::draw_figure(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)?;
+        let places = plot::draw_figure(ready, view, &mut backend, f64::from(STEPS_PER_POINT), &look)
+            .map_err(anyhow::Error::msg)?;
         let ShapeBackend { shapes, textures, .. } = backend;
         Ok(PaintedFigure { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
     }
@@ -171,7 +173,7 @@ pub struct PageFigures {
 
 impl PageFigures {
     /// Draws a figure again if something has changed.
-    fn draw(&mut self, slot: &FigureSlot, pen: TextStyleContext<'_>) -> Option<Result<Arc<PreparedFigure>, String>> {
+    fn draw(&mut self, slot: &FigureSlot, pen: TextStyleContext<'_>) -> Option<FigureResult> {
         let made = slot.made.clone().or_else(|| with(pen.ctx, |shelf| shelf.ask(slot.data)).flatten());
         let ready = match made? {
             Ok(ready) => ready,
@@ -188,7 +190,7 @@ impl PageFigures {
         if looked.drawn.as_ref().is_none_or(|drawn| drawn.key != key || drawn.view != looked.view) {
             match PaintedFigure::new(&ready, &looked.view, key, pen) {
                 Ok(drawn) => looked.drawn = Some(drawn),
-                Err(why) => return Some(Err(why)),
+                Err(why) => return Some(Err(Arc::new(why))),
             }
         }
         Some(Ok(ready))
@@ -212,8 +214,12 @@ impl PageFigures {
     }
 }
 
-/// A figure that was read, or why it was not.
-type FigureResult = Result<Arc<PreparedFigure>, String>;
+/// A figure that was read, or why it was not; shared, as each view of it shows either.
+type FigureResult = Result<Arc<PreparedFigure>, Arc<anyhow::Error>>;
+
+fn prepare_figure(json: &str) -> anyhow::Result<Arc<PreparedFigure>> {
+    PreparedFigure::from_json(json).map(Arc::new).map_err(anyhow::Error::msg)
+}
 
 /// The way on which figures come that were read elsewhere.
 type FigureChannel = (Sender<(FigureSource, FigureResult)>, Mutex<Receiver<(FigureSource, FigureResult)>>);
@@ -290,14 +296,13 @@ pub fn fetch_figures(ctx: &Context, driver: &host::Driver) {
         };
         let (bytes, ctx) = (driver.fetch_blob(blob), ctx.clone());
         std::thread::spawn(move || {
-            let read = || {
-                let bytes =
-                    bytes.recv().map_err(|_| "the program is closing".to_owned())?.map_err(|why| why.to_string())?;
-                let json = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-                PreparedFigure::from_json(&json).map(Arc::new)
+            let read = || -> anyhow::Result<_> {
+                let bytes = bytes.recv().map_err(|_| anyhow!("the program is closing"))??;
+                let json = String::from_utf8(bytes).map_err(|_| anyhow!("it is not UTF-8"))?;
+                prepare_figure(&json)
             };
             // The window may have gone.
-            let _ = done.send((FigureSource::Blob(blob), read()));
+            let _ = done.send((FigureSource::Blob(blob), read().map_err(Arc::new)));
             ctx.request_repaint();
         });
     }

@@ -3,6 +3,7 @@
 
 use crate::assets::{self, AssetBytes};
 use crate::table_data::{ColumnSort, TableData};
+use anyhow::bail;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
@@ -40,7 +41,7 @@ pub enum TableFormat {
 }
 
 enum TableState {
-    Reading(Receiver<Result<TableData, String>>),
+    Reading(Receiver<anyhow::Result<TableData>>),
     Ready(Arc<TableData>),
     Failed(String),
 }
@@ -73,17 +74,15 @@ impl DataTable {
         let (send, receive) = channel();
         let (handle, wake) = (assets::host_handle(ctx), ctx.clone());
         std::thread::spawn(move || {
-            let read = || -> Result<TableData, String> {
+            let read = || -> anyhow::Result<TableData> {
                 let bytes = bytes.read(handle.as_ref())?;
                 if bytes.len() > crate::table_data::MAX_TABLE_BYTES {
-                    return Err("the table is too large to be shown".to_owned());
+                    bail!("the table is too large to be shown");
                 }
                 let text = String::from_utf8_lossy(&bytes);
                 match form {
                     TableFormat::Csv => TableData::parse_csv(&text),
-                    TableFormat::Resource => {
-                        TableData::parse_data_resource(&serde_json::from_str(&text).map_err(|error| error.to_string())?)
-                    }
+                    TableFormat::Resource => TableData::parse_data_resource(&serde_json::from_str(&text)?),
                     TableFormat::Lines => TableData::lines(&typeset::ansi::strip_codes(&text)),
                 }
             };
@@ -111,7 +110,7 @@ impl DataTable {
         if let TableState::Reading(read) = &self.state {
             match read.try_recv() {
                 Ok(Ok(data)) => (self.state, self.version) = (TableState::Ready(Arc::new(data)), self.version + 1),
-                Ok(Err(why)) => (self.state, self.version) = (TableState::Failed(why), self.version + 1),
+                Ok(Err(why)) => (self.state, self.version) = (TableState::Failed(why.to_string()), self.version + 1),
                 Err(TryRecvError::Disconnected) => self.state = TableState::Failed("it could not be read".to_owned()),
                 Err(TryRecvError::Empty) => {}
             }

@@ -1,5 +1,6 @@
 //! A table that a cell handed over: read, ordered and narrowed, all off the thread that draws. It knows no window.
 
+use anyhow::{Context, bail};
 use serde_json::Value;
 use std::cmp::Ordering;
 
@@ -34,7 +35,7 @@ pub(crate) type ColumnSort = Option<(usize, bool)>;
 
 impl TableData {
     /// Parses CSV by RFC 4180; the first record contains the column names.
-    pub(crate) fn parse_csv(text: &str) -> Result<TableData, String> {
+    pub(crate) fn parse_csv(text: &str) -> anyhow::Result<TableData> {
         let mut data = TableData::default();
         let mut head = Vec::new();
         let mut record = 0;
@@ -99,8 +100,8 @@ impl TableData {
     }
 
     /// Frictionless' tabular data resource, as pandas hands tables over: `{"schema": {"fields": […]}, "data": […]}`.
-    pub(crate) fn parse_data_resource(value: &Value) -> Result<TableData, String> {
-        let rows = value["data"].as_array().ok_or("the table has no rows")?;
+    pub(crate) fn parse_data_resource(value: &Value) -> anyhow::Result<TableData> {
+        let rows = value["data"].as_array().context("the table has no rows")?;
         let named = value["schema"]["fields"].as_array().into_iter().flatten();
         let mut names: Vec<String> = named.filter_map(|field| Some(field["name"].as_str()?.to_owned())).collect();
         if names.is_empty() {
@@ -124,7 +125,7 @@ impl TableData {
     }
 
     /// A text, a row each line.
-    pub(crate) fn lines(text: &str) -> Result<TableData, String> {
+    pub(crate) fn lines(text: &str) -> anyhow::Result<TableData> {
         let mut data = TableData::default();
         data.head(vec![String::new()])?;
         for line in text.lines() {
@@ -136,9 +137,9 @@ impl TableData {
         Ok(data)
     }
 
-    fn head(&mut self, names: Vec<String>) -> Result<(), String> {
+    fn head(&mut self, names: Vec<String>) -> anyhow::Result<()> {
         if names.len() > MAX_TABLE_COLUMNS {
-            return Err(format!("the table has {} columns; at most {MAX_TABLE_COLUMNS} are shown", names.len()));
+            bail!("the table has {} columns; at most {MAX_TABLE_COLUMNS} are shown", names.len());
         }
         let letters = |name: &String| name.chars().count();
         self.columns =
@@ -146,10 +147,10 @@ impl TableData {
         Ok(())
     }
 
-    fn put(&mut self, cell: &str, place: usize) -> Result<(), String> {
+    fn put(&mut self, cell: &str, place: usize) -> anyhow::Result<()> {
         let Some(column) = self.columns.get_mut(place) else { return Ok(()) }; // more cells than columns: ragged
         self.text.push_str(cell);
-        self.ends.push(u32::try_from(self.text.len()).map_err(|_| "the table is too large to be shown")?);
+        self.ends.push(u32::try_from(self.text.len()).ok().context("the table is too large to be shown")?);
         self.text.push(CELL_SEPARATOR);
         column.numeric &= cell.is_empty() || number(cell).is_some();
         if self.rows < 1_000 {
@@ -159,7 +160,7 @@ impl TableData {
     }
 
     /// Ends a row, which has this many cells.
-    fn end(&mut self, cells: usize) -> Result<(), String> {
+    fn end(&mut self, cells: usize) -> anyhow::Result<()> {
         for place in cells..self.columns.len() {
             self.put("", place)?;
         }
@@ -337,7 +338,7 @@ mod tests {
             let data = TableData::parse_csv(odd).expect("a table");
             assert!(cells(&data).iter().all(|row| row.len() == data.columns.len()), "{odd}");
         }
-        assert_eq!(TableData::parse_csv(&",".repeat(2_000)).map(|_| ()), Err(WIDE.into()));
+        assert_eq!(TableData::parse_csv(&",".repeat(2_000)).expect_err("too wide").to_string(), WIDE);
     }
 
     #[test]

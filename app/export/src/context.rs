@@ -2,6 +2,7 @@
 
 use crate::error::ExportError;
 use crate::render_jobs::{LayoutQuestion, LayoutReply};
+use anyhow::{Context, anyhow, bail};
 use collection::{Collection, EmbeddedCollection, MirroredFile, VolumeMirror};
 use engine::Session;
 use host::Handle;
@@ -42,7 +43,7 @@ pub(super) struct ExportFiles {
     /// Texts of notes that are shown inside others, by their paths.
     embedded: RefCell<HashMap<String, Rc<str>>>,
     /// What collections are worked out over, once there is one.
-    mirror: OnceCell<Result<VolumeMirror, String>>,
+    mirror: OnceCell<anyhow::Result<VolumeMirror>>,
 }
 
 impl ExportFiles {
@@ -88,24 +89,26 @@ impl ExportFiles {
             // Search results change: the query is exported as source.
             _ if matches!(embed, EmbeddedCollection::Search { .. }) => None,
             Ok(table) => Some(table),
-            Err(why) => Some(format!("*This collection is not shown: {}.*", why.trim_end_matches('.'))),
+            Err(why) => Some(format!("*This collection is not shown: {}.*", why.to_string().trim_end_matches('.'))),
         })
     }
 
-    fn collection_table(&self, own: &str, embed: EmbeddedCollection<'_>) -> Result<String, String> {
+    fn collection_table(&self, own: &str, embed: EmbeddedCollection<'_>) -> anyhow::Result<String> {
         let (text, view) = match embed {
             EmbeddedCollection::Text { text, .. } => (text.to_owned(), None),
-            EmbeddedCollection::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
+            EmbeddedCollection::Search { .. } => bail!("a search shows its hits in the window alone"),
             EmbeddedCollection::File { target, view } => {
-                let path = self.resolve_target(own, target).ok_or_else(|| format!("there is no {target}"))?;
+                let path = self.resolve_target(own, target).with_context(|| format!("there is no {target}"))?;
                 (ConfinedPath::new(&self.root, &path).read_text(MAX_PICTURE_BYTES)?, view)
             }
         };
-        let source = self.mirror.get_or_init(|| self.mirror_volume()).as_ref().map_err(String::clone)?.source();
+        let source =
+            self.mirror.get_or_init(|| self.mirror_volume()).as_ref().map_err(|why| anyhow!("{why}"))?.source();
         let this = source.files.get(own).map(|row| row.id);
-        let work = || -> Result<String, String> {
-            let base = Collection::parse(&text)?;
-            let view = base.view_index(view).ok_or_else(|| format!("it has no view “{}”", view.unwrap_or_default()))?;
+        let work = || -> anyhow::Result<String> {
+            let base = Collection::parse(&text).map_err(anyhow::Error::msg)?;
+            let view =
+                base.view_index(view).with_context(|| format!("it has no view “{}”", view.unwrap_or_default()))?;
             Ok(base.evaluate_view(source, view, this, clock::local_now()).to_markdown())
         };
         let made = std::thread::scope(|scope| {
@@ -113,14 +116,14 @@ impl ExportFiles {
                 std::thread::Builder::new().stack_size(collection::EVAL_STACK_BYTES).spawn_scoped(scope, work).ok()?;
             thread.join().ok()
         });
-        made.unwrap_or_else(|| Err("it could not be worked out".to_owned()))
+        made.unwrap_or_else(|| Err(anyhow!("it could not be worked out")))
     }
 
-    fn mirror_volume(&self) -> Result<VolumeMirror, String> {
-        let (gone, volume) = (|gone: host::OwnerGone| gone.to_string(), self.volume);
+    fn mirror_volume(&self) -> anyhow::Result<VolumeMirror> {
+        let volume = self.volume;
         let look = move |session: &Session| session.volume(volume).is_none_or(engine::Volume::is_indexed).then_some(());
-        let indexed = self.handle.wait(Some(NOTES_INDEXED_TIMEOUT), look).map_err(gone)?;
-        indexed.ok_or("the notes could not be read in ten minutes")?;
+        let indexed = self.handle.wait(Some(NOTES_INDEXED_TIMEOUT), look)?;
+        indexed.context("the notes could not be read in ten minutes")?;
         let (mut mirror, mut from): (VolumeMirror, Option<String>) = Default::default();
         loop {
             let begin = from.clone();
@@ -130,7 +133,7 @@ impl ExportFiles {
                 let rows = volume.files.range((begin, Bound::Unbounded)).take(FILES_PER_YIELD);
                 rows.map(|(path, row)| (path.clone(), VolumeMirror::read_file_state(volume.into(), row.id))).collect()
             };
-            let told = self.handle.read(read).map_err(gone)?;
+            let told = self.handle.read(read)?;
             let Some((last, _)) = told.last() else { return Ok(mirror) };
             from = Some(last.clone());
             told.into_iter().for_each(|(_, file)| mirror.apply(file));

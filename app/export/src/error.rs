@@ -1,5 +1,7 @@
 //! Why something that was asked of a workspace was not done.
 
+use std::fmt::Display;
+
 /// Why something was not done: a sentence with what to do, by whose turn it is.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
@@ -12,12 +14,12 @@ pub enum ExportError {
 }
 
 impl ExportError {
-    pub(crate) fn usage(why: impl Into<String>) -> ExportError {
-        ExportError::Usage(why.into())
+    pub(crate) fn usage(why: impl Display) -> ExportError {
+        ExportError::Usage(why.to_string())
     }
 
-    pub(crate) fn workspace(why: impl Into<String>) -> ExportError {
-        ExportError::Workspace(why.into())
+    pub(crate) fn workspace(why: impl Display) -> ExportError {
+        ExportError::Workspace(why.to_string())
     }
 }
 

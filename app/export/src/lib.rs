@@ -316,7 +316,7 @@ pub fn export_bundle(
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
         match copy::copy_to(&ConfinedPath::new(&root, &attached), dest, to) {
             Ok(()) => done.files.push(attached),
-            Err(why) => done.skipped.push(SkippedFile::new(attached, why)),
+            Err(why) => done.skipped.push(SkippedFile::new(attached, why.to_string())),
         }
     }
     Ok(done)
@@ -443,18 +443,17 @@ fn export_pages(
         if !progress.report_fraction(at as f32 / notes.len() as f32) {
             return Err(ExportError::usage(copy::COPY_STOPPED));
         }
-        let written =
-            read_note_content(handle, *id).map_err(|refusal| refusal.to_string()).and_then(|(text, outputs)| {
-                let text = files.replace_collections(path, &text);
-                let (page, source) = note_page(path, &text, outputs, &near(path));
-                copy::write_new_inside(dest, &page_path(path), page.as_bytes()).map(|()| source)
-            });
+        let written = read_note_content(handle, *id).map_err(anyhow::Error::from).and_then(|(text, outputs)| {
+            let text = files.replace_collections(path, &text);
+            let (page, source) = note_page(path, &text, outputs, &near(path));
+            copy::write_new_inside(dest, &page_path(path), page.as_bytes()).map(|()| source)
+        });
         match written {
             Ok(source) => {
                 done.files.push(path.clone());
                 done.limited.extend(source);
             }
-            Err(why) => done.skipped.push(SkippedFile::new(path.clone(), why)),
+            Err(why) => done.skipped.push(SkippedFile::new(path.clone(), why.to_string())),
         }
     }
     if !notes.iter().any(|(path, _)| page_path(path) == "index.html") {
@@ -467,7 +466,7 @@ fn export_pages(
     for path in linked.into_inner() {
         match copy::copy_to(&ConfinedPath::new(&files.root, &path), dest, &path) {
             Ok(()) => done.files.push(path),
-            Err(why) => done.skipped.push(SkippedFile::new(path, why)),
+            Err(why) => done.skipped.push(SkippedFile::new(path, why.to_string())),
         }
     }
     Ok(done)

@@ -77,7 +77,7 @@ impl<'a> CollectionSource<'a> {
 pub struct CollectionPage {
     /// The parsed text: note, revision, offset, and hash of the text.
     read: Option<(DocId, u64, usize, u64)>,
-    base: Option<Result<Arc<Collection>, String>>,
+    base: Option<anyhow::Result<Arc<Collection>>>,
     /// The view that is shown.
     pub view: usize,
     /// The view to begin with, by its name.
@@ -199,7 +199,7 @@ impl CollectionPage {
             let hash = hasher.finish();
             self.read = Some((note, revision, start, hash));
             if known.map(|(_, hash)| hash) != Some(hash) {
-                self.base = Some(Collection::parse(&text).map(Arc::new));
+                self.base = Some(Collection::parse(&text).map(Arc::new).map_err(anyhow::Error::msg));
             }
         }
         if let Some(Ok(base)) = &self.base {
@@ -225,7 +225,7 @@ impl CollectionPage {
         let base = match &self.base {
             Some(Ok(base)) => base.clone(),
             Some(Err(why)) => {
-                let says = format!("This collection cannot be read: {}.", why.trim_end_matches('.'));
+                let says = format!("This collection cannot be read: {}.", why.to_string().trim_end_matches('.'));
                 if source.inside.is_some() {
                     self.say(ui, &says, ThemeColors::of(ui).warn);
                 } else if empty_state::show_message(ui, &says, Some("Show its text"), "") {

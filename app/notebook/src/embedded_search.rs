@@ -28,7 +28,7 @@ const EMBEDDED_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 pub struct EmbeddedSearch {
     /// The query, the state of the index, and the time of the request.
     asked: Option<(String, u64, Instant)>,
-    wait: Option<Receiver<Result<SearchAnswer, String>>>,
+    wait: Option<Receiver<anyhow::Result<SearchAnswer>>>,
     answer: SearchAnswer,
     /// Message shown instead of hits.
     said: String,
@@ -71,7 +71,7 @@ impl EmbeddedSearch {
                 self.answer = answer;
                 self.said = format!("Nothing fits “{text}”.");
             }
-            Ok(Err(why)) => (self.answer, self.said) = (SearchAnswer::default(), why),
+            Ok(Err(why)) => (self.answer, self.said) = (SearchAnswer::default(), why.to_string()),
             Err(TryRecvError::Empty) => return,
             Err(TryRecvError::Disconnected) => {}
         }

@@ -35,7 +35,7 @@ const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;
 #[derive(Default)]
 pub struct GeneratedView {
     source: String,
-    pub read: Option<(BlobHash, Rc<Result<AgentView, String>>)>,
+    pub read: Option<(BlobHash, Rc<anyhow::Result<AgentView>>)>,
     values: ViewValues,
     /// Revision of the note, and number of kernel answers, that the values are from.
     of: Option<(u64, u64)>,
@@ -81,7 +81,10 @@ impl GeneratedView {
     pub fn show(&mut self, ui: &mut Ui, world: &EditContext<'_>, source: &str, actions: &mut Vec<PageAction>) {
         if self.read.is_none() || self.source != source {
             source.clone_into(&mut self.source);
-            self.read = Some((generated_view::source_hash(source), Rc::new(AgentView::parse(source))));
+            self.read = Some((
+                generated_view::source_hash(source),
+                Rc::new(AgentView::parse(source).map_err(anyhow::Error::msg)),
+            ));
             (self.of, self.asked) = (None, None);
             self.pressed.clear();
         }

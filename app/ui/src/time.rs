@@ -1,5 +1,6 @@
 //! Points in time as one says them.
 
+use anyhow::anyhow;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -30,9 +31,9 @@ pub fn when(seconds: i64) -> String {
 }
 
 /// Formats a time with a user's `strftime` format.
-pub fn write_date(format: &str, now: &Zoned) -> Result<String, String> {
+pub fn write_date(format: &str, now: &Zoned) -> anyhow::Result<String> {
     let written = jiff::fmt::strtime::format(format, now);
-    let written = written.map_err(|error| format!("“{format}” isn't a date format: {error}"))?;
+    let written = written.map_err(|error| anyhow!("“{format}” isn't a date format: {error}"))?;
     let fits = !written.trim().is_empty() && !written.contains('\n');
-    if fits { Ok(written) } else { Err(format!("“{format}” makes no name for a note")) }
+    if fits { Ok(written) } else { Err(anyhow!("“{format}” makes no name for a note")) }
 }

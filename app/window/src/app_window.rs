@@ -110,7 +110,7 @@ impl AppWindow {
     ///
     /// # Errors
     /// What could not be saved.
-    pub fn close(self) -> Result<(), String> {
+    pub fn close(self) -> anyhow::Result<()> {
         self.host.driver.close()
     }
 

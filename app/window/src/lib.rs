@@ -8,6 +8,7 @@ mod pages;
 mod panels;
 mod shell;
 
+use anyhow::{anyhow, bail};
 pub use app_window::AppWindow;
 use editor::figure;
 use eframe::egui;
@@ -66,7 +67,7 @@ struct RunningWindow<F> {
     /// Called after the first frame.
     first_frame: Option<F>,
     /// What could not be saved at the end.
-    left_behind: Arc<Mutex<Option<String>>>,
+    left_behind: Arc<Mutex<Option<anyhow::Error>>>,
 }
 
 impl<F: FnOnce()> eframe::App for RunningWindow<F> {
@@ -101,13 +102,14 @@ impl<F: FnOnce()> eframe::App for RunningWindow<F> {
 /// # Errors
 /// A sentence: there is no display, something that a window needs at run time is missing, or something could not be
 /// saved at the end.
-pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), String> {
+pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> anyhow::Result<()> {
     let has_display =
         ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].iter().any(|name| std::env::var_os(name).is_some());
     if cfg!(target_os = "linux") && !has_display {
-        return Err("there is no display, so no window can be opened; the command line works without one: \
-             try `tracebook ls`, and `tracebook help` for the rest"
-            .to_owned());
+        bail!(
+            "there is no display, so no window can be opened; the command line works without one: try `tracebook ls`, \
+             and `tracebook help` for the rest"
+        );
     }
     let (width, height) = driver.session().settings().window;
     let viewport = egui::ViewportBuilder::default()
@@ -117,7 +119,7 @@ pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), S
         .with_inner_size([width, height])
         .with_min_inner_size([480.0, 320.0]);
     let options = eframe::NativeOptions { viewport, ..Default::default() };
-    let left_behind: Arc<Mutex<Option<String>>> = Arc::default();
+    let left_behind: Arc<Mutex<Option<anyhow::Error>>> = Arc::default();
     let left = left_behind.clone();
     let made = eframe::run_native(
         "tracebook",
@@ -129,7 +131,7 @@ pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), S
         }),
     );
     made.map_err(|error| {
-        format!(
+        anyhow!(
             "the window cannot be opened: {error}; on Debian it needs the packages libgl1 libegl1 libxkbcommon0 \
              libxkbcommon-x11-0 libx11-xcb1 libxcursor1 libxi6 libxrandr2 (and libgl1-mesa-dri where there is no other \
              driver); the command line works without a window: try `tracebook ls`"

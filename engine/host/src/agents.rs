@@ -18,6 +18,7 @@ use agent::secrets::InstallationKeys;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSpec};
 use agent::web_address::{WebAddress, is_listed};
+use anyhow::{Context, bail};
 use engine::{AgentSetup, Event};
 use mcp::{McpServer, McpServerPool, McpTransport};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -67,7 +68,7 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
     let window = |name: &String| Some((name.clone(), llm::context_window_tokens(&config, &config.endpoint(name)?)));
     let contexts = names.filter_map(window).collect();
     let (plugins, mut problems) = read_plugin_tools(&folder.join(PLUGINS_FOLDER));
-    let unconfined = tools.check_confinement().err();
+    let unconfined = tools.check_confinement().err().map(|why| why.to_string());
     let servers = list_mcp_tools(servers, &config, secrets, &mut problems);
     let agents = read_agent_definitions(&folder.join(AGENTS_FOLDER), &mut problems);
     let own_keys = read_installation_keys(&config, secrets);
@@ -124,7 +125,7 @@ fn list_mcp_tools(
 ) -> Vec<(String, String, ToolSpec)> {
     let mut wanted = Vec::new();
     for (name, server) in config.mcp.servers.iter().filter(|(_, server)| server.enabled.unwrap_or(true)) {
-        let filled = |values: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
+        let filled = |values: &BTreeMap<String, String>| -> anyhow::Result<BTreeMap<String, String>> {
             values.iter().map(|(key, value)| Ok((key.clone(), expand_secrets(value, secrets)?))).collect()
         };
         let way = match (&server.command, &server.url) {
@@ -176,23 +177,23 @@ fn list_mcp_tools(
 }
 
 /// Whether a server's address may be reached: where only hosts on the list are, it is one of them.
-fn check_server_address(url: &str, config: &AgentConfig) -> Result<(), String> {
-    let address = WebAddress::read(url)?;
+fn check_server_address(url: &str, config: &AgentConfig) -> anyhow::Result<()> {
+    let address = WebAddress::read(url).map_err(anyhow::Error::msg)?;
     let host = &address.site.host;
     if config.security.network_restricted && !is_listed(host, &config.security.allowed_hosts) {
-        return Err(format!("{host} is not on the list of hosts; add it to allowed_hosts to use this server"));
+        bail!("{host} is not on the list of hosts; add it to allowed_hosts to use this server");
     }
     Ok(())
 }
 
 /// Replaces `${NAME}` in a configuration value by the secret.
-fn expand_secrets(value: &str, secrets: Option<&UserSecrets>) -> Result<String, String> {
+fn expand_secrets(value: &str, secrets: Option<&UserSecrets>) -> anyhow::Result<String> {
     let mut filled = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
-        let (name, behind) = after.split_once('}').ok_or("a ${ has no }")?;
-        let key = secrets.map(|secrets| secrets.get(name).map_err(|error| error.to_string())).transpose()?.flatten();
-        let (key, _) = key.ok_or_else(|| format!("{name} is missing: `tracebook secrets set {name}`"))?;
+        let (name, behind) = after.split_once('}').context("a ${ has no }")?;
+        let key = secrets.map(|secrets| secrets.get(name)).transpose()?.flatten();
+        let (key, _) = key.with_context(|| format!("{name} is missing: `tracebook secrets set {name}`"))?;
         filled.push_str(before);
         filled.push_str(key.expose());
         rest = behind;
@@ -314,7 +315,8 @@ impl AgentEffects {
                 Some(Ok(key)) => key.map(|key| key.expose().to_owned()),
                 None => None,
                 Some(Err(why)) => {
-                    let failure = ModelError { kind: ModelErrorKind::Key, why, partial: String::new() };
+                    let failure =
+                        ModelError { kind: ModelErrorKind::Key, why: why.to_string(), partial: String::new() };
                     return inbox.send_event(Event::ModelDone { call, result: Err(failure) });
                 }
             };

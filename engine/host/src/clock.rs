@@ -1,5 +1,6 @@
 //! The user's local date and time. The engine gets them as arguments and never reads a clock.
 
+use anyhow::anyhow;
 use collection::LocalNow;
 use engine::UnixMillis;
 use jiff::tz::TimeZone;
@@ -49,10 +50,10 @@ pub fn timestamped_name(name: &str) -> String {
 }
 
 /// The clock of this machine, or of a zone by its name, with when it changes.
-pub fn load_zone(name: Option<&str>) -> Result<ZoneClock, String> {
+pub fn load_zone(name: Option<&str>) -> anyhow::Result<ZoneClock> {
     let zone = match name {
         Some(name) => TimeZone::get(name)
-            .map_err(|_| format!("there is no time zone {name} here; names are such as Europe/Berlin"))?,
+            .map_err(|_| anyhow!("there is no time zone {name} here; names are such as Europe/Berlin"))?,
         None => TimeZone::system(),
     };
     let year = SignedDuration::from_hours(366 * 24);

@@ -12,6 +12,7 @@ use crate::mailbox::{DiskJob, Mailbox, MailboxMessage, SessionQuery, StoreWriter
 use crate::search::{RunDocumentReader, SearchService};
 use crate::sync::SyncService;
 use crate::workers::DiskWorkers;
+use anyhow::anyhow;
 use engine::{Command, CommandError, Effect, Event, Session, UnixMillis};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::disk::Disk;
+use store::disk::{Disk, DiskError};
 
 /// Owns the session and its workers. Lives on the thread that draws, or on a separate one if there's no window.
 pub struct Driver {
@@ -30,7 +31,7 @@ pub struct Driver {
     inbox: Mailbox,
     messages: Receiver<MailboxMessage>,
     writer: StoreWriter,
-    writer_thread: Option<JoinHandle<Result<(), String>>>,
+    writer_thread: Option<JoinHandle<anyhow::Result<()>>>,
     workers: DiskWorkers,
     kernels: RunningKernels,
     agents: AgentEffects,
@@ -59,7 +60,7 @@ impl Driver {
         program: PathBuf,
         started: engine::event::WorkspaceStart,
         owned: Option<WorkspaceLock>,
-    ) -> Result<Driver, String> {
+    ) -> Result<Driver, DiskError> {
         Driver::start_threads(disk, folder, program, started, (owned, None))
     }
 
@@ -70,7 +71,7 @@ impl Driver {
         program: PathBuf,
         started: engine::event::WorkspaceStart,
         why: String,
-    ) -> Result<Driver, String> {
+    ) -> Result<Driver, DiskError> {
         Driver::start_threads(disk, folder, program, started, (None, Some(why)))
     }
 
@@ -80,21 +81,20 @@ impl Driver {
         program: PathBuf,
         started: engine::event::WorkspaceStart,
         (owned, reads_only): (Option<WorkspaceLock>, Option<String>),
-    ) -> Result<Driver, String> {
+    ) -> Result<Driver, DiskError> {
         crate::allocator::set_arena_count();
         let (inbox, messages) = Mailbox::channel();
         let actor = started.actor;
-        let readers =
-            (0..2).map(|_| disk.open_reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        let readers = (0..2).map(|_| disk.open_reader()).collect::<Result<Vec<_>, _>>()?;
         let workers = DiskWorkers::start(readers, inbox.clone(), actor);
         let volumes = started.doc.volumes().into_iter();
         let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
-        let reader = disk.open_reader().map_err(|error| error.to_string())?;
+        let reader = disk.open_reader()?;
         let (settings, elsewhere) = (&started.settings, reads_only.is_some());
         let search =
             SearchService::start((folder.clone(), elsewhere), reader, mounted.collect(), settings, inbox.clone());
-        search.add_source(Box::new(RunDocumentReader::new(disk.open_reader().map_err(|error| error.to_string())?)));
-        let further = || disk.open_reader().map_err(|error| error.to_string());
+        search.add_source(Box::new(RunDocumentReader::new(disk.open_reader()?)));
+        let further = || disk.open_reader();
         let sync = SyncService::start(further()?, further()?, folder.clone(), inbox.clone());
         let followers = (Some(search.clone()), Some(sync.clone()));
         let (writer, writer_thread) =
@@ -231,7 +231,7 @@ impl Driver {
     ///
     /// # Errors
     /// What could not be saved.
-    pub fn run(mut self) -> Result<(), String> {
+    pub fn run(mut self) -> anyhow::Result<()> {
         while !self.closing {
             self.wait(Duration::from_secs(3_600));
         }
@@ -280,16 +280,15 @@ impl Driver {
     ///
     /// # Errors
     /// A sentence: missing or damaged.
-    pub fn read_blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
-        let read = self.fetch_blob(hash).recv().map_err(|_| "the program is closing".to_owned())?;
-        read.map_err(|why| why.to_string())
+    pub fn read_blob(&self, hash: store::BlobHash) -> anyhow::Result<Vec<u8>> {
+        Ok(self.fetch_blob(hash).recv().map_err(|_| anyhow!("the program is closing"))??)
     }
 
     /// Saves everything, ends kernels and threads.
     ///
     /// # Errors
     /// What could not be saved, after some seconds of trying.
-    pub fn close(mut self) -> Result<(), String> {
+    pub fn close(mut self) -> anyhow::Result<()> {
         if self.read_only_reason.is_some() {
             return Ok(()); // there is nothing to save; the threads end with it
         }
@@ -340,7 +339,7 @@ impl Driver {
         drop(self.lock.take());
         match ended {
             Some(Ok(result)) => result,
-            Some(Err(_)) => Err("the writer failed".to_owned()),
+            Some(Err(_)) => Err(anyhow!("the writer failed")),
             None => Ok(()),
         }
     }

@@ -179,7 +179,7 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: the disk refuses, or the program is closing.
-    pub fn store_blob(&self, bytes: Vec<u8>) -> Result<store::BlobHash, String> {
+    pub fn store_blob(&self, bytes: Vec<u8>) -> anyhow::Result<store::BlobHash> {
         self.writer.store_blob(bytes)
     }
 

@@ -3,6 +3,7 @@
 
 use crate::handle::Handle;
 use crate::mailbox::{DiskJob, MailboxMessage};
+use anyhow::anyhow;
 use engine::{Command, NotePhase, Session};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -106,14 +107,12 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence.
-    pub fn note_history(&self, note: DocId) -> Result<Option<NoteHistory>, String> {
+    pub fn note_history(&self, note: DocId) -> anyhow::Result<Option<NoteHistory>> {
         // What was typed just now is a change, too.
         let _ = self.run_command(Command::Save);
-        let found = self
-            .wait(Some(HISTORY_LOAD_TIMEOUT), move |session| copy_document(session, note))
-            .map_err(|gone| gone.to_string())?;
+        let found = self.wait(Some(HISTORY_LOAD_TIMEOUT), move |session| copy_document(session, note))?;
         match found {
-            None => Err("the note's document could not be read in two minutes".to_owned()),
+            None => Err(anyhow!("the note's document could not be read in two minutes")),
             Some(Err(why)) => Err(why),
             Some(Ok(None)) => Ok(None),
             Some(Ok(Some(doc))) => Ok(Some(NoteHistory::of(*doc, self.device_actors()?))),
@@ -124,23 +123,23 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: the disk refuses, or the program is closing.
-    pub fn device_actors(&self) -> Result<BTreeSet<ActorId>, String> {
+    pub fn device_actors(&self) -> anyhow::Result<BTreeSet<ActorId>> {
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Job(Box::new(DiskJob::Actors { answer })));
-        wait.recv().unwrap_or_else(|_| Err(crate::handle::OwnerGone.to_string()))
+        Ok(wait.recv().map_err(|_| crate::handle::OwnerGone)??)
     }
 }
 
 /// Returns a copy of the note's document once it's loaded; `None` if it has none.
-fn copy_document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>>, String>> {
-    let Some(note) = session.note(note) else { return Some(Err("the note was closed meanwhile".to_owned())) };
+fn copy_document(session: &Session, note: DocId) -> Option<anyhow::Result<Option<Box<NoteDoc>>>> {
+    let Some(note) = session.note(note) else { return Some(Err(anyhow!("the note was closed meanwhile"))) };
     match &note.phase {
-        NotePhase::Failed(why) => return Some(Err(why.clone())),
+        NotePhase::Failed(why) => return Some(Err(anyhow!("{why}"))),
         NotePhase::Reading => return None,
         NotePhase::Ready => {}
     }
     if let Some(why) = note.read_only() {
-        return Some(Err(why.to_owned()));
+        return Some(Err(anyhow!("{why}")));
     }
     (!note.is_document_loading()).then(|| Ok(note.document().map(|doc| Box::new(doc.clone()))))
 }
@@ -167,7 +166,7 @@ fn run_history_thread(
                     story = found.map(Arc::new);
                     answers.push(HistoryAnswer::History(story.clone()));
                 }
-                Err(why) => answers.push(HistoryAnswer::Failed(why)),
+                Err(why) => answers.push(HistoryAnswer::Failed(why.to_string())),
             }
         }
         if let Some(story) = &story {

@@ -10,6 +10,7 @@ use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};
 use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry, PendingInquiries};
 use crate::kernel::pure_cache::PureCache;
 use crate::mailbox::{Mailbox, MailboxMessage, StoreWriter};
+use anyhow::{Context, bail};
 use engine::{Event, KernelGrant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -298,10 +299,8 @@ impl RunningKernels {
             let inbox = reader.inbox();
             let log = crate::logging::KernelLog::start(number, jupyter.is_some());
             // The folder stays open until the process has started in it, and in no other.
-            let begun = ConfinedFolder::open_root(&place.root)
-                .and_then(|root| root.open_folder(&place.path))
-                .map_err(String::from);
-            let begun = begun.and_then(|folder| {
+            let held = ConfinedFolder::open_root(&place.root).and_then(|root| root.open_folder(&place.path));
+            let begun = held.map_err(anyhow::Error::from).and_then(|folder| {
                 command.current_dir(folder.stable_path());
                 if let Some(chosen) = &jupyter {
                     configure_jupyter_kernel(&mut command, chosen, folder.original_path())?;
@@ -331,22 +330,22 @@ impl RunningKernels {
 }
 
 /// Starts a Jupyter kernel instead of the built-in one: exactly the one that the user approved, in its current state.
-fn configure_jupyter_kernel(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> Result<(), String> {
+fn configure_jupyter_kernel(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> anyhow::Result<()> {
     let AllowedKernel { name, allowed, shared } = chosen;
     let found = kernelspec::find_kernels(folder, shared);
     let Some(kernel) = found.iter().find(|kernel| kernel.spec.name == *name) else {
         let names: Vec<&str> = found.iter().map(|kernel| kernel.spec.name.as_str()).collect();
         let there = if names.is_empty() { "none is installed".to_owned() } else { names.join(", ") };
-        return Err(format!("there is no Jupyter kernel {name} here ({there})"));
+        bail!("there is no Jupyter kernel {name} here ({there})");
     };
     let spec = &kernel.spec;
     let again = "choose it again to allow it (Choose kernel, or `tracebook kernels`)";
     match allowed {
         Some(print) if *print == spec.print => {}
-        Some(_) => return Err(format!("it has changed since you allowed it: {}; {again}", spec.approval_question())),
+        Some(_) => bail!("it has changed since you allowed it: {}; {again}", spec.approval_question()),
         // A permission of an earlier version names the kernel alone.
         None if spec.doubt.is_none() => {}
-        None => return Err(format!("you have not allowed it: {}; {again}", spec.approval_question())),
+        None => bail!("you have not allowed it: {}; {again}", spec.approval_question()),
     }
     command.arg("--jupyter").arg(&spec.path).arg(&kernel.allowed);
     Ok(())
@@ -360,12 +359,11 @@ fn launch_process(
     mut command: Command,
     process: &Mutex<KernelProcess>,
     queue: Receiver<String>,
-) -> Result<(ChildStdout, LastWords), String> {
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let none = || "no pipe".to_owned();
-    let mut requests = child.stdin.take().ok_or_else(none)?;
-    let replies = child.stdout.take().ok_or_else(none)?;
-    let errors = child.stderr.take().ok_or_else(none)?;
+) -> anyhow::Result<(ChildStdout, LastWords)> {
+    let mut child = command.spawn()?;
+    let mut requests = child.stdin.take().context("no pipe")?;
+    let replies = child.stdout.take().context("no pipe")?;
+    let errors = child.stderr.take().context("no pipe")?;
     if let Ok(mut process) = process.lock() {
         if process.ended {
             end_process_group(&mut child); // nobody wants it any more

@@ -3,6 +3,7 @@
 
 use crate::error::OpenError;
 use agent::policy::PolicyRule;
+use anyhow::anyhow;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart, file_marks_key};
 use engine::{
     AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
@@ -160,25 +161,30 @@ pub fn load_volume_files(reader: &dyn DiskReader, volume: DocId, mut tell: impl 
 /// Loads a volume's document.
 pub fn load_volume_doc(reader: &dyn DiskReader, volume: DocId, actor: &ActorId) -> Event {
     let doc = load_document(reader, volume, |chunks| VolumeDoc::load(volume, chunks, actor.clone()));
-    Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+    Event::VolumeLoaded { volume, doc: as_event_result(doc.map(|loaded| Box::new(loaded.doc))) }
 }
 
 /// Loads a session's document.
 pub fn load_session_doc(reader: &dyn DiskReader, session: DocId, actor: &ActorId) -> Event {
     let doc = load_document(reader, session, |chunks| SessionDoc::load(session, chunks, actor.clone()));
-    Event::SessionLoaded { session, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+    Event::SessionLoaded { session, doc: as_event_result(doc.map(|loaded| Box::new(loaded.doc))) }
 }
 
 /// Loads a run's document.
 pub fn load_run_doc(reader: &dyn DiskReader, run: DocId, actor: &ActorId) -> Event {
     let doc = load_document(reader, run, |chunks| RunDoc::load(run, chunks, actor.clone()));
-    Event::RunLoaded { run, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+    Event::RunLoaded { run, doc: as_event_result(doc.map(|loaded| Box::new(loaded.doc))) }
 }
 
 /// Loads the document of the user's tools.
 pub fn load_registry_doc(reader: &dyn DiskReader, registry: DocId, actor: &ActorId) -> Event {
     let doc = load_document(reader, registry, |chunks| RegistryDoc::load(registry, chunks, actor.clone()));
-    Event::RegistryLoaded { registry, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+    Event::RegistryLoaded { registry, doc: as_event_result(doc.map(|loaded| Box::new(loaded.doc))) }
+}
+
+/// Events carry errors as the sentence that users read.
+pub(crate) fn as_event_result<T>(result: anyhow::Result<T>) -> Result<T, String> {
+    result.map_err(|error| error.to_string())
 }
 
 struct LoadedNote<D> {
@@ -193,11 +199,11 @@ fn load_document<D>(
     reader: &dyn DiskReader,
     doc: DocId,
     load: impl Fn(&[Vec<u8>]) -> Result<store::LoadedDocument<D>, store::StoreError>,
-) -> Result<LoadedNote<D>, String> {
-    let chunks = reader.chunks(doc).map_err(|error| error.to_string())?;
+) -> anyhow::Result<LoadedNote<D>> {
+    let chunks = reader.chunks(doc)?;
     let whole: Vec<Vec<u8>> = chunks.iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes.clone()).collect();
     let torn = chunks.len() - whole.len();
-    let loaded = load(&whole).map_err(|error| format!("{error}; `tracebook fsck` sets it aside"))?;
+    let loaded = load(&whole).map_err(|error| anyhow!("{error}; `tracebook fsck` sets it aside"))?;
     let bad = torn + loaded.bad_chunks.len();
     let mut problems = Vec::new();
     if bad > 0 {
@@ -211,21 +217,20 @@ fn load_document<D>(
 ///
 /// # Errors
 /// A sentence: the disk refuses.
-pub fn load_note_content(
+pub fn load_note_content<E: std::fmt::Display>(
     reader: &dyn DiskReader,
     note: DocId,
     volume: DocId,
     path: &str,
-    file: impl FnOnce() -> Result<Option<FileText>, String>,
-) -> Result<NoteContent, String> {
-    let say = |error: store::disk::DiskError| error.to_string();
-    let (mut blocks, bad) = reader.blocks(note).map_err(say)?;
+    file: impl FnOnce() -> Result<Option<FileText>, E>,
+) -> anyhow::Result<NoteContent> {
+    let (mut blocks, bad) = reader.blocks(note)?;
     let mut problems = Vec::new();
     if !bad.is_empty() {
         problems.push(format!("{} blocks cannot be read; `tracebook fsck` takes them from the history", bad.len()));
     }
     let mut records = Vec::new();
-    for (seq, bytes) in reader.journal_records(note).map_err(say)? {
+    for (seq, bytes) in reader.journal_records(note)? {
         let replayed = JournalRecord::decode(seq, note, &bytes).and_then(|record| {
             let mut next = blocks.clone();
             record.ops.iter().try_for_each(|op| apply_op(&mut next, op))?;
@@ -242,11 +247,11 @@ pub fn load_note_content(
             }
         }
     }
-    let row = reader.file_row(volume, path).map_err(say)?;
-    let ahead = reader.unfinished_notes().map_err(say)?.contains(&note);
-    let marks = reader.meta(&file_marks_key(note)).map_err(say)?;
+    let row = reader.file_row(volume, path)?;
+    let ahead = reader.unfinished_notes()?.contains(&note);
+    let marks = reader.meta(&file_marks_key(note))?;
     let marks = marks.and_then(|marks| serde_json::from_slice(&marks).ok()).unwrap_or_default();
-    let file = file();
+    let file = file().map_err(|why| why.to_string());
     let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
     let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
     if !adopted && let Ok(Some(file)) = &file {
@@ -259,19 +264,19 @@ pub fn load_note_content(
 ///
 /// # Errors
 /// A sentence: the disk refuses, or the document cannot be read and stays as it is.
-pub fn load_note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> Result<NoteDocs, String> {
+pub fn load_note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> anyhow::Result<NoteDocs> {
     let mut loaded = load_document(reader, note, |chunks| NoteDoc::load(note, chunks, actor.clone()))?;
-    let (rows, _) = reader.blocks(note).map_err(|error| error.to_string())?;
+    let (rows, _) = reader.blocks(note)?;
     let mut append = Vec::new();
     let mut snapshot = None;
     if loaded.chunks.is_empty() {
-        loaded.doc = NoteDoc::import(note, &rows, actor.clone()).map_err(|error| error.to_string())?;
+        loaded.doc = NoteDoc::import(note, &rows, actor.clone())?;
         append.push(loaded.doc.save());
     } else if loaded.bad {
         // What cannot be read of the history is in the rows: the document is made to say what they say.
         let difference = loaded.doc.diff_blocks(&rows);
         if !rows.is_empty() && !difference.is_empty() {
-            let repair = loaded.doc.commit(&difference, 0, Some("repair")).map_err(|error| error.to_string())?;
+            let repair = loaded.doc.commit(&difference, 0, Some("repair"))?;
             append.push(repair);
         }
     } else if loaded.chunks.len() > MAX_CHUNKS_BEFORE_FOLD {

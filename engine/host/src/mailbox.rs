@@ -2,6 +2,7 @@
 //! imports none of those threads, so that all of them can import it.
 
 use crate::fs::confined_dir::ConfinedPath;
+use anyhow::anyhow;
 use engine::{BatchNumber, Command, CommandError, Event, Session};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -69,7 +70,7 @@ impl Mailbox {
 /// One piece of work for the workers.
 pub(crate) enum DiskJob {
     Volume { volume: DocId },
-    Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, String>> },
+    Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, DiskError>> },
     ReadNote { note: DocId, volume: DocId, path: String, file: ConfinedPath },
     LoadNote { note: DocId },
     LoadSession { session: DocId },
@@ -82,7 +83,7 @@ pub(crate) enum DiskJob {
     Discard { file: DocId, path: ConfinedPath },
     Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
     Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, DiskError>> },
-    Actors { answer: Sender<Result<BTreeSet<ActorId>, String>> },
+    Actors { answer: Sender<Result<BTreeSet<ActorId>, DiskError>> },
 }
 
 /// A task for the writer.
@@ -94,7 +95,7 @@ pub(crate) enum WriterTask {
     /// Commits these writes too; nobody waits for them, and failures are ignored.
     AppendBestEffort { writes: Vec<RowWrite> },
     /// Stores a blob and answers with its hash.
-    Blob { bytes: Vec<u8>, answer: Sender<Result<BlobHash, String>> },
+    Blob { bytes: Vec<u8>, answer: Sender<anyhow::Result<BlobHash>> },
     /// Commit what waits, trying `patience` long, then end.
     Close { patience: Duration },
 }
@@ -117,9 +118,9 @@ impl StoreWriter {
     }
 
     /// Stores a blob and waits for it.
-    pub(crate) fn store_blob(&self, bytes: Vec<u8>) -> Result<BlobHash, String> {
+    pub(crate) fn store_blob(&self, bytes: Vec<u8>) -> anyhow::Result<BlobHash> {
         let (answer, wait) = channel();
         self.send(WriterTask::Blob { bytes, answer });
-        wait.recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
+        wait.recv().unwrap_or_else(|_| Err(anyhow!("the program is closing")))
     }
 }

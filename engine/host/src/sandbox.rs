@@ -84,11 +84,11 @@ fn print_report(verdict: &SandboxVerdict, refused: Vec<String>) -> ExitCode {
 }
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-fn read_order() -> Result<SandboxOrder, String> {
+fn read_order() -> anyhow::Result<SandboxOrder> {
     use std::io::{BufRead, Read};
     let mut line = String::new();
-    std::io::stdin().lock().take(4 << 20).read_line(&mut line).map_err(|error| error.to_string())?;
-    serde_json::from_str(&line).map_err(|error| format!("what to run was not understood ({error})"))
+    std::io::stdin().lock().take(4 << 20).read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(|error| anyhow::anyhow!("what to run was not understood ({error})"))
 }
 
 /// Returns the folders and files to open for a tool that works in `folder`: the folder itself, unless the user's home
@@ -123,6 +123,7 @@ mod linux {
         MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxVerdict, print_report, read_order,
     };
     use ::sandbox::{ConfinedKind, GuardedRefusals, SandboxPolicy, SandboxWalls};
+    use anyhow::anyhow;
     use rustix::process::{
         Resource, Rlimit, Signal, WaitOptions, getpid, kill_current_process_group, set_child_subreaper,
         setpriority_process, setrlimit, setsid, wait,
@@ -138,13 +139,13 @@ mod linux {
     pub(super) fn run() -> ExitCode {
         match start() {
             Ok((child, refused)) => wait_for_shell(child, &refused),
-            Err(why) => print_report(&SandboxVerdict::Refused(why), Vec::new()),
+            Err(why) => print_report(&SandboxVerdict::Refused(why.to_string()), Vec::new()),
         }
     }
 
-    fn start() -> Result<(Child, GuardedRefusals), String> {
+    fn start() -> anyhow::Result<(Child, GuardedRefusals)> {
         let fail =
-            |what: &str, error: &dyn std::fmt::Display| format!("the sandbox could not be made: {what} ({error})");
+            |what: &str, error: &dyn std::fmt::Display| anyhow!("the sandbox could not be made: {what} ({error})");
         // A session of its own has no terminal to type into, and is one group to be ended.
         setsid().map_err(|error| fail("no session", &error))?;
         // Linux shares the processor among sessions: one that makes very many processes must not hold up who watches
@@ -176,13 +177,13 @@ mod linux {
         }
         // Walls are a thread's, and go on to what it starts: this process stays outside.
         let inside = std::thread::spawn(move || spawn_confined(&order));
-        inside.join().unwrap_or_else(|_| Err("the sandbox failed".to_owned()))
+        inside.join().unwrap_or_else(|_| Err(anyhow!("the sandbox failed")))
     }
 
     /// On a thread that has gone behind the walls.
-    fn spawn_confined(order: &SandboxOrder) -> Result<(Child, GuardedRefusals), String> {
+    fn spawn_confined(order: &SandboxOrder) -> anyhow::Result<(Child, GuardedRefusals)> {
         let _ = setpriority_process(None, SANDBOX_NICENESS); // only politeness
-        let shell = |error: std::io::Error| format!("there is no shell ({error})");
+        let shell = |error: std::io::Error| anyhow!("there is no shell ({error})");
         let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(shell)?;
         let policy = SandboxPolicy {
             kind: ConfinedKind::Programs,
@@ -194,7 +195,7 @@ mod linux {
         };
         let SandboxWalls { files, calls, refused } = ::sandbox::enter(&policy);
         // Where one wall cannot be built, nothing is run.
-        files.and(calls).map_err(|why| format!("there is no sandbox here: {why}"))?;
+        files.and(calls).map_err(|why| anyhow!("there is no sandbox here: {why}"))?;
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(&order.command).stdin(Stdio::null()).stdout(output);
         Ok((command.spawn().map_err(shell)?, refused))
@@ -239,6 +240,7 @@ mod linux {
 #[cfg(target_os = "macos")]
 mod macos {
     use super::{MAX_FILE_BYTES, SandboxOrder, SandboxVerdict, print_report, read_order};
+    use anyhow::{Context, anyhow};
     use rustix::process::{Resource, Rlimit, Signal, kill_current_process_group, setrlimit, setsid};
     use std::os::fd::AsFd;
     use std::path::Path;
@@ -247,15 +249,15 @@ mod macos {
     const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
     pub(super) fn run() -> ExitCode {
-        let verdict = perform().unwrap_or_else(SandboxVerdict::Refused);
+        let verdict = perform().unwrap_or_else(|why| SandboxVerdict::Refused(why.to_string()));
         print_report(&verdict, Vec::new());
         // If it can't be killed, this process still ends by itself.
         let _ = kill_current_process_group(Signal::KILL);
         ExitCode::SUCCESS
     }
 
-    fn perform() -> Result<SandboxVerdict, String> {
-        let fail = |error: &dyn std::fmt::Display| format!("the sandbox could not be made ({error})");
+    fn perform() -> anyhow::Result<SandboxVerdict> {
+        let fail = |error: &dyn std::fmt::Display| anyhow!("the sandbox could not be made ({error})");
         setsid().map_err(|error| fail(&error))?;
         let order = read_order()?;
         std::thread::spawn(|| {
@@ -278,7 +280,7 @@ mod macos {
     }
 
     /// What is allowed, in the language of `sandbox-exec`.
-    fn profile(order: &SandboxOrder) -> Result<String, String> {
+    fn profile(order: &SandboxOrder) -> anyhow::Result<String> {
         let mut profile = String::from(
             "(version 1)(deny default)(allow process-fork)(allow signal (target same-sandbox))(allow sysctl-read)\
              (allow file-read-metadata)(allow file-read* process-exec (subpath \"/usr\") (subpath \"/bin\")\
@@ -288,8 +290,8 @@ mod macos {
              (allow file-read* (literal \"/dev/random\") (literal \"/dev/urandom\") (literal \"/dev/zero\"))",
         );
         let below = |path: &Path| {
-            let path = path.to_str().ok_or("a folder's name is not UTF-8 text")?;
-            Ok::<_, String>(format!("(subpath \"{}\")", path.replace('\\', "\\\\").replace('"', "\\\"")))
+            let path = path.to_str().context("a folder's name is not UTF-8 text")?;
+            Ok::<_, anyhow::Error>(format!("(subpath \"{}\")", path.replace('\\', "\\\\").replace('"', "\\\"")))
         };
         for path in &order.read {
             profile += &format!("(allow file-read* process-exec {})", below(path)?);

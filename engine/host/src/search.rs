@@ -26,6 +26,7 @@ pub use models::{DownloadProgress, EmbedderChoice, KnownModel, OnnxRuntime, know
 pub(crate) use run_indexing::RunDocumentReader;
 
 use crate::mailbox::Mailbox;
+use anyhow::{Context, anyhow};
 use index::{FullTextIndex, IndexError};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -77,11 +78,11 @@ enum IndexTask {
     Volumes(Vec<IndexedVolume>),
     Written(Vec<IndexedWrite>),
     /// Answers once everything reported before can be found.
-    WaitUntilIndexed(Sender<Result<(), String>>),
+    WaitUntilIndexed(Sender<anyhow::Result<()>>),
     /// Answers once all vectors are computed.
-    WaitUntilEmbedded(Sender<Result<(), String>>),
-    Rebuild(Sender<Result<(), String>>),
-    Verify(Sender<Result<Vec<String>, String>>),
+    WaitUntilEmbedded(Sender<anyhow::Result<()>>),
+    Rebuild(Sender<anyhow::Result<()>>),
+    Verify(Sender<anyhow::Result<Vec<String>>>),
     /// The model was loaded for a question: look when it is to be given back.
     Loaded,
     /// The settings say this about meaning.
@@ -103,7 +104,7 @@ enum IndexedWrite {
 struct SearchQuestion {
     ask: SearchRequest,
     related: Option<DocId>,
-    answer: Sender<Result<SearchAnswer, String>>,
+    answer: Sender<anyhow::Result<SearchAnswer>>,
     on_answer: Box<dyn Fn() + Send>,
 }
 
@@ -223,7 +224,7 @@ impl SearchService {
 
     /// Sends a query; the answer arrives at the receiver, and `told` is called then. While the last word is being typed
     /// there may be two: by words at once, and by meaning a moment later.
-    pub fn ask(&self, ask: SearchRequest, told: impl Fn() + Send + 'static) -> Receiver<Result<SearchAnswer, String>> {
+    pub fn ask(&self, ask: SearchRequest, told: impl Fn() + Send + 'static) -> Receiver<anyhow::Result<SearchAnswer>> {
         let (answer, wait) = channel();
         let _ = self.questions.send(SearchQuestion { ask, related: None, answer, on_answer: Box::new(told) });
         wait
@@ -235,7 +236,7 @@ impl SearchService {
         note: DocId,
         limit: usize,
         told: impl Fn() + Send + 'static,
-    ) -> Receiver<Result<SearchAnswer, String>> {
+    ) -> Receiver<anyhow::Result<SearchAnswer>> {
         let (answer, wait) = channel();
         let ask = SearchRequest { limit, ..SearchRequest::default() };
         let _ = self.questions.send(SearchQuestion { ask, related: Some(note), answer, on_answer: Box::new(told) });
@@ -246,7 +247,7 @@ impl SearchService {
     ///
     /// # Errors
     /// A sentence: the index is damaged and being made again, or cannot be made.
-    pub fn search_blocking(&self, ask: SearchRequest) -> Result<SearchAnswer, String> {
+    pub fn search_blocking(&self, ask: SearchRequest) -> anyhow::Result<SearchAnswer> {
         self.ask(ask, || {}).recv().unwrap_or_else(|_| Err(closing_error()))
     }
 
@@ -259,16 +260,16 @@ impl SearchService {
     ///
     /// # Errors
     /// A sentence: it is damaged.
-    pub fn counts(&self) -> Result<IndexCounts, String> {
-        let index = self.common.index().ok_or_else(|| "the search index is not open".to_owned())?;
-        index.counts().map_err(|error| error.to_string())
+    pub fn counts(&self) -> anyhow::Result<IndexCounts> {
+        let index = self.common.index().context("the search index is not open")?;
+        Ok(index.counts()?)
     }
 
     /// Waits until all that is on disk now is found.
     ///
     /// # Errors
     /// A sentence: the index cannot be made or written, or it takes longer than `limit`.
-    pub fn wait_until_indexed(&self, limit: Duration) -> Result<(), String> {
+    pub fn wait_until_indexed(&self, limit: Duration) -> anyhow::Result<()> {
         self.wait_for_task(IndexTask::WaitUntilIndexed, limit)
     }
 
@@ -276,7 +277,7 @@ impl SearchService {
     ///
     /// # Errors
     /// As for [`SearchService::wait_until_indexed`].
-    pub fn wait_until_embedded(&self, limit: Duration) -> Result<(), String> {
+    pub fn wait_until_embedded(&self, limit: Duration) -> anyhow::Result<()> {
         self.wait_for_task(IndexTask::WaitUntilEmbedded, limit)
     }
 
@@ -284,7 +285,7 @@ impl SearchService {
     ///
     /// # Errors
     /// As for [`SearchService::wait_until_indexed`].
-    pub fn rebuild(&self, limit: Duration) -> Result<(), String> {
+    pub fn rebuild(&self, limit: Duration) -> anyhow::Result<()> {
         self.wait_for_task(IndexTask::Rebuild, limit)
     }
 
@@ -292,7 +293,7 @@ impl SearchService {
     ///
     /// # Errors
     /// A sentence: no such reranker, no ONNX Runtime, no network.
-    pub fn download_reranker(&self, name: &str) -> Result<(), String> {
+    pub fn download_reranker(&self, name: &str) -> anyhow::Result<()> {
         self.common.download_reranker(name)
     }
 
@@ -300,21 +301,21 @@ impl SearchService {
     ///
     /// # Errors
     /// As for [`SearchService::wait_until_indexed`].
-    pub fn verify(&self, limit: Duration) -> Result<Vec<String>, String> {
+    pub fn verify(&self, limit: Duration) -> anyhow::Result<Vec<String>> {
         self.wait_for_task(IndexTask::Verify, limit)
     }
 
     fn wait_for_task<R>(
         &self,
-        task: impl FnOnce(Sender<Result<R, String>>) -> IndexTask,
+        task: impl FnOnce(Sender<anyhow::Result<R>>) -> IndexTask,
         limit: Duration,
-    ) -> Result<R, String> {
+    ) -> anyhow::Result<R> {
         let (answer, wait) = channel();
         let _ = self.tasks.send(task(answer));
         match wait.recv_timeout(limit) {
             Ok(result) => result,
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                Err("the search index is still being made; try again in a while".to_owned())
+                Err(anyhow!("the search index is still being made; try again in a while"))
             }
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Err(closing_error()),
         }
@@ -333,8 +334,8 @@ impl SearchService {
     }
 }
 
-fn closing_error() -> String {
-    "the program is closing".to_owned()
+fn closing_error() -> anyhow::Error {
+    anyhow!("the program is closing")
 }
 
 /// Runs what reads the index: what a damaged file makes of it is an error like others.

@@ -4,6 +4,7 @@
 //! Frames are a kind (one byte), a length (four bytes, little endian) and that many bytes.
 
 use crate::handle::Handle;
+use anyhow::anyhow;
 use interprocess::local_socket::traits::{ListenerExt as _, Stream as _};
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, Stream, ToFsName};
 use serde::{Deserialize, Serialize};
@@ -62,7 +63,7 @@ fn read_frame(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
 
 /// A folder that only its owner can enter. Socket names have at most about 100 bytes, so a deep workspace has its
 /// socket in the system's place for such things.
-fn socket_folder(folder: &Path) -> Result<PathBuf, String> {
+fn socket_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     let inside = folder.join("socket");
     if inside.as_os_str().len() < 100 {
         return Ok(inside);
@@ -70,7 +71,7 @@ fn socket_folder(folder: &Path) -> Result<PathBuf, String> {
     let base = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let hash = store::BlobHash::of(folder.as_os_str().as_encoded_bytes()).to_string();
     let own = base.join(format!("tracebook-{}", &hash[..16]));
-    create_private_folder(&own).map_err(|error| format!("{error}: {}", own.display()))?;
+    create_private_folder(&own).map_err(|error| anyhow!("{error}: {}", own.display()))?;
     Ok(own.join("socket"))
 }
 
@@ -141,9 +142,9 @@ impl Drop for GuestRequest {
 }
 
 /// Listens, and performs each request in a thread of its own. Gives the socket's name.
-pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> Result<(String, GuestRequests), String> {
+pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> anyhow::Result<(String, GuestRequests)> {
     let path = socket_folder(folder)?;
-    let say = |error: io::Error| format!("other commands cannot be taken while this one runs ({error})");
+    let say = |error: io::Error| anyhow!("other commands cannot be taken while this one runs ({error})");
     // The holder of the lock is the owner, so an existing socket belongs to a dead process.
     let _ = std::fs::remove_file(&path);
     let name = path.clone().to_fs_name::<GenericFilePath>().map_err(say)?;

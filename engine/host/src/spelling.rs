@@ -1,6 +1,7 @@
 //! Spelling, by the Hunspell dictionaries that the system has (crate `spellbook`). Loading and suggesting take longer
 //! than a frame and have threads of their own; to look a word up takes microseconds.
 
+use anyhow::{Context, anyhow};
 use spellbook::Dictionary;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +14,7 @@ const MAX_SUGGESTIONS: usize = 8;
 /// A dictionary, once it is loaded.
 #[derive(Clone)]
 pub struct HunspellChecker {
-    loaded: Arc<OnceLock<Result<(String, Dictionary), String>>>,
+    loaded: Arc<OnceLock<anyhow::Result<(String, Dictionary)>>>,
 }
 
 impl HunspellChecker {
@@ -41,8 +42,8 @@ impl HunspellChecker {
     }
 
     /// The loaded dictionary's name, or why there is none; `None` while it loads.
-    pub fn dictionary_state(&self) -> Option<Result<&str, &str>> {
-        Some(self.loaded.get()?.as_ref().map(|(name, _)| name.as_str()).map_err(String::as_str))
+    pub fn dictionary_state(&self) -> Option<Result<&str, &anyhow::Error>> {
+        Some(self.loaded.get()?.as_ref().map(|(name, _)| name.as_str()))
     }
 
     /// Finds words that may have been meant, in the background; the likeliest come first.
@@ -78,8 +79,8 @@ fn dictionary_folders() -> Vec<PathBuf> {
     own.into_iter().chain(user).chain(system).collect()
 }
 
-fn load_dictionary(folders: &[PathBuf], language: &str) -> Result<(String, Dictionary), String> {
-    let (name, aff, dic) = find_dictionary(folders, language).ok_or_else(|| {
+fn load_dictionary(folders: &[PathBuf], language: &str) -> anyhow::Result<(String, Dictionary)> {
+    let (name, aff, dic) = find_dictionary(folders, language).with_context(|| {
         format!("there is no dictionary for {language}; on Debian they are the packages hunspell-… (hunspell-en-us)")
     })?;
     let (aff, dic) = (read(&aff)?, read(&dic)?);
@@ -89,7 +90,7 @@ fn load_dictionary(folders: &[PathBuf], language: &str) -> Result<(String, Dicti
     let aff: String =
         text(&aff).lines().filter(|line| !line.starts_with("SET ")).map(|line| format!("{line}\n")).collect();
     let dictionary = Dictionary::new(&format!("SET UTF-8\n{aff}"), &text(&dic))
-        .map_err(|error| format!("the dictionary {name} cannot be read ({error}); choose another"))?;
+        .map_err(|error| anyhow!("the dictionary {name} cannot be read ({error}); choose another"))?;
     Ok((name, dictionary))
 }
 
@@ -120,9 +121,9 @@ fn find_dictionary(folders: &[PathBuf], language: &str) -> Option<(String, PathB
     other
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     crate::fs::copy::read(path, MAX_DICTIONARY_BYTES)
-        .ok_or_else(|| format!("the dictionary cannot be read, or is too large: {}", path.display()))
+        .with_context(|| format!("the dictionary cannot be read, or is too large: {}", path.display()))
 }
 
 /// What the `SET` line of an .aff file says; Latin 1 where it says nothing (hunspell(5)).
@@ -158,7 +159,8 @@ mod tests {
         write("xx.aff", b"SET UTF-8\nSFX broken\n");
         write("xx.dic", b"1\nx\n");
         let speller = loaded(folder.path(), "en_US");
-        assert_eq!(speller.dictionary_state(), Some(Ok("en_GB")), "another country's form");
+        let state = speller.dictionary_state().expect("over");
+        assert_eq!(state.expect("loaded"), "en_GB", "another country's form");
         assert_eq!([speller.check_word("houses"), speller.check_word("huose")], [Some(true), Some(false)]);
         let (tell, told) = channel();
         speller.suggest("huose".to_owned(), move |found| _ = tell.send(found));
@@ -166,7 +168,7 @@ mod tests {
         assert_eq!(loaded(folder.path(), "de_DE").check_word("schön"), Some(true));
         let none = loaded(folder.path(), "fr_FR");
         assert_eq!(none.check_word("mot"), None);
-        assert!(none.dictionary_state().expect("over").expect_err("none").contains("hunspell"));
+        assert!(none.dictionary_state().expect("over").expect_err("none").to_string().contains("hunspell"));
         assert!(loaded(folder.path(), "xx").dictionary_state().expect("over").is_err());
     }
 }

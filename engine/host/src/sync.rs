@@ -421,7 +421,7 @@ impl SyncThread {
             if self.client.is_none() {
                 let tasks = self.tasks.clone();
                 let tell = move |link, told| _ = tasks.send(SyncTask::HubEvent(link, told));
-                let started = HubClient::start(crate::sync::devices::hub_caller_identity, tell);
+                let started = HubClient::start(|| devices::hub_caller_identity().map_err(|why| why.to_string()), tell);
                 match started {
                     Ok(client) => self.client = Some(client),
                     Err(why) => {

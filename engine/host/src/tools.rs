@@ -13,6 +13,7 @@ mod truncate;
 
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::tool_job::{ToolJob, ToolOutcome};
+use anyhow::{Context, anyhow, bail};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,8 +79,8 @@ impl StopSignal {
         self.0.load(Ordering::Acquire)
     }
 
-    fn check_not_stopped(&self) -> Result<(), String> {
-        if self.is_stopped() { Err(CANCELLED_MESSAGE.to_owned()) } else { Ok(()) }
+    fn check_not_stopped(&self) -> anyhow::Result<()> {
+        if self.is_stopped() { Err(anyhow!(CANCELLED_MESSAGE)) } else { Ok(()) }
     }
 }
 
@@ -128,18 +129,16 @@ impl ToolRunner {
                 call.end(&done);
                 done
             }));
-            let done = done.unwrap_or_else(|_| Err("the tool failed; this is a fault of Tracebook's".to_owned()));
+            let done = done.unwrap_or_else(|_| Err(anyhow!("the tool failed; this is a fault of Tracebook's")));
             let mut running = jobs.running.lock().unwrap_or_else(PoisonError::into_inner);
             if running.get(&id).is_some_and(|known| Arc::ptr_eq(&known.0, &stop.0)) {
                 running.remove(&id);
             }
             drop(running);
-            on_done(
-                done.unwrap_or_else(|why| ToolOutcome {
-                    text: truncate::truncate_middle(&why),
-                    ..ToolOutcome::default()
-                }),
-            );
+            on_done(done.unwrap_or_else(|why| ToolOutcome {
+                text: truncate::truncate_middle(&why.to_string()),
+                ..ToolOutcome::default()
+            }));
         });
     }
 
@@ -163,10 +162,10 @@ impl ToolRunner {
     ///
     /// # Errors
     /// A sentence that says what this machine does not have: such jobs are refused then.
-    pub fn check_confinement(&self) -> Result<(), String> {
+    pub fn check_confinement(&self) -> anyhow::Result<()> {
         let look = || {
             let tried = shell::probe_sandbox(&self.place)?;
-            if tried.success { Ok(()) } else { Err(format!("the sandbox does not work here: {}", tried.text)) }
+            if tried.success { Ok(()) } else { Err(anyhow!("the sandbox does not work here: {}", tried.text)) }
         };
         if self.confined.get().is_none() {
             look()?; // a machine that is too busy now may not be so later: only what works is remembered
@@ -191,7 +190,7 @@ impl Drop for ToolSlot<'_> {
 }
 
 impl ToolJobs {
-    fn wait_for_slot(&self, stop: &StopSignal) -> Result<ToolSlot<'_>, String> {
+    fn wait_for_slot(&self, stop: &StopSignal) -> anyhow::Result<ToolSlot<'_>> {
         loop {
             stop.check_not_stopped()?;
             let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,7 +204,7 @@ impl ToolJobs {
     }
 }
 
-fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> Result<ToolOutcome, String> {
+fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
     match job {
         ToolJob::Read { root, path, lines } => files::read(place, root, path, *lines),
         ToolJob::List { root, path } => files::list(place, root, path, stop),
@@ -245,8 +244,8 @@ fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> Resu
 fn run_detached(
     place: &Arc<ToolWorkspace>,
     stop: &StopSignal,
-    work: impl FnOnce(&ToolWorkspace) -> Result<ToolOutcome, String> + Send + 'static,
-) -> Result<ToolOutcome, String> {
+    work: impl FnOnce(&ToolWorkspace) -> anyhow::Result<ToolOutcome> + Send + 'static,
+) -> anyhow::Result<ToolOutcome> {
     let (tell, told) = channel();
     let place = place.clone();
     std::thread::spawn(move || {
@@ -257,14 +256,14 @@ fn run_detached(
             Ok(done) => return done,
             Err(RecvTimeoutError::Timeout) => stop.check_not_stopped()?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err("the tool failed; this is a fault of Tracebook's".to_owned());
+                bail!("the tool failed; this is a fault of Tracebook's");
             }
         }
     }
 }
 
-fn search_notes(place: &ToolWorkspace, query: String, limit: usize) -> Result<ToolOutcome, String> {
-    let search = place.search.as_ref().ok_or("there is no search here")?;
+fn search_notes(place: &ToolWorkspace, query: String, limit: usize) -> anyhow::Result<ToolOutcome> {
+    let search = place.search.as_ref().context("there is no search here")?;
     let answer = search.search_blocking(SearchRequest {
         text: query.clone(),
         limit: limit.clamp(1, 50),

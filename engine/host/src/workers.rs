@@ -5,8 +5,9 @@ use crate::fs::bulk_create;
 use crate::fs::confined_dir::{self, ConfinedFolder, ConfinedPath, OpenRefusal};
 use crate::fs::move_files;
 use crate::fs::read::{self, FoundFile};
-use crate::loader;
+use crate::loader::{self, as_event_result};
 use crate::mailbox::{DiskJob, Mailbox, MailboxMessage};
+use anyhow::{anyhow, bail};
 use engine::Event;
 use engine::event::{FileStamp, FileText, OutlineSurvey};
 use std::collections::BTreeMap;
@@ -121,16 +122,15 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
             inbox.send_event(loader::load_volume_doc(reader, volume, actor));
         }
         DiskJob::Files { volume, answer } => {
-            let _ = answer.send(reader.file_rows(volume).map_err(|error| error.to_string()));
+            let _ = answer.send(reader.file_rows(volume));
         }
         DiskJob::ReadNote { note, volume, path, file } => {
-            let content =
-                loader::load_note_content(reader, note, volume, &path, || read_file_text(&file)).map(Box::new);
-            inbox.send_event(Event::NoteRead { note, content });
+            let content = loader::load_note_content(reader, note, volume, &path, || read_file_text(&file));
+            inbox.send_event(Event::NoteRead { note, content: as_event_result(content.map(Box::new)) });
         }
         DiskJob::LoadNote { note } => {
-            let docs = loader::load_note_docs(reader, note, actor).map(Box::new);
-            inbox.send_event(Event::NoteLoaded { note, docs });
+            let docs = loader::load_note_docs(reader, note, actor);
+            inbox.send_event(Event::NoteLoaded { note, docs: as_event_result(docs.map(Box::new)) });
         }
         DiskJob::LoadSession { session } => inbox.send_event(loader::load_session_doc(reader, session, actor)),
         DiskJob::LoadRun { run } => inbox.send_event(loader::load_run_doc(reader, run, actor)),
@@ -140,11 +140,11 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
                 Ok(FoundFile::Text(text)) => Ok(Some(text)),
                 Ok(FoundFile::Missing) => Ok(None),
                 Ok(FoundFile::Other { why, .. }) => {
-                    Err(format!("the file was changed by another program, and {why}: {}", file.display()))
+                    Err(anyhow!("the file was changed by another program, and {why}: {}", file.display()))
                 }
                 Err(why) => Err(why),
             };
-            inbox.send_event(Event::FileRead { note, file });
+            inbox.send_event(Event::FileRead { note, file: as_event_result(file) });
         }
         DiskJob::WriteFile { note, file, expected, text } => {
             write_files(vec![ToWrite { note, file, expected, text }], making, |event| inbox.send_event(event));
@@ -154,10 +154,10 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
             inbox.send_event(Event::Indexed { volume, notes: vec![(note, survey)] });
         }
         DiskJob::MoveFiles { moves, emptied } => {
-            inbox.send_event(Event::FilesMoved { result: move_files::move_files(&moves, &emptied) });
+            inbox.send_event(Event::FilesMoved { result: as_event_result(move_files::move_files(&moves, &emptied)) });
         }
         DiskJob::Discard { file, path } => {
-            inbox.send_event(Event::Discarded { file, result: move_files::delete_file(&path) });
+            inbox.send_event(Event::Discarded { file, result: as_event_result(move_files::delete_file(&path)) });
         }
         DiskJob::Marker { folder, volumes, done } => {
             let mount = |(id, name, path)| store::disk::VolumeMount { id, name, path };
@@ -171,18 +171,19 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
             let _ = answer.send(reader.read_blob(hash));
         }
         DiskJob::Actors { answer } => {
-            let actors = reader.actors().map_err(|error| error.to_string());
+            let actors = reader.actors();
             let _ = answer.send(actors.map(|all| all.into_iter().map(|(actor, _)| actor.into()).collect()));
         }
     }
 }
 
 /// Reads a note's file.
-fn read_file_text(file: &ConfinedPath) -> Result<Option<FileText>, String> {
+fn read_file_text(file: &ConfinedPath) -> anyhow::Result<Option<FileText>> {
     match read::read_note_file(file) {
         Ok(FoundFile::Text(text)) => Ok(Some(text)),
         Ok(FoundFile::Missing) => Ok(None),
-        Ok(FoundFile::Other { why, .. }) | Err(why) => Err(why),
+        Ok(FoundFile::Other { why, .. }) => bail!(why),
+        Err(why) => Err(why),
     }
 }
 

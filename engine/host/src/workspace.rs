@@ -5,6 +5,7 @@ use crate::error::OpenError;
 use crate::loader;
 use crate::lock::WorkspaceLock;
 use crate::socket;
+use anyhow::bail;
 use rand::SeedableRng;
 use std::path::{Path, PathBuf};
 use store::disk::{DiskError, SqliteDisk};
@@ -69,7 +70,7 @@ pub fn open_workspace(folder: &Path, options: WorkspaceOptions) -> Result<Driver
     let mut disk = SqliteDisk::open(&folder, options.create)?;
     let started = loader::load_workspace_start(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
     crate::renderer::set_worker_program(&options.program);
-    Driver::start(Box::new(disk), folder, options.program, started, Some(owned)).map_err(OpenError::Other)
+    Ok(Driver::start(Box::new(disk), folder, options.program, started, Some(owned))?)
 }
 
 /// Bytes without which nothing is written that only helps to be fast: room for a few pages of the database and its log.
@@ -114,7 +115,7 @@ pub fn open_workspace_read_only(folder: &Path, options: WorkspaceOptions) -> Res
     let mut disk = SqliteDisk::copy_in_memory(&folder)?;
     drop(lock);
     let started = loader::load_workspace_start(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
-    Driver::start_read_only(Box::new(disk), folder, program, started, why.to_string()).map_err(OpenError::Other)
+    Ok(Driver::start_read_only(Box::new(disk), folder, program, started, why.to_string())?)
 }
 
 impl Driver {
@@ -122,10 +123,10 @@ impl Driver {
     ///
     /// # Errors
     /// A sentence: the socket could not be made. The workspace works without.
-    pub fn serve_requests(&self, serve: socket::RequestHandler) -> Result<socket::GuestRequests, String> {
-        let Some(owned) = self.workspace_lock() else { return Err("the workspace is not owned".to_owned()) };
+    pub fn serve_requests(&self, serve: socket::RequestHandler) -> anyhow::Result<socket::GuestRequests> {
+        let Some(owned) = self.workspace_lock() else { bail!("the workspace is not owned") };
         let (name, guests) = socket::listen(owned.folder(), self.handle(), serve)?;
-        owned.publish_socket(Some(&name)).map_err(|error| error.to_string())?;
+        owned.publish_socket(Some(&name))?;
         Ok(guests)
     }
 }

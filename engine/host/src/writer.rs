@@ -4,6 +4,7 @@ use crate::mailbox::{DiskJob, Mailbox, StoreWriter, WriterTask};
 use crate::search::SearchService;
 use crate::sync::SyncService;
 use crate::workers::DiskWorkers;
+use anyhow::{anyhow, bail};
 use engine::{BatchNumber, Event};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -26,7 +27,7 @@ impl StoreWriter {
         workers: DiskWorkers,
         search: Option<SearchService>,
         sync: Option<SyncService>,
-    ) -> (StoreWriter, JoinHandle<Result<(), String>>) {
+    ) -> (StoreWriter, JoinHandle<anyhow::Result<()>>) {
         let (work, queue) = channel();
         let thread = std::thread::spawn(move || run(disk, &queue, &inbox, &workers, (search, sync)));
         (StoreWriter::new(work), thread)
@@ -54,7 +55,7 @@ fn run(
     inbox: &Mailbox,
     workers: &DiskWorkers,
     (search, sync): (Option<SearchService>, Option<SyncService>),
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let mut writer =
         WriterThread { disk, workers, queue, inbox, search, sync, waiting: VecDeque::new(), close_timeout: None };
     let mut rested = false;
@@ -91,7 +92,7 @@ fn run(
             WriterTask::AppendBestEffort { writes } => _ = writer.disk.commit(&writes),
             WriterTask::Blob { bytes, answer } => {
                 // Here and below: the receiver may be gone, and then nobody needs this.
-                let _ = answer.send(writer.disk.put_blob(&bytes).map_err(|error| error.to_string()));
+                let _ = answer.send(writer.disk.put_blob(&bytes).map_err(Into::into));
             }
             // `enqueue` keeps none of these back.
             WriterTask::Close { patience } => writer.close_timeout = Some(patience),
@@ -114,7 +115,7 @@ impl WriterThread<'_> {
     /// Commits a batch and the batches queued right after it as one group, and retries until it's done. Nothing is
     /// dropped, unless the program is ending and the time is up. Returns the tasks between them: everything before each
     /// is on disk now, and so is what followed it, which might as well have happened before a worker gets to it.
-    fn commit_group(&mut self, batch: BatchNumber, writes: Vec<RowWrite>) -> Result<Vec<DiskJob>, String> {
+    fn commit_group(&mut self, batch: BatchNumber, writes: Vec<RowWrite>) -> anyhow::Result<Vec<DiskJob>> {
         let mut ends = vec![(batch, writes.len())];
         let mut group = writes;
         let mut jobs = Vec::new();
@@ -201,15 +202,15 @@ impl WriterThread<'_> {
     }
 
     /// Waits before the next attempt. Meanwhile only blobs and the end of the program are handled.
-    fn wait_before_retry(&mut self, pause: Duration, why: &str) -> Result<(), String> {
+    fn wait_before_retry(&mut self, pause: Duration, why: &str) -> anyhow::Result<()> {
         match &mut self.close_timeout {
-            Some(left) if *left < pause => return Err(why.to_owned()),
+            Some(left) if *left < pause => bail!("{why}"),
             Some(left) => *left -= pause,
             None => {}
         }
         match self.queue.recv_timeout(pause) {
             Ok(WriterTask::Blob { answer, .. }) => {
-                let _ = answer.send(Err(why.to_owned()));
+                let _ = answer.send(Err(anyhow!("{why}")));
             }
             Ok(work) => self.enqueue(work),
             Err(RecvTimeoutError::Timeout) => {}
@@ -316,7 +317,7 @@ mod tests {
         disk: MemoryDisk,
         messages: Receiver<MailboxMessage>,
         writer: StoreWriter,
-        thread: JoinHandle<Result<(), String>>,
+        thread: JoinHandle<anyhow::Result<()>>,
     }
 
     fn scene() -> Scene {
@@ -330,7 +331,7 @@ mod tests {
 
     impl Scene {
         /// Returns what was reported until the writer's end: durable batches and disk troubles.
-        fn told(self) -> (Vec<BatchNumber>, usize, Result<(), String>) {
+        fn told(self) -> (Vec<BatchNumber>, usize, anyhow::Result<()>) {
             let ended = self.thread.join().expect("no panic");
             drop(self.writer);
             let (mut durable, mut troubles) = (Vec::new(), 0);
@@ -353,7 +354,8 @@ mod tests {
         scene.writer.send(WriterTask::Close { patience: Duration::from_secs(60) });
         let disk = scene.disk.clone();
         let (durable, troubles, ended) = scene.told();
-        assert_eq!((durable.last(), troubles, ended), (Some(&5), 1, Ok(())));
+        ended.expect("saved");
+        assert_eq!((durable.last(), troubles), (Some(&5), 1));
         assert_eq!(disk.journal_records(NOTE).expect("read").len(), 5);
     }
 
@@ -410,7 +412,7 @@ mod tests {
             assert!(known.contains(&store::ActorId::from([number; 16])), "batch {number} was before its job");
         }
         writer.send(WriterTask::Close { patience: Duration::ZERO });
-        assert_eq!(thread.join().expect("no panic"), Ok(()));
+        thread.join().expect("no panic").expect("saved");
         // The first may have begun before the others came.
         assert!(commits.load(Ordering::SeqCst) <= 2, "{} commits", commits.load(Ordering::SeqCst));
     }
@@ -453,7 +455,7 @@ mod tests {
         let (durable, _, ended) = scene.told();
         assert!(begun.elapsed() < Duration::from_secs(20));
         assert_eq!(durable, [1]);
-        assert!(ended.expect_err("told").contains("full"));
+        assert!(ended.expect_err("told").to_string().contains("full"));
     }
 
     #[test]
@@ -465,7 +467,8 @@ mod tests {
         scene.writer.send(WriterTask::Close { patience: Duration::ZERO });
         let disk = scene.disk.clone();
         let (durable, troubles, ended) = scene.told();
-        assert_eq!((durable.last(), troubles, ended), (Some(&2), 1, Ok(())));
+        ended.expect("saved");
+        assert_eq!((durable.last(), troubles), (Some(&2), 1));
         assert_eq!(disk.journal_records(NOTE).expect("read").len(), 1);
     }
 }

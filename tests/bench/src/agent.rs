@@ -166,7 +166,7 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
         let steps = (0..RUN_STEPS).map(make_step).collect();
         let import = Command::ImportRun { run, about: Box::new(about), todos: Vec::new(), steps };
         driver.run_command(import).map_err(|reject| reject.0)?;
-        driver.close()?;
+        driver.close().map_err(|why| why.to_string())?;
     }
     let (mut runs, mut sessions) = (Vec::new(), Vec::new());
     for _ in 0..5 {
@@ -185,7 +185,7 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
         if (steps as u64, messages, branches) != (RUN_STEPS, SESSION_MESSAGES, SESSION_BRANCHES) {
             report.add_error(format!("{steps} steps, {messages} messages and {branches} branches were read"));
         }
-        driver.close()?;
+        driver.close().map_err(|why| why.to_string())?;
     }
     report.add_percentiles("a run of 10,000 steps is opened", &mut runs, "ms", FigureGoal::Under(100.0));
     report.add_percentiles("a session of 5,000 messages is opened", &mut sessions, "ms", FigureGoal::Under(100.0));

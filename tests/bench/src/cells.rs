@@ -89,7 +89,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     }
     bench.run_cell(note, 5)?;
     let said = bench.printed_text(note, 5)?;
-    driver.close()?;
+    driver.close().map_err(|why| why.to_string())?;
     super::plots::measure(report)?;
     measure_program_speed(report, &said);
     for (name, variable, script) in PEER_PROGRAMS {

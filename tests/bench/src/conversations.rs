@@ -183,8 +183,8 @@ fn measure_questions(
     open_volume(&mut driver, &root)?;
     drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.wait_until_indexed(BENCH_TIMEOUT)?;
-    search.wait_until_embedded(BENCH_TIMEOUT)?;
+    search.wait_until_indexed(BENCH_TIMEOUT).map_err(|why| why.to_string())?;
+    search.wait_until_embedded(BENCH_TIMEOUT).map_err(|why| why.to_string())?;
     let known: ProjectMemory = read_project_memory(&root, &memory_folders(&root));
     let kept = known.entries.len();
     if kept != conversation.turns.len() {
@@ -208,7 +208,7 @@ fn measure_questions(
             }
         }
     }
-    driver.close()
+    driver.close().map_err(|why| why.to_string())
 }
 
 #[cfg(test)]

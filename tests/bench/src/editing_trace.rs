@@ -132,7 +132,7 @@ fn type_trace(
     report.add_figure("trace edit, wall, mean", to_ms(wall) * 1e3 / count as f64, "µs", FigureGoal::None);
     report.add_figure("trace edit, CPU of all threads, mean", to_ms(cpu) * 1e3 / count as f64, "µs", FigureGoal::None);
     report.add_percentiles("trace edit, CPU of the thread that draws,", &mut each, "µs", FigureGoal::None);
-    driver.close()?;
+    driver.close().map_err(|why| why.to_string())?;
     Ok(note)
 }
 
@@ -182,7 +182,7 @@ fn measure_reopening(report: &mut BenchReport, scratch: &ScratchFolder, note: Do
             return Err("nothing was compared".to_owned());
         };
         compared.push(to_ms(begun.elapsed()));
-        driver.close()?;
+        driver.close().map_err(|why| why.to_string())?;
     }
     report.add_figure("trace history listed", percentile(&mut listed, 50), "ms", FigureGoal::Under(1_000.0));
     report.add_figure("trace history versions", versions as f64, "", FigureGoal::None);

@@ -212,8 +212,8 @@ fn measure_recall(report: &mut BenchReport, data: &Path) -> Result<(), String> {
     open_volume(&mut driver, &root)?;
     drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.wait_until_indexed(BENCH_TIMEOUT)?;
-    search.wait_until_embedded(BENCH_TIMEOUT)?;
+    search.wait_until_indexed(BENCH_TIMEOUT).map_err(|why| why.to_string())?;
+    search.wait_until_embedded(BENCH_TIMEOUT).map_err(|why| why.to_string())?;
     // All five conversations at once: what another person said is in the way.
     let known: ProjectMemory = read_project_memory(&root, &memory_folders(&root));
     let (mut asked, mut took) = (0_u32, Vec::new());
@@ -245,7 +245,7 @@ fn measure_recall(report: &mut BenchReport, data: &Path) -> Result<(), String> {
             sum[1] += among(10);
         }
     }
-    driver.close()?;
+    driver.close().map_err(|why| why.to_string())?;
     report.add_figure("turns of conversations, an experience each", number as f64, "", Aim::None);
     report.add_figure("questions with evidence", f64::from(asked), "", Aim::None);
     for (name, [five, ten]) in sums {

@@ -76,7 +76,7 @@ fn prepare_workspace(scratch: &ScratchFolder, count: usize) -> Result<(), String
         drive_until(&mut driver, "the first note is readable", ready)?;
     }
     drive_until(&mut driver, "everything is saved", Session::is_saved)?;
-    driver.close()?;
+    driver.close().map_err(|why| why.to_string())?;
     scratch.sync_to_disk();
     Ok(())
 }

@@ -79,8 +79,8 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     open_volume(&mut driver, &scratch.folder().join("N"))?;
     drive_until(&mut driver, "all is on disk", Session::is_saved)?;
     let search = driver.search().clone();
-    search.wait_until_indexed(CORPUS_EMBEDDING_TIMEOUT)?;
-    search.wait_until_embedded(CORPUS_EMBEDDING_TIMEOUT)?;
+    search.wait_until_indexed(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
+    search.wait_until_embedded(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
     let mut sums: BTreeMap<&str, [RetrievalScores; 2]> = BTreeMap::new();
     let asked = queries.iter().filter_map(|query| Some((query, wanted.get(&query.id)?)));
     let (mut count, mut answered) = (0, [0, 0]);
@@ -99,7 +99,7 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
         count += 1;
     }
     let (mut sieved, mut nearest) = (0, 0);
-    let vectors = search.counts()?.meanings;
+    let vectors = search.counts().map_err(|why| why.to_string())?.meanings;
     let sieve = RankingWeights { exact_limit: 0, sieve_size: vectors / SIEVE_DIVISOR, ..RankingWeights::default() };
     for query in &queries {
         let ten = |tuning: RankingWeights| {
@@ -112,7 +112,10 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
             };
             search.search_blocking(ask).map(|answer| answer.hits.into_iter().map(|hit| hit.note).collect::<Vec<_>>())
         };
-        let (all, found) = (ten(RankingWeights { exact_limit: usize::MAX, ..sieve })?, ten(sieve)?);
+        let (all, found) = (
+            ten(RankingWeights { exact_limit: usize::MAX, ..sieve }).map_err(|why| why.to_string())?,
+            ten(sieve).map_err(|why| why.to_string())?,
+        );
         nearest += all.len();
         sieved += all.iter().filter(|note| found.contains(note)).count();
     }
@@ -120,7 +123,7 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     for query in foreign.map(|foreign| read_texts(&foreign.join("queries.jsonl"))).transpose()?.unwrap_or_default() {
         others.push(run_query(&search, &query.text, SearchMode::Both, &names)?.1);
     }
-    driver.close()?;
+    driver.close().map_err(|why| why.to_string())?;
     let mut value = json!({"queries": count, "halves": [{}, {}]});
     // What is said to fit: of the collection's own queries, and of those that belong to another one.
     let share = |part: usize, all: usize| (part as f64 / all.max(1) as f64 * 1e4).round() / 1e4;
@@ -187,12 +190,14 @@ fn run_query(
     mode: SearchMode,
     names: &HashMap<String, String>,
 ) -> Result<(Vec<String>, bool), String> {
-    let answer = search.search_blocking(SearchRequest {
-        text: plain_query(text),
-        limit: NOTES_PER_QUERY,
-        mode,
-        ..SearchRequest::default()
-    })?;
+    let answer = search
+        .search_blocking(SearchRequest {
+            text: plain_query(text),
+            limit: NOTES_PER_QUERY,
+            mode,
+            ..SearchRequest::default()
+        })
+        .map_err(|why| why.to_string())?;
     Ok((answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect(), answer.has_match()))
 }
 

@@ -216,7 +216,7 @@ pub(crate) fn take_screenshots(args: &ScreenshotsArguments, json: bool, out: &mu
         let mut shots = Vec::new();
         run_scenes(theme, scale, only, |name, picture| {
             let file = folder.join(format!("{theme}-{name}.png"));
-            copy::write_new(&file, &canvas::encode_png(&picture)?)?;
+            copy::write_new(&file, &canvas::encode_png(&picture)?).map_err(|why| why.to_string())?;
             let said = if json {
                 writeln!(out, "{}", serde_json::json!({"picture": file}))
             } else {
@@ -228,7 +228,8 @@ pub(crate) fn take_screenshots(args: &ScreenshotsArguments, json: bool, out: &mu
         .map_err(failed)?;
         if only.is_none() {
             let file = folder.join(format!("{theme}-sheet.png"));
-            copy::write_new(&file, &canvas::encode_png(&contact_sheet(&shots)).map_err(failed)?).map_err(failed)?;
+            copy::write_new(&file, &canvas::encode_png(&contact_sheet(&shots)).map_err(failed)?)
+                .map_err(|why| failed(why.to_string()))?;
             // Each theme begins a row.
             let [width, height] = shots.first().map_or([1, 1], |shot| shot.size);
             let blank = || ColorImage::filled([width, height], SHEET_BACKGROUND);
@@ -238,7 +239,8 @@ pub(crate) fn take_screenshots(args: &ScreenshotsArguments, json: bool, out: &mu
     }
     if only.is_none() {
         let file = folder.join("sheet.png");
-        copy::write_new(&file, &canvas::encode_png(&contact_sheet(&both)).map_err(failed)?).map_err(failed)?;
+        copy::write_new(&file, &canvas::encode_png(&contact_sheet(&both)).map_err(failed)?)
+            .map_err(|why| failed(why.to_string()))?;
     }
     Ok(EXIT_DONE)
 }

@@ -45,11 +45,11 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     report.add_figure("import", begun.elapsed().as_secs_f64(), "s", FigureGoal::None);
     let (begun, cpu) = (Instant::now(), measure::process_cpu());
     let search = driver.search().clone();
-    search.wait_until_indexed(NOTES_EMBEDDING_TIMEOUT)?;
+    search.wait_until_indexed(NOTES_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
     report.add_figure("index by words, after the import", begun.elapsed().as_secs_f64(), "s", FigureGoal::None);
     let cpu = measure::process_cpu().saturating_sub(cpu);
     report.add_figure("index by words, CPU of all threads", cpu.as_secs_f64(), "s", FigureGoal::None);
-    let counts = search.counts()?;
+    let counts = search.counts().map_err(|why| why.to_string())?;
     report.add_figure("index by words, on disk", counts.bytes as f64 / 1e6, "MB", FigureGoal::None);
     report_memory(report, "with words");
 
@@ -67,9 +67,9 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     if !stands_in {
         eprintln!("embedding: some 20 ms for each of {} passages", counts.meanings);
     }
-    search.wait_until_embedded(NOTES_EMBEDDING_TIMEOUT)?;
+    search.wait_until_embedded(NOTES_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
     let cpu = measure::process_cpu().saturating_sub(cpu).as_secs_f64();
-    let counts = search.counts()?;
+    let counts = search.counts().map_err(|why| why.to_string())?;
     report.add_figure("meanings, wall", begun.elapsed().as_secs_f64(), "s", FigureGoal::None);
     let rate = counts.meanings as f64 / cpu.max(1e-9);
     report.add_figure("vectors", counts.meanings as f64, "", FigureGoal::None);
@@ -78,11 +78,13 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     report.add_figure("index with meanings, on disk", counts.bytes as f64 / 1e6, "MB", FigureGoal::None);
     report_memory(report, "with meanings");
     let begun = Instant::now();
-    search.search_blocking(SearchRequest {
-        text: questions.three[0].clone(),
-        limit: HITS_PER_QUESTION,
-        ..SearchRequest::default()
-    })?;
+    search
+        .search_blocking(SearchRequest {
+            text: questions.three[0].clone(),
+            limit: HITS_PER_QUESTION,
+            ..SearchRequest::default()
+        })
+        .map_err(|why| why.to_string())?;
     report.add_figure("first question by meaning", to_ms(begun.elapsed()), "ms", FigureGoal::None);
     let mut hybrid =
         time_questions(report, "hybrid", &search, &questions.three, SearchMode::Both, false, FigureGoal::Under(20.0))?;
@@ -91,16 +93,19 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     }
     measure_sieve(report, &search, &questions.three)?;
     measure_edit(report, &mut driver, &search)?;
-    driver.close()?;
+    driver.close().map_err(|why| why.to_string())?;
     let begun = Instant::now();
     let driver = open_workspace(&scratch)?;
-    driver.search().search_blocking(SearchRequest {
-        text: questions.words[0].clone(),
-        limit: HITS_PER_QUESTION,
-        ..SearchRequest::default()
-    })?;
+    driver
+        .search()
+        .search_blocking(SearchRequest {
+            text: questions.words[0].clone(),
+            limit: HITS_PER_QUESTION,
+            ..SearchRequest::default()
+        })
+        .map_err(|why| why.to_string())?;
     report.add_figure("restart until the first answer", to_ms(begun.elapsed()), "ms", FigureGoal::None);
-    driver.close()?;
+    driver.close().map_err(|why| why.to_string())?;
     measure_peers(report, &scratch, counts.meanings, &questions)
 }
 
@@ -179,7 +184,7 @@ fn measure_sieve(report: &mut BenchReport, search: &SearchService, asked: &[Stri
             ..SearchRequest::default()
         };
         let begun = Instant::now();
-        let answer = search.search_blocking(ask)?;
+        let answer = search.search_blocking(ask).map_err(|why| why.to_string())?;
         took.push(to_ms(begun.elapsed()));
         Ok(answer.hits.iter().map(|hit| hit.note).collect())
     };
@@ -225,13 +230,15 @@ fn time_questions(
     let mut found = 0;
     for text in asked {
         let begun = Instant::now();
-        let answer = search.search_blocking(SearchRequest {
-            text: text.clone(),
-            limit: HITS_PER_QUESTION,
-            mode,
-            typing,
-            ..SearchRequest::default()
-        })?;
+        let answer = search
+            .search_blocking(SearchRequest {
+                text: text.clone(),
+                limit: HITS_PER_QUESTION,
+                mode,
+                typing,
+                ..SearchRequest::default()
+            })
+            .map_err(|why| why.to_string())?;
         took.push(to_ms(begun.elapsed()));
         found += usize::from(!answer.hits.is_empty());
     }
@@ -256,7 +263,7 @@ fn measure_edit(report: &mut BenchReport, driver: &mut host::Driver, search: &Se
     driver.run_command(Command::Edit { note, at: 0, delete: 0, insert }).map_err(|reject| reject.0)?;
     let ask =
         SearchRequest { text: "zyzzogeton".to_owned(), limit: 1, mode: SearchMode::Words, ..SearchRequest::default() };
-    while search.search_blocking(ask.clone())?.hits.is_empty() {
+    while search.search_blocking(ask.clone()).map_err(|why| why.to_string())?.hits.is_empty() {
         if begun.elapsed() > Duration::from_secs(60) {
             report.add_error("an edit is not found after a minute");
             return Ok(());

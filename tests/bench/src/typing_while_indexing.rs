@@ -31,7 +31,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     stage.draw_for(Duration::from_millis(500));
     stage.draw_frame(key_events('x'));
     stage.draw_until("the first letter is saved", Session::is_saved)?;
-    search.wait_until_indexed(INDEXING_TIMEOUT)?;
+    search.wait_until_indexed(INDEXING_TIMEOUT).map_err(|why| why.to_string())?;
     stage.send_command(Command::OpenFolder { folder: scratch.folder().join("L"), name: None });
     stage.draw_until("the notes are known", |session| session.volumes().all(|volume| volume.scans > 0))?;
     measure_typing(report, &mut stage, "while notes are indexed", || !search.freshness().complete)?;

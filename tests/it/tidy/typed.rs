@@ -52,3 +52,59 @@ fn a_spelled_command_id_is_found_and_unit_tests_left_out() {
     assert_eq!(spelled_command_ids(&source("app/window/src/a.rs")), [(1, CommandId::NoteRunAll)]);
     assert_eq!(spelled_command_ids(&source("app/window/src/a/tests.rs")), []);
 }
+
+/// Where errors are never only a text.
+const TYPED_ERRORS_WITHIN: &[&str] = &["engine/host/src/", "app/"];
+/// Files in which they still are, with the reason.
+const TEXT_ERRORS_EXEMPT: &[(&str, &str)] = &[
+    ("engine/host/src/loader.rs", "events of the engine carry errors as text; they become that here"),
+    ("engine/host/src/search/embedding_models.rs", "the trait of `index` for models has text errors"),
+    ("engine/host/src/search/spend_guard.rs", "the trait of `models` for budgets has text errors"),
+];
+
+/// The lines (from 1) on which a `Result` has `String` as its error.
+fn text_errors(code: &str) -> Vec<usize> {
+    let is_text_error = |arguments: &str| {
+        let (mut depth, mut error) = (1, None);
+        for (at, letter) in arguments.char_indices() {
+            match letter {
+                '<' | '(' | '[' => depth += 1,
+                '>' if arguments[..at].ends_with('-') => {}
+                '>' if depth == 1 => {
+                    return error
+                        .is_some_and(|start: usize| arguments[start..at].trim().trim_end_matches(',') == "String");
+                }
+                '>' | ')' | ']' => depth -= 1,
+                ',' if depth == 1 && error.is_none() => error = Some(at + 1),
+                ';' => return false,
+                _ => {}
+            }
+        }
+        false
+    };
+    let results = code.match_indices("Result<").filter(|(at, word)| is_text_error(&code[at + word.len()..]));
+    results.map(|(at, _)| code[..at].matches('\n').count() + 1).collect()
+}
+
+#[test]
+fn an_error_is_never_only_a_text() {
+    let code = "fn a() -> Result<(), String> {}\nfn b() -> Result<BTreeMap<String, String>, Error> {}\n\
+                fn c() -> io::Result<\n    Vec<u8>,\n> {}\ntype D = Result<fn(u8) -> Vec<(u8, u8)>, String>;\n\
+                fn e(x: Result<u8, E>, y: Map<u8, String>) -> Result<\n    u8,\n    String,\n> {}\n";
+    assert_eq!(text_errors(code), [1, 6, 7]);
+    let mut found = Vec::new();
+    for source in
+        sources().iter().filter(|source| TYPED_ERRORS_WITHIN.iter().any(|place| source.path.starts_with(place)))
+    {
+        let lines = text_errors(&source.code);
+        let exempt = TEXT_ERRORS_EXEMPT.iter().find(|(path, _)| *path == source.path);
+        match exempt {
+            Some((path, reason)) if lines.is_empty() => {
+                found.push(format!("{path}: exempted ({reason}) and has none: take its row out of TEXT_ERRORS_EXEMPT"));
+            }
+            Some(_) => {}
+            None => found.extend(lines.iter().map(|line| format!("{}:{line}", source.path))),
+        }
+    }
+    report("An error is of a type: an enum of `thiserror`, or `anyhow::Error` in host and app.", &found);
+}

@@ -4,6 +4,7 @@ use super::{key, labels, markdown_view};
 use crate::panel_action::PanelAction;
 use agent::approval_text;
 use agent::tool_catalog::BuiltInTool;
+use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
@@ -199,7 +200,7 @@ impl ApprovalCards {
             match changed(&approval.arguments, text) {
                 Ok(arguments) => decided.decision.arguments = Some(arguments),
                 Err(why) => {
-                    *trouble = Some(why);
+                    *trouble = Some(why.to_string());
                     return;
                 }
             }
@@ -236,13 +237,13 @@ fn editable(arguments: &Map<String, Value>) -> String {
 }
 
 /// The arguments with what was changed.
-fn changed(arguments: &Map<String, Value>, text: &str) -> Result<Map<String, Value>, String> {
+fn changed(arguments: &Map<String, Value>, text: &str) -> anyhow::Result<Map<String, Value>> {
     let mut changed = arguments.clone();
     if let Some((key, _)) = plain(arguments) {
         changed.insert(key.to_owned(), Value::String(text.to_owned()));
         return Ok(changed);
     }
-    serde_json::from_str(text).map_err(|error| format!("This isn't a JSON object: {error}"))
+    serde_json::from_str(text).map_err(|error| anyhow!("This isn't a JSON object: {error}"))
 }
 
 /// The first letter large, a full stop behind it.
@@ -303,9 +304,9 @@ mod tests {
         let object = |value: Value| value.as_object().cloned().unwrap_or_default();
         let shell = object(json!({"command": "ls", "seconds": 3}));
         assert_eq!(editable(&shell), "ls");
-        assert_eq!(changed(&shell, "ls -l"), Ok(object(json!({"command": "ls -l", "seconds": 3}))));
+        assert_eq!(changed(&shell, "ls -l").expect("JSON"), object(json!({"command": "ls -l", "seconds": 3})));
         let other = object(json!({"path": "a.md"}));
-        assert_eq!(changed(&other, "{\"path\": \"b.md\"}"), Ok(object(json!({"path": "b.md"}))));
+        assert_eq!(changed(&other, "{\"path\": \"b.md\"}").expect("JSON"), object(json!({"path": "b.md"})));
         assert!(changed(&other, "b.md").is_err());
         assert_eq!(sentence("the rule says so"), "The rule says so.");
     }

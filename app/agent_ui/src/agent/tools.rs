@@ -3,6 +3,7 @@
 
 use super::markdown_view;
 use crate::panel_action::PanelAction;
+use anyhow::{Context, anyhow};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
@@ -22,8 +23,8 @@ const MAX_TOOL_CODE_HEIGHT: f32 = 320.0;
 
 /// Result of importing a file.
 enum ToolFileResult {
-    Read(Result<Vec<UserTool>, String>),
-    Written(Result<PathBuf, String>),
+    Read(anyhow::Result<Vec<UserTool>>),
+    Written(anyhow::Result<PathBuf>),
 }
 
 #[derive(Default)]
@@ -31,7 +32,7 @@ pub struct ToolsPage {
     asked: bool,
     file: String,
     waits: Option<Receiver<ToolFileResult>>,
-    said: Option<Result<String, String>>,
+    said: Option<anyhow::Result<String>>,
 }
 
 impl ToolsPage {
@@ -93,7 +94,7 @@ impl ToolsPage {
         });
         match &self.said {
             Some(Ok(said)) => words(ui, said, &theme::caption(), colours.ok, Role::Status),
-            Some(Err(why)) => words(ui, why, &theme::caption(), colours.bad, Role::Status),
+            Some(Err(why)) => words(ui, &why.to_string(), &theme::caption(), colours.bad, Role::Status),
             None => {}
         }
     }
@@ -114,7 +115,7 @@ impl ToolsPage {
         let done = match waits.try_recv() {
             Ok(done) => done,
             Err(TryRecvError::Empty) => return,
-            Err(TryRecvError::Disconnected) => ToolFileResult::Read(Err("The file could not be read.".to_owned())),
+            Err(TryRecvError::Disconnected) => ToolFileResult::Read(Err(anyhow!("The file could not be read."))),
         };
         self.waits = None;
         self.said = Some(match done {
@@ -128,15 +129,17 @@ impl ToolsPage {
                 Ok(said)
             }
             ToolFileResult::Written(Ok(path)) => Ok(format!("Saved as {}", path.display())),
-            ToolFileResult::Read(Err(why)) | ToolFileResult::Written(Err(why)) => Err(ui::text::sentence(&why)),
+            ToolFileResult::Read(Err(why)) | ToolFileResult::Written(Err(why)) => {
+                Err(anyhow!(ui::text::sentence(&why.to_string())))
+            }
         });
     }
 }
 
-fn read(path: &std::path::Path) -> Result<Vec<UserTool>, String> {
-    let bytes = host::fs::copy::read(path, MAX_TOOLS_FILE_BYTES).ok_or("the file cannot be read, or is too large")?;
+fn read(path: &std::path::Path) -> anyhow::Result<Vec<UserTool>> {
+    let bytes = host::fs::copy::read(path, MAX_TOOLS_FILE_BYTES).context("the file cannot be read, or is too large")?;
     let one = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
-    one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| format!("it isn't a tool file: {error}"))
+    one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| anyhow!("it isn't a tool file: {error}"))
 }
 
 /// A tool: its name, what it may do, its code, and what can be said to it.

@@ -5,6 +5,7 @@ use crate::panel_action::PanelAction;
 use agent::schedule::{
     CATCH_UP_POLICY_TEXT, DEFAULT_CATCH_UP_SECS, Schedule, ScheduleOutcome, ScheduledWork, unused_name,
 };
+use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -26,7 +27,7 @@ pub struct SchedulesPage {
     goal: String,
     work: usize,
     /// When an expression is next, for which it was worked out.
-    next: Option<(String, Result<String, String>)>,
+    next: Option<(String, anyhow::Result<String>)>,
     /// The clock of this machine.
     zone: Option<ZoneClock>,
 }
@@ -110,17 +111,22 @@ impl SchedulesPage {
         });
         if self.next.as_ref().is_none_or(|(known, _)| *known != self.when) {
             let one = self.build_schedule(session, note, ScheduledWork::Consolidate);
-            let next = one.map_or_else(|| Err("Open a folder first.".to_owned()), |one| one.next_after(now()));
+            let next = one.map_or_else(
+                || Err(anyhow!("Open a folder first.")),
+                |one| one.next_after(now()).map_err(anyhow::Error::msg),
+            );
             let by = self.zone.as_ref().map_or("UTC", |zone| zone.name.as_str());
             let next = next.map(|next| format!("Next at {}, by {by}", minute(next)));
-            let next = next.map_err(|why| ui::text::sentence(&why));
+            let next = next.map_err(|why| anyhow!(ui::text::sentence(&why.to_string())));
             self.next = Some((self.when.clone(), next));
         }
         match &self.next {
             Some((_, Ok(next))) => {
                 widgets::row(ui, |ui| widgets::show_text_line(ui, next, colours.muted, Role::Status))
             }
-            Some((_, Err(why))) => widgets::row(ui, |ui| widgets::show_text_line(ui, why, colours.bad, Role::Status)),
+            Some((_, Err(why))) => {
+                widgets::row(ui, |ui| widgets::show_text_line(ui, &why.to_string(), colours.bad, Role::Status))
+            }
             None => {}
         }
         widgets::row(ui, |ui| widgets::show_small_text(ui, CATCH_UP_POLICY_TEXT, colours.muted));

@@ -6,6 +6,7 @@ use super::{MemoryAction, MemoryCache, file};
 use crate::panel_action::PanelAction;
 use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, RunTrace};
 use agent::memory::{ProjectMemory, StoredTrace};
+use anyhow::{Context as _, anyhow};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -26,8 +27,8 @@ const MAX_LISTED_TRACE_STEPS: usize = 40;
 
 /// Result of importing a file.
 enum TraceFileResult {
-    Read(Result<Vec<RunTrace>, String>),
-    Written(Result<PathBuf, String>),
+    Read(anyhow::Result<Vec<RunTrace>>),
+    Written(anyhow::Result<PathBuf>),
 }
 
 #[derive(Default)]
@@ -43,7 +44,7 @@ pub struct TracesPage {
     file: String,
     asked: bool,
     waits: Option<Receiver<TraceFileResult>>,
-    said: Option<Result<String, String>>,
+    said: Option<anyhow::Result<String>>,
 }
 
 /// Describes the savings.
@@ -182,7 +183,9 @@ impl TracesPage {
         });
         match told {
             Some(Ok(words)) => widgets::row(ui, |ui| widgets::show_text_line(ui, words, colours.ok, Role::Status)),
-            Some(Err(why)) => widgets::row(ui, |ui| widgets::show_text_line(ui, why, colours.bad, Role::Status)),
+            Some(Err(why)) => {
+                widgets::row(ui, |ui| widgets::show_text_line(ui, &why.to_string(), colours.bad, Role::Status))
+            }
             None => {}
         }
         let path = ui::text::absolute(self.file.trim());
@@ -197,7 +200,7 @@ impl TracesPage {
                 });
             }
             (true, _, None) | (_, true, None) => {
-                self.said = Some(Err("Give the whole path, beginning with / or ~.".to_owned()));
+                self.said = Some(Err(anyhow!("Give the whole path, beginning with / or ~.")));
             }
             (false, false, _) => {}
         }
@@ -219,7 +222,7 @@ impl TracesPage {
         let done = match waits.try_recv() {
             Ok(done) => done,
             Err(TryRecvError::Empty) => return,
-            Err(TryRecvError::Disconnected) => TraceFileResult::Read(Err("the file could not be read".to_owned())),
+            Err(TryRecvError::Disconnected) => TraceFileResult::Read(Err(anyhow!("the file could not be read"))),
         };
         self.waits = None;
         let volume = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
@@ -228,20 +231,20 @@ impl TracesPage {
                 actions.push(PanelAction::Memory(Box::new(MemoryAction::Import { volume, traces })));
             }
             (TraceFileResult::Read(Ok(_)), None) => {
-                self.said = Some(Err("Open a folder first: traces lie in one.".to_owned()))
+                self.said = Some(Err(anyhow!("Open a folder first: traces lie in one.")))
             }
             (TraceFileResult::Written(Ok(path)), _) => self.said = Some(Ok(format!("Saved as {}", path.display()))),
             (TraceFileResult::Read(Err(why)) | TraceFileResult::Written(Err(why)), _) => {
-                self.said = Some(Err(ui::text::sentence(&why)));
+                self.said = Some(Err(anyhow!(ui::text::sentence(&why.to_string()))));
             }
         }
     }
 }
 
-fn read(path: &std::path::Path) -> Result<Vec<RunTrace>, String> {
+fn read(path: &std::path::Path) -> anyhow::Result<Vec<RunTrace>> {
     let bytes = host::fs::copy::read(path, MAX_TRACE_FILE_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
-    let text = bytes.ok_or_else(|| format!("it is not there, too long, or no text: {}", path.display()))?;
-    trace::parse_library(&text)
+    let text = bytes.with_context(|| format!("it is not there, too long, or no text: {}", path.display()))?;
+    trace::parse_library(&text).map_err(anyhow::Error::msg)
 }
 
 /// What is wished of a trace.

@@ -1,5 +1,6 @@
 //! Lines behind Vim's colon: `:w`, `:12`, `:%s/old/new/g`, `:g/old/d`. Reads them; the window does what they say.
 
+use anyhow::{anyhow, bail};
 use engine::commands::CommandId;
 use regex_lite::{Captures, Regex, RegexBuilder};
 
@@ -89,7 +90,7 @@ const EX_COMMANDS: &[(&[&str], &[CommandId])] = &[
 ];
 
 /// Reads a line without its colon. `None`: it is none of these; an error says what is wrong with it.
-pub fn read(line: &str) -> Option<Result<ExCommand, String>> {
+pub fn read(line: &str) -> Option<anyhow::Result<ExCommand>> {
     let line = line.trim().trim_start_matches(':').trim_start();
     if line.is_empty() || line.len() > MAX_EX_COMMAND_BYTES {
         return None;
@@ -123,7 +124,7 @@ fn mark_of(rest: &str) -> Option<char> {
 }
 
 /// `g/pattern/d`, `v/pattern/s/old/new/`.
-fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<Result<GlobalCommand, String>> {
+fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<anyhow::Result<GlobalCommand>> {
     let word = rest.find(|letter: char| !letter.is_ascii_alphabetic())?;
     let (mut not, mut body) = match &rest[..word] {
         "g" | "gl" | "global" => (false, &rest[word..]),
@@ -141,7 +142,7 @@ fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<Result<Global
         then => {
             let body = then.strip_prefix("substitute").or_else(|| then.strip_prefix('s'));
             let Some((body, mark)) = body.and_then(|body| Some((body, mark_of(body)?))) else {
-                return Some(Err("In the lines that are found, only d and s/old/new/ can be done.".to_owned()));
+                return Some(Err(anyhow!("In the lines that are found, only d and s/old/new/ can be done.")));
             };
             // The pattern may be omitted.
             match substitute(&body[1..], mark, lines) {
@@ -159,7 +160,7 @@ fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<Result<Global
 /// Describes what a command line would do.
 pub fn describe_command(line: &str) -> Option<String> {
     Some(match read(line)? {
-        Err(why) => why,
+        Err(why) => why.to_string(),
         Ok(ExCommand::Run(ids)) => ids.iter().map(|id| id.title()).collect::<Vec<&str>>().join(", then: "),
         Ok(ExCommand::Line(LineAddress::Number(number))) => format!("Go to line {number}"),
         Ok(ExCommand::Line(LineAddress::Last(0))) => "Go to the last line".to_owned(),
@@ -237,7 +238,7 @@ fn place(text: &str) -> (Option<LineAddress>, &str) {
 }
 
 /// Parses `old/new/flags`.
-fn substitute(text: &str, mark: char, lines: (LineAddress, LineAddress)) -> Result<SubstituteCommand, String> {
+fn substitute(text: &str, mark: char, lines: (LineAddress, LineAddress)) -> anyhow::Result<SubstituteCommand> {
     let (old, rest) = until(text, mark);
     let (new, flags) = until(rest, mark);
     let (mut all, mut case) = (false, true);
@@ -248,7 +249,7 @@ fn substitute(text: &str, mark: char, lines: (LineAddress, LineAddress)) -> Resu
             'I' => case = true,
             '&' | 'e' => {}
             other => {
-                return Err(format!("Unknown flag “{other}”. Use g for all matches in a line, i to ignore case."));
+                bail!("Unknown flag “{other}”. Use g for all matches in a line, i to ignore case.");
             }
         }
     }
@@ -363,9 +364,9 @@ fn replacement(vim: &str) -> Vec<ReplacementPart> {
 ///
 /// # Errors
 /// Says that it is none.
-pub fn regex(pattern: &str, case: bool) -> Result<Regex, String> {
+pub fn regex(pattern: &str, case: bool) -> anyhow::Result<Regex> {
     let made = RegexBuilder::new(pattern).case_insensitive(!case).multi_line(true).crlf(true).build();
-    made.map_err(|error| format!("Invalid pattern: {}", error.to_string().lines().last().unwrap_or("")))
+    made.map_err(|error| anyhow!("Invalid pattern: {}", error.to_string().lines().last().unwrap_or("")))
 }
 
 impl SubstituteCommand {
@@ -373,7 +374,7 @@ impl SubstituteCommand {
     ///
     /// # Errors
     /// Says that it is none.
-    pub fn regex(&self, pattern: &str) -> Result<Regex, String> {
+    pub fn regex(&self, pattern: &str) -> anyhow::Result<Regex> {
         regex(pattern, self.case)
     }
 

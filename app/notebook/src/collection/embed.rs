@@ -6,6 +6,7 @@ use crate::actions::PageAction;
 use crate::embedded_search::EmbeddedSearch;
 use crate::generated_view::GeneratedView;
 use crate::link_targets::link_target;
+use anyhow::{Context, anyhow};
 use collection::{EmbeddedCollection, is_collection, parse_embed};
 use editor::note_editor::EditContext;
 use eframe::egui;
@@ -185,7 +186,7 @@ impl CollectionEmbed {
             Ok(None) => {}
             Err(why) => {
                 let colour = ThemeColors::of(ui).warn;
-                self.collection.say(ui, &why, colour);
+                self.collection.say(ui, &why.to_string(), colour);
             }
         }
     }
@@ -196,7 +197,7 @@ impl CollectionEmbed {
         world: &EditContext<'a>,
         embed: EmbeddedCollection<'a>,
         start: usize,
-    ) -> Result<Option<CollectionSource<'a>>, String> {
+    ) -> anyhow::Result<Option<CollectionSource<'a>>> {
         let (session, inside) = (world.session, Some(world.note.id));
         let (target, view) = match embed {
             EmbeddedCollection::Text { text, at } => {
@@ -215,12 +216,12 @@ impl CollectionEmbed {
         let found = link_target(session, world.note.id, target);
         let is_one = |file: &DocId| session.locate_file(*file).is_some_and(|(_, path)| is_collection(path));
         self.file = found.filter(is_one);
-        let file = self.file.ok_or_else(|| format!("There is no collection “{target}”."))?;
+        let file = self.file.with_context(|| format!("There is no collection “{target}”."))?;
         let Some(note) = session.note(file) else { return Ok(None) };
         match &note.phase {
             NotePhase::Ready => Ok(Some(CollectionSource { note, part: None, inside })),
             NotePhase::Reading => Ok(None),
-            NotePhase::Failed(why) => Err(format!("This collection cannot be read: {why}.")),
+            NotePhase::Failed(why) => Err(anyhow!("This collection cannot be read: {why}.")),
         }
     }
 }

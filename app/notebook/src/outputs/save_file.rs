@@ -1,6 +1,7 @@
 //! An output that is saved as a file: in which form, under which name, and the writing, on a thread of its own.
 
 use super::mime_bundle::{self, OutputForm};
+use anyhow::anyhow;
 use editor::assets::AssetBytes;
 use editor::output_table;
 use store::Execution;
@@ -59,16 +60,17 @@ impl OutputFile {
     }
 
     /// Returns the file's bytes; reads and renders, so don't call it while drawing.
-    pub fn file(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
+    pub fn file(&self, handle: Option<&host::Handle>) -> anyhow::Result<Vec<u8>> {
         let bytes = self.bytes.read(handle)?;
         if self.packed {
             let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
             return base64::Engine::decode(&base64::prelude::BASE64_STANDARD, plain)
-                .map_err(|_| "the picture cannot be read".to_owned());
+                .map_err(|_| anyhow!("the picture cannot be read"));
         }
         if self.ending == "svg" && bytes.first() == Some(&b'{') {
             let text = String::from_utf8_lossy(&bytes);
-            return plot::Figure::from_json(&text).and_then(|figure| plot::render_svg(&figure)).map(String::into_bytes);
+            let drawn = plot::Figure::from_json(&text).and_then(|figure| plot::render_svg(&figure));
+            return drawn.map(String::into_bytes).map_err(anyhow::Error::msg);
         }
         Ok(bytes)
     }

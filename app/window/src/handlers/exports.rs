@@ -7,6 +7,7 @@ use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
+use anyhow::bail;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
@@ -81,12 +82,12 @@ impl BackgroundJobs {
         what: ExportScope,
         paper: PaperSize,
         dest: &Path,
-    ) -> Result<(), String> {
+    ) -> anyhow::Result<()> {
         if self.exports.running.is_some() {
-            return Err("Another export is not done yet.".to_owned());
+            bail!("Another export is not done yet.");
         }
         if host::fs::copy::exists(dest) {
-            return Err("A file or folder with that name already exists. Choose another name.".to_owned());
+            bail!("A file or folder with that name already exists. Choose another name.");
         }
         let (handle, dest, wake) = (host.driver.handle(), dest.to_owned(), ctx.clone());
         let name = name(host.session(), &what).unwrap_or_default();

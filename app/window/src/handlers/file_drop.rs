@@ -5,6 +5,7 @@ use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
+use anyhow::{Context as _, anyhow};
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
@@ -34,7 +35,7 @@ impl PaneState {
             for result in results {
                 match result {
                     Ok(name) => links.push(link(&name)),
-                    Err(why) => notices.toasts.show_message(why),
+                    Err(why) => notices.toasts.show_message(why.to_string()),
                 }
             }
             if !links.is_empty() {
@@ -44,7 +45,7 @@ impl PaneState {
         while let Ok(made) = input.dropped.made.try_recv() {
             match made {
                 Ok(note) => self.open(host, notices, note),
-                Err(why) => notices.toasts.show_message(ui::text::sentence(&why)),
+                Err(why) => notices.toasts.show_message(ui::text::sentence(&why.to_string())),
             }
         }
         let hovered = ctx.input(|input| !input.raw.hovered_files.is_empty());
@@ -162,7 +163,7 @@ impl PaneState {
             return;
         };
         let (bring, wake) = (input.dropped.bring.clone(), ctx.clone());
-        let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
+        let make = move || packed(&picture).map_err(|error| anyhow!("the picture cannot be packed ({error})"));
         host::fs::copy::save_new_file(
             host::clock::timestamped_name("Pasted picture"),
             "png",
@@ -185,9 +186,9 @@ impl PaneState {
 }
 
 /// Makes a note of a notebook, under a name that is free in a folder of a volume.
-fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> Result<DocId, String> {
-    let read = export::notebook_import::read_notebooks(&[path]).map_err(|refusal| refusal.to_string())?;
-    let (name, laid) = read.into_iter().next().ok_or("there is no notebook")?;
+fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> anyhow::Result<DocId> {
+    let read = export::notebook_import::read_notebooks(&[path])?;
+    let (name, laid) = read.into_iter().next().context("there is no notebook")?;
     let stem = name.strip_suffix(".md").unwrap_or(&name).to_owned();
     let folder = folder.to_owned();
     let free = move |session: &engine::Session| {
@@ -195,6 +196,6 @@ fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -
         let names = (1..).map(|number| if number == 1 { stem.clone() } else { format!("{stem} {number}") });
         names.map(|name| format!("{folder}{name}.md")).find(|path| !files.contains_key(path))
     };
-    let path = handle.read(free).map_err(|gone| gone.to_string())?.ok_or("the volume is no longer open")?;
-    export::notebook_import::create_note(handle, volume, &path, laid).map_err(|refusal| refusal.to_string())
+    let path = handle.read(free)?.context("the volume is no longer open")?;
+    Ok(export::notebook_import::create_note(handle, volume, &path, laid)?)
 }

@@ -101,7 +101,7 @@ impl WindowOverlay {
 }
 
 impl HostLink {
-    pub(crate) fn grant(&mut self, notices: &mut NoticeState, note: DocId, grant: KernelGrant) -> Result<(), String> {
+    pub(crate) fn grant(&mut self, notices: &mut NoticeState, note: DocId, grant: KernelGrant) -> anyhow::Result<()> {
         let says = format!("The cells of this note reach {} from now on.", grant.describe());
         let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };
         self.command(Command::Grant { note, grant })?;

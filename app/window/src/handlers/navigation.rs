@@ -123,7 +123,7 @@ impl WindowOverlay {
 
 impl HostLink {
     /// Gives a file another path. Gives why not.
-    pub(crate) fn rename(&mut self, notices: &mut NoticeState, file: DocId, path: &str) -> Result<(), String> {
+    pub(crate) fn rename(&mut self, notices: &mut NoticeState, file: DocId, path: &str) -> anyhow::Result<()> {
         let moves = vec![(file, path.trim_matches('/').to_owned())];
         self.command(Command::MoveFiles { moves })?;
         let links = self.session().pending_move().map_or(0, |moving| moving.relinks.len());

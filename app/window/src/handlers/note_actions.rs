@@ -11,6 +11,7 @@ use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::pending_note_action::{FollowUpAction, PendingNoteAction};
 use crate::shell::window_state::WindowState;
+use anyhow::anyhow;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use engine::{Command, NotePhase, Session};
@@ -99,7 +100,7 @@ impl PaneState {
         let name = match write_date(&settings.daily_format, &Zoned::now()) {
             Ok(name) => name,
             Err(why) => {
-                notices.toasts.show_message(why);
+                notices.toasts.show_message(why.to_string());
                 return;
             }
         };
@@ -210,7 +211,7 @@ impl HostLink {
     }
 
     /// Moves all files of a folder. Gives why not.
-    pub(crate) fn rename_folder(&mut self, volume: DocId, from: &str, to: &str) -> Result<(), String> {
+    pub(crate) fn rename_folder(&mut self, volume: DocId, from: &str, to: &str) -> anyhow::Result<()> {
         let to = format!("{}/", to.trim().trim_matches('/'));
         let files = self.session().volume(volume).into_iter().flat_map(|volume| tree::files_below(volume, from));
         let moves = files.map(|(path, file)| (file, format!("{to}{}", &path[from.len()..]))).collect();
@@ -229,11 +230,11 @@ impl HostLink {
 }
 
 /// A note's text, once it is read.
-fn read(session: &Session, note: DocId) -> Option<Result<String, String>> {
-    let Some(note) = session.note(note) else { return Some(Err("it was closed meanwhile".to_owned())) };
+fn read(session: &Session, note: DocId) -> Option<anyhow::Result<String>> {
+    let Some(note) = session.note(note) else { return Some(Err(anyhow!("it was closed meanwhile"))) };
     match &note.phase {
         NotePhase::Ready => Some(Ok(note.text())),
-        NotePhase::Failed(why) => Some(Err(why.clone())),
+        NotePhase::Failed(why) => Some(Err(anyhow!("{why}"))),
         NotePhase::Reading => None,
     }
 }
@@ -274,7 +275,7 @@ mod tests {
         let now: Zoned = "2026-03-04T05:06:07[UTC]".parse().expect("a time");
         let text = filled("# {{title}}\n{{ date }} {{time}} {{date:%A}} {{other}} {{", "Rain", &now);
         assert_eq!(text, "# Rain\n2026-03-04 05:06 Wednesday {{other}} {{");
-        assert_eq!(write_date("%Y/%m", &now).as_deref(), Ok("2026/03"));
+        assert_eq!(write_date("%Y/%m", &now).expect("a date"), "2026/03");
         assert!(write_date("%!", &now).is_err() && write_date("", &now).is_err());
     }
 }

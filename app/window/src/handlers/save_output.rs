@@ -6,6 +6,7 @@ use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
+use anyhow::bail;
 use editor::assets;
 use eframe::egui;
 use notebook::outputs::save_file::OutputFile;
@@ -41,16 +42,16 @@ impl PaneState {
 
 impl BackgroundJobs {
     /// Writes it. Gives why not, where that is known at once.
-    pub(crate) fn save_output(&mut self, ctx: &egui::Context, save: OutputFile, dest: PathBuf) -> Result<(), String> {
+    pub(crate) fn save_output(&mut self, ctx: &egui::Context, save: OutputFile, dest: PathBuf) -> anyhow::Result<()> {
         if host::fs::copy::exists(&dest) {
-            return Err("A file or folder with that name already exists. Choose another name.".to_owned());
+            bail!("A file or folder with that name already exists. Choose another name.");
         }
         let (handle, wake, said) = (assets::host_handle(ctx), ctx.clone(), self.saved.0.clone());
         std::thread::spawn(move || {
             let made = save.file(handle.as_ref()).and_then(|bytes| host::fs::copy::write_new(&dest, &bytes));
             let words = match made {
                 Ok(()) => format!("Saved as {}", dest.display()),
-                Err(why) => ui::text::sentence(&why),
+                Err(why) => ui::text::sentence(&why.to_string()),
             };
             let _ = said.send(words); // the window may be closed
             wake.request_repaint();

@@ -10,6 +10,7 @@ use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;
 use crate::shell::pane_state::PaneState;
+use anyhow::anyhow;
 use eframe::egui;
 use engine::Command;
 use std::path::PathBuf;
@@ -68,7 +69,7 @@ impl PaneState {
         notices: &mut NoticeState,
         volume: DocId,
         hub: String,
-    ) -> Result<(), String> {
+    ) -> anyhow::Result<()> {
         host.command(Command::ShareVolume { volume, hub })?;
         self.run_sync(host, overlay, notices, SyncCommand::Show(SyncTab::State));
         Ok(())
@@ -95,21 +96,19 @@ impl WindowOverlay {
 
 impl AppWindow {
     /// Gets a shared volume into a folder. The disk's answer is shown when it arrives.
-    pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
-        engine::read_volume_address(&address).map_err(|reject| ui::text::sentence(&reject.0))?;
+    pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> anyhow::Result<()> {
+        engine::read_volume_address(&address).map_err(|reject| anyhow!(ui::text::sentence(&reject.0)))?;
         let (handle, tell, wake) = (self.host.driver.handle(), self.jobs.saved.0.clone(), ctx.clone());
         std::thread::spawn(move || {
             let made = match host::fs::copy::is_empty(&folder) {
-                false => Err(format!("the folder is not empty: {}", folder.display())),
-                true => host::fs::copy::create_folder(&folder).map_err(|error| error.to_string()),
+                false => Err(anyhow!("the folder is not empty: {}", folder.display())),
+                true => host::fs::copy::create_folder(&folder),
             };
-            let asked = made.and_then(|()| {
-                handle.run_command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
-            });
+            let asked = made.and_then(|()| Ok(handle.run_command(Command::JoinVolume { address, folder })?));
             // The receiver may be gone, and then nobody needs this.
             let _ = tell.send(match asked {
-                Ok(()) => "Requested the volume. Its notes appear as they arrive.".to_owned(),
-                Err(why) => format!("{}.", ui::text::sentence(&why)),
+                Ok(_) => "Requested the volume. Its notes appear as they arrive.".to_owned(),
+                Err(why) => format!("{}.", ui::text::sentence(&why.to_string())),
             });
             wake.request_repaint_after(Duration::from_millis(1));
         });

@@ -442,7 +442,7 @@ fn grant(
         Some(true) => match wish.grant() {
             Ok(grant) => Some(DialogDecision::Grant { note, grant }),
             Err(why) => {
-                *trouble = Some(why);
+                *trouble = Some(why.to_string());
                 None
             }
         },

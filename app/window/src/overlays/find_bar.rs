@@ -1,6 +1,7 @@
 //! Find and replace in the open note: a bar above it, what was found on a ground of its own.
 
 use crate::shell::pane::EditorPane;
+use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, WidgetInfo, pos2, vec2};
@@ -55,17 +56,17 @@ pub(crate) fn with_field() -> Id {
 }
 
 impl FindQuery {
-    fn pattern(&self) -> Result<Regex, String> {
+    fn pattern(&self) -> anyhow::Result<Regex> {
         RegexBuilder::new(&self.text)
             .case_insensitive(!self.case)
             .multi_line(true)
             .crlf(true)
             .build()
-            .map_err(|error| format!("Invalid pattern: {}", error.to_string().lines().last().unwrap_or("")))
+            .map_err(|error| anyhow!("Invalid pattern: {}", error.to_string().lines().last().unwrap_or("")))
     }
 
     /// All places in a text, in order.
-    pub(crate) fn find(&self, text: &str) -> Result<Vec<Range<usize>>, String> {
+    pub(crate) fn find(&self, text: &str) -> anyhow::Result<Vec<Range<usize>>> {
         if self.text.is_empty() {
             return Ok(Vec::new());
         }
@@ -131,7 +132,7 @@ impl FindBar {
         }
         match self.query.find(&note.text()) {
             Ok(found) => (self.found, self.trouble) = (found.into(), None),
-            Err(why) => (self.found, self.trouble) = (Rc::default(), Some(why)),
+            Err(why) => (self.found, self.trouble) = (Rc::default(), Some(why.to_string())),
         }
         self.made = Some(key);
     }
@@ -329,7 +330,9 @@ mod tests {
     fn found(text: &str, words: &str, switches: &str) -> Vec<String> {
         let has = |mark: char| switches.contains(mark);
         let query = FindQuery { text: words.to_owned(), case: has('c'), whole: has('w'), regex: has('r') };
-        query.find(text).map_or_else(|why| vec![why], |found| found.into_iter().map(|at| text[at].to_owned()).collect())
+        query
+            .find(text)
+            .map_or_else(|why| vec![why.to_string()], |found| found.into_iter().map(|at| text[at].to_owned()).collect())
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The dialog that asks what a note's kernel may reach.
 
+use anyhow::Context;
 use engine::KernelGrant;
 use std::path::PathBuf;
 use ui::text::absolute;
@@ -23,11 +24,11 @@ impl KernelPermissionsForm {
     ///
     /// # Errors
     /// A sentence: a line is no whole path.
-    pub(crate) fn grant(&self) -> Result<KernelGrant, String> {
-        let paths = |text: &str| -> Result<Vec<PathBuf>, String> {
+    pub(crate) fn grant(&self) -> anyhow::Result<KernelGrant> {
+        let paths = |text: &str| -> anyhow::Result<Vec<PathBuf>> {
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
             let whole = |line: &str| {
-                absolute(line).ok_or_else(|| format!("{line}: give the whole path, beginning with / or ~."))
+                absolute(line).with_context(|| format!("{line}: give the whole path, beginning with / or ~."))
             };
             lines.map(whole).collect()
         };

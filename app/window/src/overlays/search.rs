@@ -48,7 +48,7 @@ pub(crate) struct SearchOverlay {
     pub(crate) filter: usize,
     /// What was asked last: text, filter, and the index's revision.
     pub(crate) asked: Option<(String, usize, u64)>,
-    pub(crate) wait: Option<Receiver<Result<SearchAnswer, String>>>,
+    pub(crate) wait: Option<Receiver<anyhow::Result<SearchAnswer>>>,
     pub(crate) answer: SearchAnswer,
     /// Whether the current query was answered.
     pub(crate) answered: bool,
@@ -146,7 +146,7 @@ impl SearchOverlay {
                     self.pick.line = place.unwrap_or(0);
                     (self.answer, self.answered, self.trouble) = (answer, true, None);
                 }
-                Ok(Err(why)) => (self.trouble, self.answered) = (Some(why), true),
+                Ok(Err(why)) => (self.trouble, self.answered) = (Some(why.to_string()), true),
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => break,
             }

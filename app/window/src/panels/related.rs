@@ -29,7 +29,7 @@ pub(crate) struct RelatedNote {
 pub(crate) struct RelatedNotes {
     /// The note, the state of the index, and the time of the request.
     asked: Option<(DocId, u64, Instant)>,
-    wait: Option<Receiver<Result<SearchAnswer, String>>>,
+    wait: Option<Receiver<anyhow::Result<SearchAnswer>>>,
     pub(crate) found: Vec<RelatedNote>,
     /// Why there are none, if that has a reason.
     pub(crate) trouble: Option<String>,
@@ -72,7 +72,7 @@ impl RelatedNotes {
                 self.found = answer.hits.into_iter().map(near).collect();
                 self.trouble = None;
             }
-            Ok(Err(why)) => self.trouble = Some(why),
+            Ok(Err(why)) => self.trouble = Some(why.to_string()),
             Err(TryRecvError::Empty) => return,
             Err(TryRecvError::Disconnected) => {}
         }

@@ -12,6 +12,7 @@ use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::shutdown::ShutdownState;
+use anyhow::anyhow;
 use editor::note_editor::NoteEdit;
 use editor::row_splitter::RowKind;
 use eframe::egui;
@@ -347,7 +348,7 @@ impl AppWindow {
             DialogDecision::Rename { file, path } => self.host.rename(&mut self.notices, file, &path).err(),
             DialogDecision::OpenFolder { path } => match ui::text::absolute(&path) {
                 Some(folder) => self.host.command(Command::OpenFolder { folder, name: None }).err(),
-                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+                None => Some(anyhow!("Give the whole path, beginning with / or ~.")),
             },
             DialogDecision::Discard { files } => {
                 self.host.send(Command::Discard { files }, &mut self.notices);
@@ -355,11 +356,11 @@ impl AppWindow {
             }
             DialogDecision::Export { kind, what, paper, dest } => match ui::text::absolute(&dest) {
                 Some(dest) => self.jobs.begin_export(&self.host, ctx, kind, what, paper, &dest).err(),
-                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+                None => Some(anyhow!("Give the whole path, beginning with / or ~.")),
             },
             DialogDecision::SaveOutput { save, dest } => match ui::text::absolute(&dest) {
                 Some(dest) => self.jobs.save_output(ctx, save, dest).err(),
-                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+                None => Some(anyhow!("Give the whole path, beginning with / or ~.")),
             },
             DialogDecision::AllowKernel { name, print } => {
                 self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, Some(name), Some(print));
@@ -371,7 +372,7 @@ impl AppWindow {
             }
             DialogDecision::Join { address, folder } => match ui::text::absolute(&folder) {
                 Some(folder) => self.join(ctx, address, folder).err(),
-                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+                None => Some(anyhow!("Give the whole path, beginning with / or ~.")),
             },
             DialogDecision::CloseAnyway => {
                 self.shutdown = ShutdownState::Yes;
@@ -386,7 +387,7 @@ impl AppWindow {
             }
         };
         match (refused, &mut self.overlay) {
-            (Some(why), WindowOverlay::Dialog(dialog)) => dialog.show_error(why),
+            (Some(why), WindowOverlay::Dialog(dialog)) => dialog.show_error(why.to_string()),
             _ => self.panes.close_overlay(&mut self.overlay),
         }
         ctx.request_repaint();
@@ -655,7 +656,7 @@ impl PaneState {
         notices: &mut NoticeState,
         volume: DocId,
         path: &str,
-    ) -> Result<(), String> {
+    ) -> anyhow::Result<()> {
         let command = Command::NewNote { volume, path: path.to_owned(), text: String::new() };
         host.command(command)?;
         let known = host.session().volume(volume).and_then(|volume| {

@@ -10,11 +10,11 @@ const IMAGE_EXTENSIONS: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", 
 
 /// What has been copied and is not linked yet.
 pub(crate) struct FileDrops {
-    pub(crate) brought: Receiver<(DocId, Vec<Result<String, String>>)>,
-    pub(crate) bring: Sender<(DocId, Vec<Result<String, String>>)>,
+    pub(crate) brought: Receiver<(DocId, Vec<anyhow::Result<String>>)>,
+    pub(crate) bring: Sender<(DocId, Vec<anyhow::Result<String>>)>,
     /// Notebooks that became notes.
-    pub(crate) made: Receiver<Result<DocId, String>>,
-    pub(crate) make: Sender<Result<DocId, String>>,
+    pub(crate) made: Receiver<anyhow::Result<DocId>>,
+    pub(crate) make: Sender<anyhow::Result<DocId>>,
 }
 
 impl Default for FileDrops {

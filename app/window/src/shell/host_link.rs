@@ -1,6 +1,7 @@
 //! The link to the host: reads the session and sends commands.
 
 use crate::shell::notice_state::NoticeState;
+use anyhow::anyhow;
 use engine::{Command, Note, Session};
 use host::Driver;
 use store::DocId;
@@ -27,15 +28,15 @@ impl HostLink {
     }
 
     /// Sends a command. An error says in a sentence why it was refused.
-    pub(crate) fn command(&mut self, command: Command) -> Result<(), String> {
-        self.driver.run_command(command).map_err(|reject| ui::text::sentence(&reject.0))
+    pub(crate) fn command(&mut self, command: Command) -> anyhow::Result<()> {
+        self.driver.run_command(command).map_err(|reject| anyhow!(ui::text::sentence(&reject.0)))
     }
 
     /// Sends a command; a refusal becomes a toast.
     pub(crate) fn send(&mut self, command: Command, notices: &mut NoticeState) -> bool {
         let sent = self.command(command);
         if let Err(why) = &sent {
-            notices.toasts.show_message(why);
+            notices.toasts.show_message(why.to_string());
         }
         sent.is_ok()
     }

@@ -5,6 +5,7 @@ use crate::maintenance::secrets::{SecretValue, UserSecrets};
 use agent::config::{AgentConfig, DEFAULT_CONTEXT_TOKENS, LOCAL_CONTEXT_TOKENS};
 use agent::model_call::ModelEndpoint;
 use agent::router::{ProviderLatencies, ProviderStatus};
+use anyhow::anyhow;
 pub use providers::{
     ModelUpdate, ProviderClient, ProviderTestReport, ProviderTimeouts, context_window, model_price, wire_name,
 };
@@ -14,12 +15,12 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// A sentence: its key is missing, or cannot be read now.
-pub fn read_endpoint_key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> Result<Option<SecretValue>, String> {
+pub fn read_endpoint_key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> anyhow::Result<Option<SecretValue>> {
     let Some(name) = &endpoint.key else { return Ok(None) };
     match secrets.get(name) {
         Ok(Some((secret, _))) => Ok(Some(secret)),
-        Ok(None) => Err(format!("its key {name} is missing: `tracebook secrets set {name}`")),
-        Err(why) => Err(why.to_string()),
+        Ok(None) => Err(anyhow!("its key {name} is missing: `tracebook secrets set {name}`")),
+        Err(why) => Err(why.into()),
     }
 }
 
@@ -33,7 +34,7 @@ pub fn provider_statuses(
     for (name, provider) in &config.llm.providers {
         let Some(endpoint) = config.endpoint(name).filter(|_| provider.is_enabled()) else { continue };
         let one = ProviderStatus {
-            barred: read_endpoint_key(&endpoint, secrets).err(),
+            barred: read_endpoint_key(&endpoint, secrets).err().map(|why| why.to_string()),
             price: model_price(&endpoint),
             latency: latencies.median_latency(name),
         };

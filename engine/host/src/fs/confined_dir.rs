@@ -2,6 +2,7 @@
 //! another program puts there meanwhile. Files are reached by descriptors of their folders, never by names from the
 //! top. Symlinks that stay inside are followed.
 
+use anyhow::{anyhow, bail};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -108,13 +109,13 @@ impl ConfinedPath {
     ///
     /// # Errors
     /// A sentence.
-    pub fn read_text(&self, most: u64) -> Result<String, String> {
+    pub fn read_text(&self, most: u64) -> anyhow::Result<String> {
         let (file, _) = self.open()?;
         let mut text = String::new();
         let read = file.take(most + 1).read_to_string(&mut text);
-        read.map_err(|error| format!("the file can't be read ({error}): {}", self.display()))?;
+        read.map_err(|error| anyhow!("the file can't be read ({error}): {}", self.display()))?;
         if text.len() as u64 > most {
-            return Err(format!("the file has more than {} MiB: {}", most >> 20, self.display()));
+            bail!("the file has more than {} MiB: {}", most >> 20, self.display());
         }
         Ok(text)
     }
@@ -391,11 +392,11 @@ impl ConfinedFolder {
     ///
     /// # Errors
     /// A sentence.
-    pub fn remove_file(&self, name: &OsStr) -> Result<(), String> {
+    pub fn remove_file(&self, name: &OsStr) -> anyhow::Result<()> {
         let gone = rustix::fs::unlinkat(&self.held, name, AtFlags::empty());
-        gone.map_err(|error| format!("it could not be removed ({error})"))?;
+        gone.map_err(|error| anyhow!("it could not be removed ({error})"))?;
         store::disk::sync_folder(&self.stable_path())
-            .map_err(|error| format!("it could not be removed for good ({error})"))
+            .map_err(|error| anyhow!("it could not be removed for good ({error})"))
     }
 
     /// Removes a folder of this very folder, if it is empty.
@@ -615,8 +616,8 @@ impl ConfinedFolder {
     ///
     /// # Errors
     /// A sentence.
-    pub fn remove_file(&self, name: &OsStr) -> Result<(), String> {
-        std::fs::remove_file(self.place.join(name)).map_err(|error| format!("it could not be removed ({error})"))
+    pub fn remove_file(&self, name: &OsStr) -> anyhow::Result<()> {
+        std::fs::remove_file(self.place.join(name)).map_err(|error| anyhow!("it could not be removed ({error})"))
     }
 
     /// Removes a folder of this very folder, if it is empty.
@@ -650,9 +651,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn read(folder: &ConfinedFolder, path: &str) -> Result<String, String> {
+    fn read(folder: &ConfinedFolder, path: &str) -> anyhow::Result<String> {
         let mut text = String::new();
-        folder.open_regular_file(path)?.0.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        folder.open_regular_file(path)?.0.read_to_string(&mut text)?;
         Ok(text)
     }
 
@@ -677,7 +678,7 @@ mod tests {
         let outside = ["../secret", "a/../../secret", "out", "up/secret", "sly", "magic", "circle", "/etc/passwd"];
         let inside = ["a/b/in.txt", "./a//b/in.txt", "down/in.txt", "a/b/back", "absolute"];
         for way in inside {
-            assert_eq!(read(&folder, way).as_deref(), Ok("in"), "{way}");
+            assert_eq!(read(&folder, way).expect(way), "in");
         }
         for way in outside.into_iter().chain([absolute.as_str()]) {
             let refused = folder.open_file(way).expect_err(way);
@@ -730,23 +731,22 @@ mod tests {
             std::fs::write(at(name).join("n.md"), name).expect("written");
         }
         symlink(at("real"), at("chosen")).expect("linked");
-        let text = |root: &Path| {
-            ConfinedFolder::open_root(root).map_err(String::from).and_then(|folder| read(&folder, "n.md"))
-        };
-        assert_eq!(text(&at("chosen")).as_deref(), Ok("real"));
-        assert_eq!(text(&at("own")).as_deref(), Ok("own"));
+        let text =
+            |root: &Path| ConfinedFolder::open_root(root).map_err(Into::into).and_then(|folder| read(&folder, "n.md"));
+        assert_eq!(text(&at("chosen")).expect("read"), "real");
+        assert_eq!(text(&at("own")).expect("read"), "own");
         std::fs::rename(at("own"), at("moved")).expect("moved");
         symlink(at("other"), at("own")).expect("linked");
-        assert!(text(&at("own")).expect_err("refused").contains("replaced by a symlink"));
+        assert!(text(&at("own")).expect_err("refused").to_string().contains("replaced by a symlink"));
         // Another folder in its place is what the user did.
         std::fs::remove_file(at("own")).expect("removed");
         std::fs::create_dir(at("own")).expect("made");
         std::fs::write(at("own/n.md"), "new").expect("written");
-        assert_eq!(text(&at("own")).as_deref(), Ok("new"));
+        assert_eq!(text(&at("own")).expect("read"), "new");
         forget_root(&at("chosen"));
         std::fs::remove_file(at("chosen")).expect("removed");
         symlink(at("other"), at("chosen")).expect("linked");
-        assert_eq!(text(&at("chosen")).as_deref(), Ok("other"), "chosen again");
+        assert_eq!(text(&at("chosen")).expect("read"), "other", "chosen again");
     }
 
     /// A folder that is a folder and a link in turn, thousands of times a second: no byte from outside, none put there.

@@ -2,6 +2,7 @@
 
 use crate::fs::atomic_write;
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
+use anyhow::{Context, anyhow, bail};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -34,15 +35,15 @@ pub fn is_empty(path: &Path) -> bool {
 ///
 /// # Errors
 /// A sentence.
-pub fn create_folder(path: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(path).map_err(|error| format!("the folder cannot be made ({error}): {}", path.display()))
+pub fn create_folder(path: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| anyhow!("the folder cannot be made ({error}): {}", path.display()))
 }
 
 /// Writes a new file at a place that the user chose, durably.
 ///
 /// # Errors
 /// A sentence; also when there is a file of that name.
-pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub fn write_new(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if let Some(parent) = path.parent() {
         create_folder(parent)?;
     }
@@ -53,23 +54,23 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence; also when there is a file of that name.
-pub fn write_new_inside(folder: &Path, path: &str, bytes: &[u8]) -> Result<(), String> {
+pub fn write_new_inside(folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
     create_folder(folder)?;
     let (above, name) = ConfinedFolder::open_chosen(folder)?.open_parent(path, true)?;
     write_at(&above.join(&name), &folder.join(path), bytes)
 }
 
 /// Writes a new file; `shown` names it in messages.
-fn write_at(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), String> {
+fn write_at(path: &Path, shown: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
-        return Err(already_exists_message(shown));
+        bail!(already_exists_message(shown));
     }
     match atomic_write::replace_file(path, None, bytes) {
         Ok(atomic_write::ReplaceOutcome::Done { .. }) => Ok(()),
         Ok(atomic_write::ReplaceOutcome::Raced { .. } | atomic_write::ReplaceOutcome::Gone) => {
-            Err(format!("another program made that file just now: {}", shown.display()))
+            Err(anyhow!("another program made that file just now: {}", shown.display()))
         }
-        Err(error) => Err(error.to_string().replace(&*path.to_string_lossy(), &shown.to_string_lossy())),
+        Err(error) => bail!(error.to_string().replace(&*path.to_string_lossy(), &shown.to_string_lossy())),
     }
 }
 
@@ -125,14 +126,14 @@ pub fn copy_conflict(source: &Path, folder: &Path) -> Option<String> {
 ///
 /// # Errors
 /// A sentence when the source cannot be read at all.
-pub fn copy_into(source: &Path, root: &Path) -> Result<CopyReport, String> {
+pub fn copy_into(source: &Path, root: &Path) -> anyhow::Result<CopyReport> {
     let mut copied = CopyReport::default();
     let Some(name) = source.file_name() else {
-        return Err(format!("it has no name to copy it under: {}", source.display()));
+        bail!("it has no name to copy it under: {}", source.display());
     };
     let root = ConfinedFolder::open_root(root)?;
     let meta =
-        std::fs::metadata(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
+        std::fs::metadata(source).map_err(|error| anyhow!("it cannot be read ({error}): {}", source.display()))?;
     if meta.is_dir() {
         copy_tree(&ConfinedFolder::open_chosen(source)?, &root.open_or_create_folder(name)?, &mut copied, &mut |_| {
             true
@@ -156,10 +157,10 @@ pub fn copy_tree(
     target: &ConfinedFolder,
     copied: &mut CopyReport,
     goes_on: &mut dyn FnMut(usize) -> bool,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let top = source.walk_path();
     std::fs::read_dir(&top)
-        .map_err(|error| format!("it cannot be read ({error}): {}", source.original_path().display()))?;
+        .map_err(|error| anyhow!("it cannot be read ({error}): {}", source.original_path().display()))?;
     let hidden = |entry: &walkdir::DirEntry| {
         entry.depth() > 0 && entry.file_type().is_dir() && entry.file_name().to_string_lossy().starts_with('.')
     };
@@ -177,7 +178,7 @@ pub fn copy_tree(
             }
         };
         if !goes_on(copied.files.len()) {
-            return Err(COPY_STOPPED.to_owned());
+            bail!(COPY_STOPPED);
         }
         let Ok(path) = entry.path().strip_prefix(&top) else { continue };
         if entry.file_type().is_dir() {
@@ -187,7 +188,7 @@ pub fn copy_tree(
         } else {
             match copy_file(open_regular_file(source, path), &path.display(), target, path) {
                 Ok(()) => copied.files.push(path.to_string_lossy().into_owned()),
-                Err(why) => skip(entry.path(), why),
+                Err(why) => skip(entry.path(), why.to_string()),
             }
         }
     }
@@ -198,7 +199,7 @@ pub fn copy_tree(
 ///
 /// # Errors
 /// A sentence.
-pub fn copy_to(source: &ConfinedPath, folder: &Path, path: &str) -> Result<(), String> {
+pub fn copy_to(source: &ConfinedPath, folder: &Path, path: &str) -> anyhow::Result<()> {
     create_folder(folder)?;
     let opened = source.open().map_err(io::Error::other);
     copy_file(opened, &source.display(), &ConfinedFolder::open_chosen(folder)?, path)
@@ -209,7 +210,7 @@ pub fn copy_to(source: &ConfinedPath, folder: &Path, path: &str) -> Result<(), S
 pub fn import_files(
     sources: Vec<PathBuf>,
     folder: ConfinedPath,
-    done: impl FnOnce(Vec<Result<String, String>>) + Send + 'static,
+    done: impl FnOnce(Vec<anyhow::Result<String>>) + Send + 'static,
 ) {
     std::thread::spawn(move || {
         let held = ConfinedFolder::open_root(&folder.root).and_then(|root| root.open_folder(&folder.path));
@@ -226,8 +227,8 @@ pub fn save_new_file(
     stem: String,
     ending: &'static str,
     folder: ConfinedPath,
-    make: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static,
-    done: impl FnOnce(Result<String, String>) + Send + 'static,
+    make: impl FnOnce() -> anyhow::Result<Vec<u8>> + Send + 'static,
+    done: impl FnOnce(anyhow::Result<String>) + Send + 'static,
 ) {
     std::thread::spawn(move || {
         done(make().and_then(|bytes| {
@@ -236,16 +237,16 @@ pub fn save_new_file(
                 let name = if number == 1 { format!("{stem}.{ending}") } else { format!("{stem} {number}.{ending}") };
                 (!held.has_entry(name.as_ref())).then_some(name)
             });
-            let name = free.ok_or_else(|| format!("there are too many files called {stem}: {}", folder.display()))?;
+            let name = free.with_context(|| format!("there are too many files called {stem}: {}", folder.display()))?;
             write_at(&held.join(name.as_ref()), &held.original_path().join(&name), &bytes).map(|()| name)
         }));
     });
 }
 
-fn import_file(source: &Path, folder: &ConfinedFolder) -> Result<String, String> {
+fn import_file(source: &Path, folder: &ConfinedFolder) -> anyhow::Result<String> {
     let name = source.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['\n', '\r', '<', '>']));
     let Some(name) = name else {
-        return Err(format!("it has a name that cannot be linked; rename it first: {}", source.display()));
+        bail!("it has a name that cannot be linked; rename it first: {}", source.display());
     };
     let (stem, ending) = match name.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
@@ -259,7 +260,7 @@ fn import_file(source: &Path, folder: &ConfinedFolder) -> Result<String, String>
             None => return copy_file(open(source), &source.display(), folder, &name).map(|()| name),
         }
     }
-    Err(format!(
+    Err(anyhow!(
         "too many files already have that name; choose another: {}",
         folder.original_path().join(name).display()
     ))
@@ -288,8 +289,8 @@ fn copy_file(
     shown: &dyn std::fmt::Display,
     folder: &ConfinedFolder,
     path: impl AsRef<Path>,
-) -> Result<(), String> {
-    let say = |error: io::Error| format!("it cannot be copied ({error}): {shown}");
+) -> anyhow::Result<()> {
+    let say = |error: io::Error| anyhow!("it cannot be copied ({error}): {shown}");
     let (mut from, _) = source.map_err(say)?;
     let (above, name) = folder.open_parent(path, true)?;
     let target = above.join(&name);
@@ -298,7 +299,7 @@ fn copy_file(
     let mut to = match made {
         Ok(to) => to,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(already_exists_message(&above.original_path().join(&name)));
+            bail!(already_exists_message(&above.original_path().join(&name)));
         }
         Err(error) => return Err(say(error)),
     };

@@ -3,6 +3,7 @@
 
 use crate::fs::atomic_write::{open_regular_file, rename_new};
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath, OpenRefusal};
+use anyhow::{anyhow, bail};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,11 @@ use store::disk::sync_folder;
 ///
 /// # Errors
 /// A sentence; all files are where they were then.
-pub(crate) fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[ConfinedPath]) -> Result<(), String> {
+pub(crate) fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[ConfinedPath]) -> anyhow::Result<()> {
     for (done, (from, to)) in moves.iter().enumerate() {
         if let Err(why) = move_file(from, to) {
             for (from, to) in moves[..done].iter().rev() {
-                move_file(to, from).map_err(|back| format!("{why}; and going back failed: {back}"))?;
+                move_file(to, from).map_err(|back| anyhow!("{why}; and going back failed: {back}"))?;
             }
             return Err(why);
         }
@@ -29,13 +30,13 @@ pub(crate) fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[Conf
 ///
 /// # Errors
 /// A sentence; the file is still there then.
-pub(crate) fn delete_file(file: &ConfinedPath) -> Result<(), String> {
-    let fail = |why: &str| format!("it cannot be deleted ({why}): {}", file.display());
+pub(crate) fn delete_file(file: &ConfinedPath) -> anyhow::Result<()> {
+    let fail = |why: &dyn std::fmt::Display| anyhow!("it cannot be deleted ({why}): {}", file.display());
     match file.open_parent(false) {
         Ok((folder, name)) if folder.has_entry(&name) => folder.remove_file(&name).map_err(|why| fail(&why))?,
         Ok(_) => {} // done before a crash
         Err(refused) if refused.is_missing() => {}
-        Err(refused) => return Err(fail(&refused.to_string())),
+        Err(refused) => return Err(fail(&refused)),
     }
     if let Some((folder, _)) = file.path.rsplit_once('/') {
         remove_empty_folder(&ConfinedPath::new(&file.root, folder));
@@ -69,9 +70,9 @@ impl RelocatedPath {
     }
 }
 
-fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> Result<(), String> {
+fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> anyhow::Result<()> {
     let say = |what: &str, error: &dyn std::fmt::Display, file: &ConfinedPath| {
-        format!("{what} ({error}): {}", file.display())
+        anyhow!("{what} ({error}): {}", file.display())
     };
     let spot = |file: &ConfinedPath| match RelocatedPath::of(file, false) {
         Ok(spot) => Ok(Some(spot)),
@@ -87,12 +88,12 @@ fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> Result<(), String> {
     match (there(&at_from), there(&at_to)) {
         (false, true) => return Ok(()), // done before a crash
         (true, true) if !is_same => {
-            return Err(format!("something has that name already, so nothing was moved: {}", to.display()));
+            bail!("something has that name already, so nothing was moved: {}", to.display());
         }
         _ => {}
     }
     let Some(at_from) = at_from.filter(RelocatedPath::exists) else {
-        return Err(format!("it is gone, so it was not moved: {}", from.display()));
+        bail!("it is gone, so it was not moved: {}", from.display());
     };
     let at_to = RelocatedPath::of(to, true).map_err(|refused| say("the folder cannot be made", &refused, to))?;
     let moved = match rename_new(&at_from.path(), &at_to.path()) {
@@ -156,7 +157,7 @@ mod tests {
             fs::write(path(name), name).expect("written");
         }
         let moves = [(at("a"), at("x/y/a")), (at("b"), at("taken"))];
-        assert!(move_files(&moves, &[]).expect_err("refused").contains("taken"));
+        assert!(move_files(&moves, &[]).expect_err("refused").to_string().contains("taken"));
         assert_eq!(fs::read(path("a")).expect("it is back"), b"a");
         let moves = [(at("a"), at("x/y/a")), (at("b"), at("x/b"))];
         move_files(&moves[..1], &[]).expect("moved");
@@ -168,7 +169,7 @@ mod tests {
         let back = [(at("x/y/a"), at("a")), (at("x/b"), at("b"))];
         move_files(&back, &[at("x/y"), at("x")]).expect("moved back");
         assert!(!path("x").exists());
-        assert!(move_files(&[(at("no"), at("nowhere"))], &[]).expect_err("refused").contains("gone"));
+        assert!(move_files(&[(at("no"), at("nowhere"))], &[]).expect_err("refused").to_string().contains("gone"));
         assert!(move_files(&[(at("a"), at("../a"))], &[]).is_err());
         let spot = |name: &str| RelocatedPath::of(&at(name), false).expect("a place");
         move_across_file_systems(&spot("a"), &spot("c")).expect("carried");
@@ -191,9 +192,9 @@ mod tests {
         let at = |name: &str| ConfinedPath::new(&root, name);
         for (from, to) in [("sub/n.md", "in.md"), ("n.md", "sub/in.md"), ("n.md", "sub/deep/in.md")] {
             let why = move_files(&[(at(from), at(to))], &[]).expect_err("refused");
-            assert!(why.contains("leads out of the volume"), "{why}");
+            assert!(why.to_string().contains("leads out of the volume"), "{why}");
         }
-        assert!(delete_file(&at("sub/n.md")).expect_err("refused").contains("leads out of the volume"));
+        assert!(delete_file(&at("sub/n.md")).expect_err("refused").to_string().contains("leads out of the volume"));
         assert_eq!(fs::read_dir(&outside).expect("listed").count(), 1);
         assert_eq!(fs::read(outside.join("n.md")).expect("there"), b"theirs");
     }

@@ -1,6 +1,7 @@
 //! Reading a user's plain files: what is text that we can edit, what is not, and why.
 
 use crate::fs::confined_dir::ConfinedPath;
+use anyhow::anyhow;
 use engine::event::{FileStamp, FileText};
 use std::fs::Metadata;
 use std::io::Read;
@@ -35,8 +36,8 @@ pub(crate) fn mtime_nanos(meta: &Metadata) -> i64 {
 ///
 /// # Errors
 /// A sentence for the user: no permission, not a regular file, a symlink that leads out of the volume, a failing disk.
-pub(crate) fn read_note_file(path: &ConfinedPath) -> Result<FoundFile, String> {
-    let fail = |error: std::io::Error| format!("the file can't be read ({error}): {}", path.display());
+pub(crate) fn read_note_file(path: &ConfinedPath) -> anyhow::Result<FoundFile> {
+    let fail = |error: std::io::Error| anyhow!("the file can't be read ({error}): {}", path.display());
     let (file, meta) = match path.open() {
         Ok(opened) => opened,
         Err(refused) if refused.is_missing() => return Ok(FoundFile::Missing),

@@ -4,6 +4,7 @@ use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use crate::fs::read::{self, FoundFile, TEMPORARY_PREFIX};
 use crate::mailbox::{DiskJob, Mailbox};
 use crate::workers::{self, DiskWorkers};
+use anyhow::anyhow;
 use engine::Event;
 use engine::event::{FileStamp, OutlineSurvey, ScannedFile, SkippedFile};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -34,7 +35,7 @@ pub(crate) fn start(
         let known: HashMap<String, FileRow> = match known.recv() {
             Ok(Ok(rows)) => rows.into_iter().map(|row| (row.path.clone(), row)).collect(),
             Ok(Err(why)) => {
-                inbox.send_event(scan_finished(volume, Vec::new(), Vec::new(), Some(why)));
+                inbox.send_event(scan_finished(volume, Vec::new(), Vec::new(), Some(why.to_string())));
                 return;
             }
             Err(_) => return,
@@ -48,14 +49,9 @@ fn scan_finished(volume: DocId, gone: Vec<String>, skipped: Vec<SkippedFile>, fa
 }
 
 fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed: &BTreeSet<DocId>, inbox: &Mailbox) {
-    let held = ConfinedFolder::open_root(root).map_err(String::from).and_then(|folder| {
-        let listed = std::fs::read_dir(folder.stable_path());
-        let fail = |error| format!("the volume's folder cannot be read ({error}): {}", root.display());
-        listed.map_err(fail).map(|_| folder)
-    });
-    let folder = match held {
+    let folder = match open_listable_folder(root) {
         Ok(folder) => folder,
-        Err(why) => return inbox.send_event(scan_finished(volume, Vec::new(), Vec::new(), Some(why))),
+        Err(why) => return inbox.send_event(scan_finished(volume, Vec::new(), Vec::new(), Some(why.to_string()))),
     };
     // The names are those of the folder that is held open; each file is opened through it.
     let top = folder.walk_path();
@@ -153,7 +149,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
                     batch.push(new);
                 }
                 Ok(None) => {}
-                Err(why) => skipped.push(SkippedFile::new(path, why)),
+                Err(why) => skipped.push(SkippedFile::new(path, why.to_string())),
             }
         } else if let Some(row) = row
             && unindexed.contains(&row.id)
@@ -176,6 +172,14 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     inbox.send_event(scan_finished(volume, gone, skipped, None));
 }
 
+/// Opens a volume's folder if it can be listed.
+fn open_listable_folder(root: &Path) -> anyhow::Result<ConfinedFolder> {
+    let folder = ConfinedFolder::open_root(root)?;
+    std::fs::read_dir(folder.stable_path())
+        .map_err(|error| anyhow!("the volume's folder cannot be read ({error}): {}", root.display()))?;
+    Ok(folder)
+}
+
 /// Whether there is a file of that name that a scan lists: no symlink, and none behind one.
 fn is_listed_file(folder: &ConfinedFolder, path: &str) -> bool {
     let Ok((above, name)) = folder.open_parent(path, false) else { return false };
@@ -187,7 +191,7 @@ fn inspect_file(
     root: &Path,
     path: &str,
     stamp: FileStamp,
-) -> Result<Option<ScannedFile>, String> {
+) -> anyhow::Result<Option<ScannedFile>> {
     let attachment = |stamp, why| ScannedFile {
         path: path.to_owned(),
         kind: FileKind::Attachment,
@@ -204,7 +208,7 @@ fn inspect_file(
         return folder
             .open_regular_file(path)
             .map(|_| Some(attachment(stamp, None)))
-            .map_err(|refused| format!("it can't be read: {refused}"));
+            .map_err(|refused| anyhow!("it can't be read: {refused}"));
     }
     match read::read_note_file(&ConfinedPath::new(root, path))? {
         FoundFile::Missing => Ok(None),

@@ -68,7 +68,8 @@ impl PureResultAccess {
             json!({"key": key, "entry": self.cache.find(note, &self.grant, key)})
         } else {
             let entry = content["entry"].as_str().unwrap_or_default();
-            json!({"key": key, "why": self.cache.store_result(note, &self.grant, key, entry).err()})
+            let refused = self.cache.store_result(note, &self.grant, key, entry).err();
+            json!({"key": key, "why": refused.map(|why| why.to_string())})
         };
         let request = json!({
             "header": {"msg_type": "pure_reply", "msg_id": "pure"},
@@ -285,7 +286,7 @@ impl KernelReplyReader {
 }
 
 /// Text shown instead of a large output.
-fn not_kept_message(why: &str) -> String {
+fn not_kept_message(why: &anyhow::Error) -> String {
     format!("[only the beginning of this is kept: {why}]")
 }
 

@@ -4,6 +4,7 @@
 //! An entry belongs to one note with one set of grants, and is sealed for them with a key that no cell can read: one
 //! that was changed, moved, or made for another note opens as nothing. What is in it is data, as JSON.
 
+use anyhow::{Context, anyhow, bail};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use engine::KernelGrant;
@@ -62,20 +63,20 @@ impl PureCache {
     ///
     /// # Errors
     /// Why not, as a part of a sentence.
-    pub(crate) fn store_result(&self, note: DocId, grant: &KernelGrant, key: &str, entry: &str) -> Result<(), String> {
-        let owner = associated_data(note, grant, key).ok_or("its key is not one")?;
+    pub(crate) fn store_result(&self, note: DocId, grant: &KernelGrant, key: &str, entry: &str) -> anyhow::Result<()> {
+        let owner = associated_data(note, grant, key).context("its key is not one")?;
         if entry.len() > MAX_ENTRY_BYTES {
-            return Err(format!("it is larger than {} MB", MAX_ENTRY_BYTES >> 20));
+            bail!("it is larger than {} MB", MAX_ENTRY_BYTES >> 20);
         }
         if !is_valid_entry(entry) {
-            return Err("it is not data".to_owned());
+            bail!("it is not data");
         }
-        let words = |error: std::io::Error| format!("the cache cannot be written ({error})");
+        let words = |error: std::io::Error| anyhow!("the cache cannot be written ({error})");
         let mut nonce = [0; NONCE_BYTES];
         rand::rngs::OsRng.try_fill_bytes(&mut nonce).map_err(|error| words(std::io::Error::other(error)))?;
-        let cipher = self.cipher().ok_or("the cache has no key")?;
+        let cipher = self.cipher().context("the cache has no key")?;
         let payload = Payload { msg: entry.as_bytes(), aad: &owner };
-        let sealed = cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| "it cannot be sealed")?;
+        let sealed = cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| anyhow!("it cannot be sealed"))?;
         let path = self.entry_path(&owner);
         let new = path.with_extension("new");
         fs::write(&new, [&nonce[..], &sealed].concat()).and_then(|()| fs::rename(&new, &path)).map_err(words)?;
@@ -196,7 +197,7 @@ mod tests {
             assert!(cache.store_result(NOTE, &grant, &key, entry).is_err(), "{entry}");
         }
         let large = format!(r#"{{"shown":[],"nodes":["{}"],"names":{{}}}}"#, "x".repeat(MAX_ENTRY_BYTES));
-        assert!(cache.store_result(NOTE, &grant, &key, &large).is_err_and(|why| why.contains("larger")));
+        assert!(cache.store_result(NOTE, &grant, &key, &large).is_err_and(|why| why.to_string().contains("larger")));
         for key in ["", "../../key", "key", &"g".repeat(64)] {
             assert!(cache.store_result(NOTE, &grant, key, ENTRY).is_err() && cache.find(NOTE, &grant, key).is_none());
         }

@@ -2,6 +2,7 @@
 
 use super::{content_field, millis};
 use agent::tool_job::{GitJob, ToolJob, ToolOutcome};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::sync::LinkId;
@@ -27,11 +28,11 @@ impl ToolCallLog {
     }
 
     /// Logs how it ended, without what it was given and what it answered.
-    pub(crate) fn end(&self, done: &Result<ToolOutcome, String>) {
+    pub(crate) fn end(&self, done: &anyhow::Result<ToolOutcome>) {
         let (outcome, text) = match done {
-            Ok(done) if done.success => ("done", &done.text),
-            Ok(done) => ("failed", &done.text),
-            Err(why) => ("refused", why),
+            Ok(done) if done.success => ("done", Cow::from(&done.text)),
+            Ok(done) => ("failed", Cow::from(&done.text)),
+            Err(why) => ("refused", Cow::from(why.to_string())),
         };
         let took_ms = millis(self.begun.elapsed());
         tracing::info!(target: "host::tools", outcome, took_ms, content = content_field(text), "tool call ended");
@@ -169,6 +170,7 @@ impl FrameLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::anyhow;
     use std::sync::Arc;
 
     fn logged(what: impl FnOnce()) -> String {
@@ -204,7 +206,7 @@ mod tests {
             connections.closed(7, "Connection refused by wss://token@example.org");
             connections.closed(8, "private words");
             let job = ToolJob::Search { query: "private words".to_owned(), limit: 5 };
-            ToolCallLog::begin(&job).end(&Err("private words".to_owned()));
+            ToolCallLog::begin(&job).end(&Err(anyhow!("private words")));
             KernelLog::start(3, false).end(true, "private words");
         });
         assert!(log.contains("sync_connection{link=7}"), "{log}");

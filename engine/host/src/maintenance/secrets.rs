@@ -363,27 +363,28 @@ enum KeyringRequest {
     Remove,
 }
 
-fn run_keyring_request(service: &str, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, String> {
+fn run_keyring_request(service: &str, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, SecretError> {
     // The keyring's errors may contain parts of values: only their kind is reported.
-    let said = |error: keyring::Error| match error {
-        keyring::Error::NoEntry => "there is none".to_owned(),
-        keyring::Error::NoStorageAccess(_) => "it is locked".to_owned(),
-        keyring::Error::NoDefaultStore | keyring::Error::PlatformFailure(_) => {
-            "there is none on this system".to_owned()
-        }
-        _ => "it refuses".to_owned(),
+    let said = |error: keyring::Error| {
+        let why = match error {
+            keyring::Error::NoEntry => "there is none",
+            keyring::Error::NoStorageAccess(_) => "it is locked",
+            keyring::Error::NoDefaultStore | keyring::Error::PlatformFailure(_) => "there is none on this system",
+            _ => "it refuses",
+        };
+        SecretError(why.to_owned())
     };
     let entry = keyring::Entry::new(service, name).map_err(said)?;
     match wish {
         KeyringRequest::Get => match entry.get_password() {
-            Ok(value) => SecretValue::new(value).map(Some).map_err(|error| error.0),
+            Ok(value) => SecretValue::new(value).map(Some),
             Err(keyring::Error::NoEntry) => Ok(None),
             Err(error) => Err(said(error)),
         },
         KeyringRequest::Set(value) => {
             entry.set_password(value.expose()).map_err(said)?;
             let kept = Zeroizing::new(entry.get_password().map_err(said)?);
-            if *kept == *value.0 { Ok(None) } else { Err("it keeps something else".to_owned()) }
+            if *kept == *value.0 { Ok(None) } else { Err(SecretError("it keeps something else".to_owned())) }
         }
         KeyringRequest::Remove => match entry.delete_credential() {
             Ok(()) | Err(keyring::Error::NoEntry) => Ok(None),

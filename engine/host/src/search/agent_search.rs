@@ -3,9 +3,11 @@
 
 use super::{IndexTask, SearchService};
 use agent::secrets;
+use anyhow::bail;
 use index::{NoteText, ParsedQuery, PassageKind, SearchRequest};
 use serde::Serialize;
 use store::DocId;
+use store::disk::DiskError;
 
 /// Maximum length of a returned passage in bytes.
 const MAX_RECALLED_BYTES: usize = 1_000;
@@ -18,8 +20,8 @@ pub trait SearchSource: Send {
     /// All of them.
     ///
     /// # Errors
-    /// A sentence: they cannot be read; it is tried again.
-    fn list_documents(&mut self) -> Result<Vec<DocId>, String>;
+    /// They cannot be read; it is tried again.
+    fn list_documents(&mut self) -> Result<Vec<DocId>, DiskError>;
     /// What the state of one is known by; `None`: it is none of these, or not to be found.
     fn document_key(&mut self, doc: DocId) -> Option<u64>;
     /// One of them as the index takes it, with its key.
@@ -57,10 +59,10 @@ impl SearchFilters {
     }
 
     /// Returns an error for an invalid filter.
-    fn check_days(&self) -> Result<(), String> {
+    fn check_days(&self) -> anyhow::Result<()> {
         for (name, day) in [("before", &self.before), ("after", &self.after)] {
             if let Some(said) = day.as_ref().and_then(|day| ParsedQuery::misread_filter(&format!("{name}:\"{day}\""))) {
-                return Err(said);
+                bail!(said);
             }
         }
         Ok(())
@@ -109,7 +111,7 @@ impl SearchService {
     ///
     /// # Errors
     /// A sentence: a filter is none, or the index is damaged and being made again.
-    pub fn recall(&self, query: &str, filters: &SearchFilters, k: usize) -> Result<Vec<RecalledPassage>, String> {
+    pub fn recall(&self, query: &str, filters: &SearchFilters, k: usize) -> anyhow::Result<Vec<RecalledPassage>> {
         filters.check_days()?;
         let answer = self.search_blocking(SearchRequest {
             text: filters.apply_to(query),
@@ -159,8 +161,8 @@ mod tests {
         assert_eq!(text, "in:run OR in:memory tag:\"a b \" path:\"x/y\" after:\"2026-11\" plan -not");
         assert_eq!(ParsedQuery::parse(&text).groups.len(), 6);
         assert_eq!(SearchFilters::default().apply_to(" plan "), "plan");
-        assert_eq!(filters.check_days(), Ok(()));
+        filters.check_days().expect("days");
         let wrong = SearchFilters { before: Some("soon".to_owned()), ..SearchFilters::default() };
-        assert!(wrong.check_days().is_err_and(|why| why.contains("soon")));
+        assert!(wrong.check_days().is_err_and(|why| why.to_string().contains("soon")));
     }
 }

@@ -4,6 +4,7 @@
 use super::SharedIndex;
 use crate::workers;
 use agent::secrets::InstallationKeys;
+use anyhow::Context;
 use index::SentenceEmbedder;
 use models::{EmbedderChoice, ModelLoadOptions, Reranker};
 use std::collections::HashMap;
@@ -51,9 +52,10 @@ impl EmbeddingChoice {
     }
 }
 
-type LoadedModel<M> = Result<Arc<M>, String>;
+/// A model, or why there is none; all who want it share either.
+pub(super) type LoadedModel<M> = Result<Arc<M>, Arc<anyhow::Error>>;
 
-/// A model, or why there is none, and when it was used last.
+/// A loaded model, and when it was used last.
 type ModelSlot = (LoadedModel<dyn SentenceEmbedder>, Instant);
 
 /// The models that are in use, and when that was last.
@@ -103,8 +105,8 @@ impl EmbeddingModels {
     }
 
     /// It failed: for a while it is not asked.
-    pub(super) fn record_failure(&self, key: &str, why: &str) {
-        lock(&self.held).insert(key.to_owned(), (Err(why.to_owned()), Instant::now()));
+    pub(super) fn record_failure(&self, key: &str, why: Arc<anyhow::Error>) {
+        lock(&self.held).insert(key.to_owned(), (Err(why), Instant::now()));
     }
 }
 
@@ -140,9 +142,11 @@ impl SharedIndex {
             }
             return loaded.clone();
         }
-        let choice =
-            EmbedderChoice::from_key(key).ok_or_else(|| format!("“{key}” is no sentence model of this version"))?;
+        let choice = EmbedderChoice::from_key(key)
+            .with_context(|| format!("“{key}” is no sentence model of this version"))
+            .map_err(Arc::new)?;
         let loaded = models::load_embedder(&choice, &self.load_options(download));
+        let loaded = loaded.map_err(|why| Arc::new(anyhow::Error::msg(why)));
         let loaded = match choice {
             EmbedderChoice::Endpoint { .. } => {
                 let keys = crate::agents::installation_keys(&self.folder);
@@ -173,21 +177,21 @@ impl SharedIndex {
         std::thread::spawn(move || {
             workers::lower_thread_priority();
             if let Err(why) = common.load_reranker(true) {
-                common.update_freshness(|fresh| fresh.reranker = Some(why));
+                common.update_freshness(|fresh| fresh.reranker = Some(why.to_string()));
             }
             common.update_freshness(|fresh| fresh.download = None);
         });
     }
 
     /// Brings what a reranker needs, without wanting it yet.
-    pub(super) fn download_reranker(&self, name: &str) -> Result<(), String> {
+    pub(super) fn download_reranker(&self, name: &str) -> anyhow::Result<()> {
         let fetched = Reranker::load(name, &self.load_options(true));
         self.update_freshness(|fresh| fresh.download = None);
-        fetched.map(drop)
+        fetched.map(drop).map_err(anyhow::Error::msg)
     }
 
     /// The reranker that is wanted; `None`: none is.
-    pub(super) fn load_reranker(&self, download: bool) -> Result<Option<Arc<Reranker>>, String> {
+    pub(super) fn load_reranker(&self, download: bool) -> Result<Option<Arc<Reranker>>, Arc<anyhow::Error>> {
         let name = self.models.wanted_model().reranker;
         if name.is_empty() {
             return Ok(None);
@@ -201,6 +205,7 @@ impl SharedIndex {
             return loaded.clone().map(Some);
         }
         let loaded = Reranker::load(&name, &self.load_options(download)).map(Arc::new);
+        let loaded = loaded.map_err(|why| Arc::new(anyhow::Error::msg(why)));
         *lock(&self.models.reranker) = Some((name, loaded.clone(), Instant::now()));
         loaded.map(Some)
     }
@@ -293,7 +298,7 @@ mod tests {
             models.time_until_unload().is_some_and(|left| left > MODEL_IDLE_TIMEOUT / 2) && !models.unload_idle(),
             "the other one stays"
         );
-        models.record_failure("used", "torn");
+        models.record_failure("used", Arc::new(anyhow::anyhow!("torn")));
         assert_eq!(Arc::strong_count(&model), 1);
         let wanted = EmbeddingChoice { reranker: "another".to_owned(), ..EmbeddingChoice::default() };
         models.set_wanted(wanted);

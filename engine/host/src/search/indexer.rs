@@ -1,6 +1,7 @@
 //! The thread that owns the writing side of the index: what changed is read from the disk and put in, and in the pauses
 //! texts are embedded.
 
+use super::embedding_models::LoadedModel;
 use super::index_copy::IndexCopy;
 use super::{
     EmbeddingChoice, INDEX_FOLDER, IndexTask, IndexedVolume, IndexedWrite, SearchSource, SharedIndex, catch_index_panic,
@@ -8,6 +9,7 @@ use super::{
 use crate::fs::confined_dir::ConfinedPath;
 use crate::fs::read::{self, FoundFile};
 use crate::{loader, search::index_documents, workers};
+use anyhow::anyhow;
 use engine::event::FileText;
 use index::{FullTextIndex, IndexError, MissingVectors, SentenceEmbedder};
 use models::EmbedderChoice;
@@ -73,14 +75,14 @@ pub(super) struct Indexer {
     fresh: Vec<(u64, Vec<f32>)>,
     /// Whether vectors were stored since completion was last reported.
     kept: bool,
-    index_waiters: Vec<Sender<Result<(), String>>>,
-    embedding_waiters: Vec<Sender<Result<(), String>>>,
+    index_waiters: Vec<Sender<anyhow::Result<()>>>,
+    embedding_waiters: Vec<Sender<anyhow::Result<()>>>,
     retry: Option<Instant>,
     rebuilds: usize,
     /// The model whose vectors are made, once the index knows of it.
     embedded_model: Option<String>,
     /// The wanted model on its way.
-    loading: Option<Receiver<Result<Arc<dyn SentenceEmbedder>, String>>>,
+    loading: Option<Receiver<LoadedModel<dyn SentenceEmbedder>>>,
     /// Whether the settings were received.
     has_settings: bool,
     /// The model failed: it is asked again then.
@@ -227,7 +229,7 @@ impl Indexer {
                 self.retry = None;
                 match self.delete_index() {
                     Ok(()) => self.index_waiters.push(answer),
-                    Err(error) => _ = answer.send(Err(error.to_string())),
+                    Err(error) => _ = answer.send(Err(error.into())),
                 }
                 self.mark_changed();
             }
@@ -242,8 +244,7 @@ impl Indexer {
                     }
                     Err(error) => {
                         self.handle_index_error(&error);
-                        let _ =
-                            answer.send(if error.disk { Err(error.to_string()) } else { Ok(vec![error.to_string()]) });
+                        let _ = answer.send(if error.disk { Err(error.into()) } else { Ok(vec![error.to_string()]) });
                     }
                 }
             }
@@ -435,7 +436,7 @@ impl Indexer {
         self.dirty_notes.extend(stale);
         let mut others: HashMap<DocId, u64> = HashMap::new();
         for further in &mut self.sources {
-            let all = further.list_documents().map_err(|why| IndexError { what: "cannot be made", why, disk: true })?;
+            let all = further.list_documents().map_err(say)?;
             others.extend(all.into_iter().filter_map(|doc| Some((doc, further.document_key(doc)?))));
         }
         self.dirty_notes
@@ -485,7 +486,7 @@ impl Indexer {
         let key = self.note_key(&row);
         let file = ConfinedPath::new(&root, &row.path);
         let read = || match read::read_note_file(&file) {
-            Ok(FoundFile::Text(text)) => Ok::<Option<FileText>, String>(Some(text)),
+            Ok(FoundFile::Text(text)) => Ok::<Option<FileText>, anyhow::Error>(Some(text)),
             Ok(FoundFile::Missing | FoundFile::Other { .. }) => Ok(None),
             Err(why) => Err(why),
         };
@@ -537,8 +538,11 @@ impl Indexer {
                     return Ok(Vec::new());
                 }
                 let all: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-                catch_index_panic(|| Ok(workers::run_at_low_priority(|| model.embed_all(&all))))
-                    .unwrap_or_else(|_| Err("the model failed".to_owned()))
+                let vectors = catch_index_panic(|| Ok(workers::run_at_low_priority(|| model.embed_all(&all))));
+                match vectors {
+                    Ok(vectors) => vectors.map_err(|why| Arc::new(anyhow::Error::msg(why))),
+                    Err(_) => Err(Arc::new(anyhow!("the model failed"))),
+                }
             });
             match vectors {
                 Ok(vectors) => self.fresh.extend(texts.into_iter().map(|(hash, _)| hash).zip(vectors)),
@@ -568,7 +572,7 @@ impl Indexer {
         }
         if wanted.paused {
             let why = "indexing by meaning is paused; run `tracebook index resume` to continue";
-            self.embedding_waiters.drain(..).for_each(|answer| _ = answer.send(Err(why.to_owned())));
+            self.embedding_waiters.drain(..).for_each(|answer| _ = answer.send(Err(anyhow!(why))));
         }
         Ok(())
     }
@@ -588,7 +592,7 @@ impl Indexer {
             let loaded = match loading.try_recv() {
                 Ok(loaded) => loaded,
                 Err(TryRecvError::Empty) => return Ok(false),
-                Err(TryRecvError::Disconnected) => Err("the model could not be loaded".to_owned()),
+                Err(TryRecvError::Disconnected) => Err(Arc::new(anyhow!("the model could not be loaded"))),
             };
             self.loading = None;
             match loaded {
@@ -607,10 +611,10 @@ impl Indexer {
     }
 
     /// Uses only existing vectors for a while.
-    fn pause_embedding(&mut self, why: &str) {
+    fn pause_embedding(&mut self, why: &anyhow::Error) {
         self.embed_at = Some(Instant::now() + MODEL_RETRY_INTERVAL);
         let sentence = format!("no new passage is found by its meaning for now: {why}");
-        self.embedding_waiters.drain(..).for_each(|answer| _ = answer.send(Err(sentence.clone())));
+        self.embedding_waiters.drain(..).for_each(|answer| _ = answer.send(Err(anyhow!("{sentence}"))));
         self.common.update_freshness(|fresh| fresh.error = Some(sentence));
     }
 
@@ -643,7 +647,7 @@ impl Indexer {
         }
         self.common.update_freshness(|fresh| fresh.error = Some(sentence.clone()));
         for answer in self.index_waiters.drain(..).chain(self.embedding_waiters.drain(..)) {
-            let _ = answer.send(Err(sentence.clone()));
+            let _ = answer.send(Err(anyhow!("{sentence}")));
         }
     }
 

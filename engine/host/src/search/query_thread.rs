@@ -2,6 +2,7 @@
 
 use super::{IndexTask, SearchQuestion, SharedIndex, catch_index_panic, closing_error};
 use crate::clock::unix_now;
+use anyhow::anyhow;
 use index::{FullTextIndex, ParsedQuery, SearchAnswer, SearchMode, SearchRequest};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -26,7 +27,7 @@ pub(super) fn run_query_thread(asked: &Receiver<SearchQuestion>, tasks: &Sender<
 }
 
 fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
-    let tell = |result: Result<SearchAnswer, String>| {
+    let tell = |result: anyhow::Result<SearchAnswer>| {
         // Here and below: the receiver is gone only if the program ends or nobody waits.
         let _ = question.answer.send(result);
         (question.on_answer)();
@@ -40,11 +41,11 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
             match (common.index(), settled) {
                 (Some(index), _) => index,
                 (None, Err(why)) => return tell(Err(why)),
-                (None, Ok(())) => return tell(Err("the search index cannot be opened".to_owned())),
+                (None, Ok(())) => return tell(Err(anyhow!("the search index cannot be opened"))),
             }
         }
     };
-    let found = |ask: &SearchRequest| -> Result<SearchAnswer, String> {
+    let found = |ask: &SearchRequest| -> anyhow::Result<SearchAnswer> {
         catch_index_panic(|| match question.related {
             Some(note) => index.related_notes(note, ask.limit).map(|hits| SearchAnswer {
                 hits,
@@ -57,7 +58,7 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
             let why = error.to_string();
             *common.suspected_damage.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(why.clone());
             let _ = tasks.send(IndexTask::Written(Vec::new()));
-            format!("{why}; it is made again now, try again in a moment")
+            anyhow!("{why}; it is made again now, try again in a moment")
         })
     };
     let mut ask = question.ask.clone();
@@ -94,11 +95,14 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
 fn add_query_vector(common: &SharedIndex, index: &FullTextIndex, sentence: &str, ask: &mut SearchRequest) {
     let key = index.answering_model();
     let found = common.load_if_present(&key).and_then(|model| {
-        let vector = catch_index_panic(|| Ok(model.embed_question(sentence)));
-        let vector = vector.unwrap_or_else(|_| Err("the model failed".to_owned()));
+        let vector = match catch_index_panic(|| Ok(model.embed_question(sentence))) {
+            Ok(vector) => vector.map_err(anyhow::Error::msg),
+            Err(_) => Err(anyhow!("the model failed")),
+        };
         vector
             .map(|vector| (vector, model.unrelated_cosine()))
-            .inspect_err(|why| common.models.record_failure(&key, why))
+            .map_err(Arc::new)
+            .inspect_err(|why| common.models.record_failure(&key, why.clone()))
     });
     common.update_freshness(|fresh| {
         fresh.words_only_reason = found.as_ref().err().map(|why| format!("search goes by words alone for now: {why}"));
@@ -116,13 +120,13 @@ fn rerank_hits(common: &SharedIndex, sentence: &str, answer: &mut SearchAnswer) 
     let reranker = match common.load_reranker(false) {
         Ok(Some(reranker)) => reranker,
         Ok(None) => return,
-        Err(why) => return common.update_freshness(|fresh| fresh.reranker = Some(why)),
+        Err(why) => return common.update_freshness(|fresh| fresh.reranker = Some(why.to_string())),
     };
     let best = answer.hits.len().min(MAX_REREAD_HITS);
     let passages: Vec<String> = answer.hits[..best].iter().map(|hit| format!("{}\n{}", hit.title, hit.text)).collect();
     match catch_index_panic(|| Ok(reranker.scores(sentence, &passages))) {
         Ok(Ok(scores)) => answer.apply_rerank(&scores),
-        Ok(Err(why)) => common.update_freshness(|fresh| fresh.reranker = Some(why)),
+        Ok(Err(why)) => common.update_freshness(|fresh| fresh.reranker = Some(why.to_string())),
         Err(_) => {}
     }
 }

@@ -6,7 +6,7 @@ use agent::policy;
 use engine::{RUN_KEY_PREFIX, RunSummary, SESSION_KEY_PREFIX, SessionSummary};
 use serde_json::Value;
 use std::collections::HashMap;
-use store::disk::DiskReader;
+use store::disk::{DiskError, DiskReader};
 use store::{ActorId, BlobHash, DocId, ExecutionStep, RunDoc, SessionDoc, StepKind, WorkspaceDoc};
 
 /// Maximum length of a step's indexed text in bytes.
@@ -161,10 +161,10 @@ fn hash_parts(parts: &[&[u8]]) -> u64 {
 }
 
 impl SearchSource for RunDocumentReader {
-    fn list_documents(&mut self) -> Result<Vec<DocId>, String> {
+    fn list_documents(&mut self) -> Result<Vec<DocId>, DiskError> {
         let mut found = Vec::new();
         for beginning in [RUN_KEY_PREFIX, SESSION_KEY_PREFIX] {
-            let lines = self.reader.metas_with_prefix(beginning).map_err(|error| error.to_string())?;
+            let lines = self.reader.metas_with_prefix(beginning)?;
             found.extend(lines.iter().filter_map(|(key, _)| key.strip_prefix(beginning)?.parse::<DocId>().ok()));
         }
         Ok(found)

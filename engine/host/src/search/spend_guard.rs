@@ -58,7 +58,7 @@ impl SpendGuard {
 
     fn check_budget(&self, url: &str, model: &str, tokens: u64) -> Result<(), String> {
         if self.closing.load(Ordering::Relaxed) {
-            return Err(super::closing_error());
+            return Err(super::closing_error().to_string());
         }
         // Read each time, since the user may have edited it.
         let config =
@@ -74,7 +74,7 @@ impl SpendGuard {
             // The receiver may be gone, and then nobody needs this.
             let _ = answer.send(session.over_search_budget_reason(&config.budget, unix_now(), more));
         })));
-        wait.recv_timeout(SPEND_ANSWER_TIMEOUT).map_err(|_| super::closing_error())?.map_or(Ok(()), Err)
+        wait.recv_timeout(SPEND_ANSWER_TIMEOUT).map_err(|_| super::closing_error().to_string())?.map_or(Ok(()), Err)
     }
 }
 

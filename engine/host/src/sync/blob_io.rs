@@ -5,6 +5,7 @@ use super::SyncTask;
 use crate::fs::atomic_write::{self, SwapOutcome};
 use crate::fs::confined_dir::ConfinedPath;
 use crate::fs::read;
+use anyhow::{Context, anyhow, bail};
 use engine::event::FileStamp;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -85,7 +86,7 @@ pub(super) enum BlobTaskOutcome {
         volume: DocId,
         file: DocId,
         path: String,
-        result: Result<FileStamp, String>,
+        result: anyhow::Result<FileStamp>,
     },
     Dropped,
     Looked {
@@ -290,7 +291,7 @@ fn read_blob_piece(
 }
 
 /// Puts what has come into a file of a volume: all of it, and never over what is not known.
-fn place_attachment(folders: &VolumeFolders, placing: &AttachmentPlacement) -> Result<FileStamp, String> {
+fn place_attachment(folders: &VolumeFolders, placing: &AttachmentPlacement) -> anyhow::Result<FileStamp> {
     let AttachmentPlacement { root, path, hash, over, kept, like, .. } = placing;
     let target = ConfinedPath::new(root, path);
     let like = like.as_ref().filter(|(path, stamp)| open_unchanged(path, stamp).is_some());
@@ -300,7 +301,7 @@ fn place_attachment(folders: &VolumeFolders, placing: &AttachmentPlacement) -> R
         Some((folder, name)) => folder.join(name),
         None => {
             let there = [&folders.received_blobs, &folders.blobs].into_iter().find(|blobs| blobs.has(*hash));
-            there.map(|blobs| blobs.blob_path(*hash)).ok_or_else(|| format!("its bytes are gone again: {path}"))?
+            there.map(|blobs| blobs.blob_path(*hash)).with_context(|| format!("its bytes are gone again: {path}"))?
         }
     };
     let (folder, name) = target.open_parent(true)?;
@@ -312,20 +313,20 @@ fn place_attachment(folders: &VolumeFolders, placing: &AttachmentPlacement) -> R
         let aside = ConfinedPath::new(root, kept);
         let (folder, name) = aside.open_parent(true)?;
         match atomic_write::replace_by_copy(&folder.join(&name), None, &file, over.hash)
-            .map_err(|error| aside.with_display_path(error).to_string())?
+            .map_err(|error| aside.with_display_path(error))?
         {
             SwapOutcome::Done { .. } => {}
-            SwapOutcome::Raced | SwapOutcome::Gone => return Err(format!("there is another file already: {kept}")),
+            SwapOutcome::Raced | SwapOutcome::Gone => bail!("there is another file already: {kept}"),
         }
     }
     match atomic_write::replace_by_copy(&file, over.map(|over| over.hash), &from, *hash)
-        .map_err(|error| target.with_display_path(error).to_string())?
+        .map_err(|error| target.with_display_path(error))?
     {
         SwapOutcome::Done { modified } => {
-            let size = folder.metadata(&name).map_err(|error| format!("{error}: {path}"))?.len();
+            let size = folder.metadata(&name).map_err(|error| anyhow!("{error}: {path}"))?.len();
             Ok(FileStamp { size, mtime: modified, hash: *hash })
         }
-        SwapOutcome::Raced => Err(format!("it was changed here meanwhile: {path}")),
-        SwapOutcome::Gone => Err(format!("it was removed here meanwhile: {path}")),
+        SwapOutcome::Raced => Err(anyhow!("it was changed here meanwhile: {path}")),
+        SwapOutcome::Gone => Err(anyhow!("it was removed here meanwhile: {path}")),
     }
 }

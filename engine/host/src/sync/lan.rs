@@ -1,6 +1,7 @@
 //! Sync over the local network: all reachable paired devices together act as one hub.
 
 use super::{SyncTask, SyncThread, share_policy};
+use anyhow::bail;
 use engine::{HubConnection, LAN_HUB_ADDRESS};
 use peers::lan_peers::{LanConfig, LanPeerEvent, LanPeers};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,15 +36,15 @@ impl NearbyDevices {
 }
 
 /// Opens the endpoint on the local network, or returns why it can't now.
-fn open_lan(tasks: &std::sync::mpsc::Sender<SyncTask>) -> Result<LanPeers, String> {
+fn open_lan(tasks: &std::sync::mpsc::Sender<SyncTask>) -> anyhow::Result<LanPeers> {
     let Some((key, _)) = crate::sync::devices::existing_device_key()? else {
-        return Err("no device was paired yet: `tracebook pair` does it".to_owned());
+        bail!("no device was paired yet: `tracebook pair` does it");
     };
-    let place = LanConfig::from_env_value(std::env::var("TRACEBOOK_LAN").ok().as_deref())?;
+    let place =
+        LanConfig::from_env_value(std::env::var("TRACEBOOK_LAN").ok().as_deref()).map_err(anyhow::Error::msg)?;
     let tasks = tasks.clone();
-    LanPeers::start(key, crate::sync::devices::open_device_list()?, place, move |link, told| {
-        _ = tasks.send(SyncTask::LanEvent(link, told))
-    })
+    let tell = move |link, told| _ = tasks.send(SyncTask::LanEvent(link, told));
+    LanPeers::start(key, crate::sync::devices::open_device_list()?, place, tell).map_err(anyhow::Error::msg)
 }
 
 impl SyncThread {
@@ -61,7 +62,8 @@ impl SyncThread {
                 (hub.due, hub.state.reach) = (None, HubConnection::Offline { why: NO_DEVICE_STATUS.to_owned() });
             }
             Err(why) => {
-                (hub.due, hub.state.reach) = (Some(now + LAN_START_RETRY_INTERVAL), HubConnection::Offline { why })
+                (hub.due, hub.state.reach) =
+                    (Some(now + LAN_START_RETRY_INTERVAL), HubConnection::Offline { why: why.to_string() })
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::driver::Driver;
 use crate::handle::Handle;
 use crate::history::TextComparison;
 use crate::mailbox::MailboxMessage;
+use anyhow::{Context, anyhow, bail};
 use engine::{Command, MergeKind, MergeRecord, Note, NotePhase, Session, parse_heads};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -21,24 +22,24 @@ struct HeldNote<'a> {
 }
 
 impl<'a> HeldNote<'a> {
-    fn new(handle: &'a Handle, note: DocId) -> Result<HeldNote<'a>, String> {
-        handle.run_command(Command::HoldNote { note }).map_err(|reject| reject.0)?;
+    fn new(handle: &'a Handle, note: DocId) -> anyhow::Result<HeldNote<'a>> {
+        handle.run_command(Command::HoldNote { note })?;
         let held = HeldNote { handle, note };
         let look = move |session: &Session| match session.note(note) {
-            Some(Note { phase: NotePhase::Failed(why), .. }) => Some(Err(why.clone())),
+            Some(Note { phase: NotePhase::Failed(why), .. }) => Some(Err(anyhow!("{why}"))),
             Some(open) => open.is_settled().then_some(Ok(())),
-            None => Some(Err("it was closed meanwhile".to_owned())),
+            None => Some(Err(anyhow!("it was closed meanwhile"))),
         };
-        match handle.wait(Some(MERGE_READ_TIMEOUT), look).map_err(|gone| gone.to_string())? {
+        match handle.wait(Some(MERGE_READ_TIMEOUT), look)? {
             Some(read) => read.map(|()| held),
-            None => Err("the note could not be read in two minutes".to_owned()),
+            None => Err(anyhow!("the note could not be read in two minutes")),
         }
     }
 
-    fn read_text(&self) -> Result<String, String> {
+    fn read_text(&self) -> anyhow::Result<String> {
         let note = self.note;
         let text = self.handle.read(move |session| session.note(note).map(Note::text));
-        text.map_err(|gone| gone.to_string())?.ok_or_else(|| "it was closed meanwhile".to_owned())
+        text?.context("it was closed meanwhile")
     }
 }
 
@@ -55,18 +56,18 @@ impl Handle {
     ///
     /// # Errors
     /// A sentence: the note is not here any more, or cannot be read.
-    pub fn compare_merge(&self, merge: &MergeRecord) -> Result<Option<TextComparison>, String> {
+    pub fn compare_merge(&self, merge: &MergeRecord) -> anyhow::Result<Option<TextComparison>> {
         let (old, new) = match &merge.what {
             MergeKind::Text { before, after, .. } => {
                 let _held = HeldNote::new(self, merge.note)?;
-                let story = self.note_history(merge.note)?.ok_or("the note has no history")?;
+                let story = self.note_history(merge.note)?.context("the note has no history")?;
                 let text = |heads: &str| {
                     let heads = parse_heads(heads);
                     let known = |head: &store::ChangeHash| story.past.moments.iter().any(|moment| moment.hash == *head);
                     if heads.is_empty() || !heads.iter().all(known) {
-                        return Err("the note's history does not reach back so far".to_owned());
+                        bail!("the note's history does not reach back so far");
                     }
-                    story.text_at(&heads).map_err(|error| error.to_string())
+                    Ok(story.text_at(&heads)?)
                 };
                 (text(before)?, text(after)?)
             }
@@ -82,7 +83,7 @@ impl Handle {
 
 impl Driver {
     /// The same on a thread of its own, which wakes who draws.
-    pub fn start_merge_comparison(&self, merge: MergeRecord) -> Receiver<Result<Option<Arc<TextComparison>>, String>> {
+    pub fn start_merge_comparison(&self, merge: MergeRecord) -> Receiver<anyhow::Result<Option<Arc<TextComparison>>>> {
         let (tell, told) = channel();
         let handle = self.handle();
         std::thread::spawn(move || {

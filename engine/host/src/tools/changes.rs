@@ -5,6 +5,7 @@ use super::truncate::store_blob;
 use crate::fs::atomic_write::is_temporary_file;
 use crate::fs::confined_dir::ConfinedFolder;
 use agent::tool_job::FileChange;
+use anyhow::anyhow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::Read;
@@ -83,7 +84,7 @@ impl VolumeSnapshot {
         &self,
         root: &ConfinedFolder,
         blobs: &BlobStore,
-    ) -> Result<(Vec<FileChange>, Vec<String>), String> {
+    ) -> anyhow::Result<(Vec<FileChange>, Vec<String>)> {
         let mut remarks = Vec::new();
         if let Some(before) = &self.git
             && let Some(remark) = restore_git_programs(root, before)?
@@ -185,8 +186,8 @@ fn read_git_programs(root: &ConfinedFolder) -> Option<BTreeMap<String, Vec<u8>>>
 }
 
 /// Puts back what git runs. Gives what there is to say about it, if anything had changed.
-fn restore_git_programs(root: &ConfinedFolder, before: &BTreeMap<String, Vec<u8>>) -> Result<Option<String>, String> {
-    let fail = |error: std::io::Error| format!("git's own files were changed and could not be put back ({error})");
+fn restore_git_programs(root: &ConfinedFolder, before: &BTreeMap<String, Vec<u8>>) -> anyhow::Result<Option<String>> {
+    let fail = |error: std::io::Error| anyhow!("git's own files were changed and could not be put back ({error})");
     // Where the whole repository is gone there is nothing that git would run.
     let Some(after) = read_git_programs(root) else { return Ok(Some("(the repository .git is gone)".to_owned())) };
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();

@@ -6,6 +6,7 @@ use super::ToolWorkspace;
 use super::truncate::{store_blob, truncate_output};
 use agent::tool_job::{AccessRequest, ToolOutcome, WebAccess};
 use agent::web_address::{WebAddress, describe_ip, is_listed, special_range_name, unmap_ipv4};
+use anyhow::{Context, anyhow};
 use base64::Engine;
 use htmd::HtmlToMarkdown;
 use serde::Deserialize;
@@ -41,13 +42,13 @@ const SKIPPED_ELEMENTS: [&str; 16] = [
 /// Why a page couldn't be fetched.
 enum FetchError {
     /// The reason, as a sentence.
-    Failed(String),
+    Failed(anyhow::Error),
     /// The user has to be asked first.
     Asks(AccessRequest),
 }
 
-impl From<String> for FetchError {
-    fn from(why: String) -> FetchError {
+impl From<anyhow::Error> for FetchError {
+    fn from(why: anyhow::Error) -> FetchError {
         FetchError::Failed(why)
     }
 }
@@ -59,8 +60,8 @@ pub(super) fn run(
     url: &str,
     hosts: &[String],
     inside: &[String],
-) -> Result<ToolOutcome, String> {
-    let first = WebAddress::read(url).map_err(|why| format!("{why}: {url}"))?;
+) -> anyhow::Result<ToolOutcome> {
+    let first = WebAddress::read(url).map_err(|why| anyhow!("{why}: {url}"))?;
     let inside: Vec<IpAddr> = inside.iter().filter_map(|ip| ip.parse().ok()).collect();
     let gate = |address: &WebAddress| {
         if address.site == first.site {
@@ -130,24 +131,24 @@ pub(super) fn answer_web_request(request: &str, web: &WebAccess) -> Value {
     let gate = |address: &WebAddress| {
         let host = &address.site.host;
         if web.restricted && !is_listed(host, &web.hosts) {
-            return Err(FetchError::Failed(format!("{host} is not on the list of hosts (allowed_hosts)")));
+            return Err(anyhow!("{host} is not on the list of hosts (allowed_hosts)").into());
         }
         Ok(listed_ip(address, &web.hosts))
     };
-    let read = serde_json::from_str::<WebRequest>(request).map_err(|error| format!("no request: {error}"));
+    let read = serde_json::from_str::<WebRequest>(request).map_err(|error| anyhow!("no request: {error}"));
     let page = read.and_then(|request| {
-        let address = WebAddress::read(&request.url)?;
+        let address = WebAddress::read(&request.url).map_err(anyhow::Error::msg)?;
         fetch_page(&address, &request.sent, &gate).map_err(|halt| match halt {
             FetchError::Failed(why) => why,
             // A program that was allowed as a whole reaches no address that wasn't approved.
             FetchError::Asks(AccessRequest::PrivateAddress { url, ips }) => {
                 let found: Vec<String> = ips.iter().filter_map(|ip| Some(describe_ip(ip.parse().ok()?))).collect();
-                format!(
+                anyhow!(
                     "{url} leads to the {}: tools reach it only where allowed_hosts names that address",
                     found.join(", the ")
                 )
             }
-            FetchError::Asks(AccessRequest::Redirect { url }) => format!("it redirects to {url}"),
+            FetchError::Asks(AccessRequest::Redirect { url }) => anyhow!("it redirects to {url}"),
         })
     });
     match page {
@@ -157,7 +158,7 @@ pub(super) fn answer_web_request(request: &str, web: &WebAccess) -> Value {
             "headers": page.headers,
             "body": base64::engine::general_purpose::STANDARD.encode(&page.bytes),
         }),
-        Err(error) => json!({"error": error}),
+        Err(error) => json!({"error": error.to_string()}),
     }
 }
 
@@ -193,7 +194,7 @@ fn fetch_page(
     for _ in 0..=MAX_REDIRECTS {
         let allowed = gate(&at)?;
         let host = at.site.host.clone();
-        let left = FETCH_TIMEOUT.checked_sub(begun.elapsed()).ok_or_else(|| timeout_message(&host))?;
+        let left = FETCH_TIMEOUT.checked_sub(begun.elapsed()).with_context(|| timeout_message(&host))?;
         let config = Config::builder()
             .timeout_global(Some(left))
             .http_status_as_error(false)
@@ -215,8 +216,8 @@ fn fetch_page(
             request = request.header(name, value);
         }
         let body = sent.body.as_ref().map(|body| base64::engine::general_purpose::STANDARD.decode(body)).transpose();
-        let body = body.map_err(|error| format!("the body is no base64 ({error})"))?;
-        let wrong = |error: ureq::http::Error| format!("that cannot be sent ({error}): {}", at.text);
+        let body = body.map_err(|error| anyhow!("the body is no base64 ({error})"))?;
+        let wrong = |error: ureq::http::Error| anyhow!("that cannot be sent ({error}): {}", at.text);
         let answered = match body {
             Some(body) => agent.run(request.body(body).map_err(wrong)?),
             None => agent.run(request.body(()).map_err(wrong)?),
@@ -229,7 +230,7 @@ fn fetch_page(
                     let ips = found.iter().map(ToString::to_string).collect();
                     return Err(FetchError::Asks(AccessRequest::PrivateAddress { url: at.text, ips }));
                 }
-                return Err(FetchError::Failed(error_message(&host, &error)));
+                return Err(anyhow!(error_message(&host, &error)).into());
             }
         };
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -237,7 +238,7 @@ fn fetch_page(
         if matches!(status, 301 | 302 | 303 | 307 | 308)
             && let Some(next) = header("location").filter(|_| looks)
         {
-            at = at.join(&next)?;
+            at = at.join(&next).map_err(anyhow::Error::msg)?;
             continue;
         }
         let mime = header("content-type").unwrap_or_default();
@@ -247,12 +248,12 @@ fn fetch_page(
         let headers = response.headers().iter().filter_map(named).collect();
         let mut bytes = Vec::new();
         let body = response.body_mut().as_reader();
-        body.take(MAX_PAGE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("{host} broke off ({error})"))?;
+        body.take(MAX_PAGE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| anyhow!("{host} broke off ({error})"))?;
         let cut = bytes.len() as u64 > MAX_PAGE_BYTES;
         bytes.truncate(usize::try_from(MAX_PAGE_BYTES).unwrap_or(usize::MAX));
         return Ok(FetchedPage { url: at.text, status, mime, headers, bytes, cut });
     }
-    Err(FetchError::Failed(format!("more than {MAX_REDIRECTS} redirects: {}", first.text)))
+    Err(anyhow!("more than {MAX_REDIRECTS} redirects: {}", first.text).into())
 }
 
 fn timeout_message(host: &str) -> String {

@@ -5,6 +5,7 @@ use super::{StopSignal, ToolWorkspace};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::{ConfinedFolder, normalize_path};
 use agent::tool_job::{FileChange, ToolOutcome};
+use anyhow::{anyhow, bail};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -25,7 +26,7 @@ pub(super) fn read(
     root: &Path,
     path: &str,
     lines: Option<(usize, usize)>,
-) -> Result<ToolOutcome, String> {
+) -> anyhow::Result<ToolOutcome> {
     let folder = ConfinedFolder::open_root(root)?;
     let text = decode_utf8(read_bytes(folder.open_file(path)?, MAX_TOOL_FILE_BYTES, path)?, path)?;
     // Masked before lines are taken: a key that is cut is not known as one.
@@ -37,7 +38,7 @@ pub(super) fn read(
             let starts: Vec<usize> =
                 text.split_inclusive('\n').scan(0, |at, line| Some(std::mem::replace(at, *at + line.len()))).collect();
             let Some(start) = starts.get(first - 1) else {
-                return Err(format!("the file has {} lines, none of that number: {path}", starts.len()));
+                bail!("the file has {} lines, none of that number: {path}", starts.len());
             };
             let end = starts.get((first - 1).saturating_add(count)).copied().unwrap_or(text.len());
             &text[*start..end]
@@ -47,12 +48,10 @@ pub(super) fn read(
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
-pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSignal) -> Result<ToolOutcome, String> {
+pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
     let tidied = normalize_path(path)?;
     if tidied.split('/').any(is_git_folder_name) {
-        return Err(format!(
-            "git's own files are not listed; `git_status`, `git_log` and `git_diff` read them: {path}"
-        ));
+        bail!("git's own files are not listed; `git_status`, `git_log` and `git_diff` read them: {path}");
     }
     let folder = ConfinedFolder::open_root(root)?.open_folder(&tidied)?;
     let mut lines = Vec::new();
@@ -72,9 +71,9 @@ fn walk(
     deep: usize,
     lines: &mut Vec<String>,
     stop: &StopSignal,
-) -> Result<bool, String> {
+) -> anyhow::Result<bool> {
     let entries =
-        std::fs::read_dir(folder.stable_path()).map_err(|error| format!("the folder cannot be listed ({error})"))?;
+        std::fs::read_dir(folder.stable_path()).map_err(|error| anyhow!("the folder cannot be listed ({error})"))?;
     let mut found = Vec::new();
     let mut whole = true;
     for entry in entries.flatten() {
@@ -120,10 +119,10 @@ pub(super) fn write_text(
     path: &str,
     text: &str,
     expected: Option<Option<BlobHash>>,
-) -> Result<ToolOutcome, String> {
+) -> anyhow::Result<ToolOutcome> {
     change_file(place, root, path, true, &|old| {
         if expected.is_some_and(|expected| expected != old.map(BlobHash::of)) {
-            return Err(format!("the file has changed since it was read; read it again: {path}"));
+            bail!("the file has changed since it was read; read it again: {path}");
         }
         Ok(text.to_owned())
     })
@@ -135,23 +134,23 @@ pub(super) fn edit_text(
     path: &str,
     old: &str,
     new: &str,
-) -> Result<ToolOutcome, String> {
+) -> anyhow::Result<ToolOutcome> {
     if old.is_empty() {
-        return Err("the text to replace is empty; give the exact text from the file".to_owned());
+        bail!("the text to replace is empty; give the exact text from the file");
     }
     change_file(place, root, path, false, &|there| {
-        let Some(there) = there else { return Err(format!("no such file or folder: {path}")) };
-        let there = std::str::from_utf8(there).map_err(|_| not_text_message(path))?;
+        let Some(there) = there else { bail!("no such file or folder: {path}") };
+        let there = std::str::from_utf8(there).map_err(|_| not_text_error(path))?;
         match there.matches(old).count() {
-            0 => Err(format!("the text to replace isn't in the file; read the file again: {path}")),
+            0 => Err(anyhow!("the text to replace isn't in the file; read the file again: {path}")),
             1 => Ok(there.replacen(old, new, 1)),
-            many => Err(format!("the text to replace occurs {many} times; include more of the text around it: {path}")),
+            many => Err(anyhow!("the text to replace occurs {many} times; include more of the text around it: {path}")),
         }
     })
 }
 
 /// Makes a file's text of its bytes, if there is one.
-type FileTextMaker<'a> = dyn Fn(Option<&[u8]>) -> Result<String, String> + 'a;
+type FileTextMaker<'a> = dyn Fn(Option<&[u8]>) -> anyhow::Result<String> + 'a;
 
 /// Replaces a file's content by a function of its bytes (`None` if it doesn't exist), and returns the diff.
 fn change_file(
@@ -160,13 +159,13 @@ fn change_file(
     path: &str,
     make: bool,
     made: &FileTextMaker<'_>,
-) -> Result<ToolOutcome, String> {
+) -> anyhow::Result<ToolOutcome> {
     let tidied = check_writable_path(path)?;
     let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, make)?;
     let file = folder.stable_path().join(&name);
     let own = |error: store::disk::DiskError| {
         let here = folder.original_path().join(&name);
-        error.to_string().replace(&*file.to_string_lossy(), &here.to_string_lossy())
+        anyhow!(error.to_string().replace(&*file.to_string_lossy(), &here.to_string_lossy()))
     };
     for _ in 0..MAX_WRITE_TRIES {
         let there = std::fs::symlink_metadata(&file).is_ok();
@@ -176,7 +175,7 @@ fn change_file(
         };
         let text = made(old.as_deref())?;
         if text.len() as u64 > MAX_TOOL_FILE_BYTES {
-            return Err(format!("a file of more than {} MB is not written: {path}", MAX_TOOL_FILE_BYTES >> 20));
+            bail!("a file of more than {} MB is not written: {path}", MAX_TOOL_FILE_BYTES >> 20);
         }
         let before = old.as_deref().map(|old| store_blob(old, &place.blobs)).transpose()?;
         let after = store_blob(text.as_bytes(), &place.blobs)?;
@@ -193,22 +192,22 @@ fn change_file(
             ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {}
         }
     }
-    Err(format!("another program writes to the file all the time; nothing was changed: {path}"))
+    Err(anyhow!("another program writes to the file all the time; nothing was changed: {path}"))
 }
 
-pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> Result<ToolOutcome, String> {
+pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> anyhow::Result<ToolOutcome> {
     let tidied = check_writable_path(path)?;
     let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, false)?;
     let meta = std::fs::symlink_metadata(folder.stable_path().join(&name));
     match meta {
-        Err(_) => return Err(format!("no such file or folder: {path}")),
-        Ok(meta) if meta.is_dir() => return Err(format!("it's a folder; only files can be removed: {path}")),
-        Ok(meta) if meta.is_symlink() => return Err(format!("it's a link; only files can be removed: {path}")),
+        Err(_) => bail!("no such file or folder: {path}"),
+        Ok(meta) if meta.is_dir() => bail!("it's a folder; only files can be removed: {path}"),
+        Ok(meta) if meta.is_symlink() => bail!("it's a link; only files can be removed: {path}"),
         Ok(_) => {}
     }
     let old = read_bytes(folder.open_file(&name)?, MAX_REMOVED_FILE_BYTES, path)?;
     let before = Some(store_blob(&old, &place.blobs)?);
-    folder.remove_file(&name).map_err(|why| format!("{why}: {path}"))?;
+    folder.remove_file(&name).map_err(|why| anyhow!("{why}: {path}"))?;
     let diff = std::str::from_utf8(&old).map_or_else(
         |_| format!("{tidied} is removed ({} bytes)", old.len()),
         |old| unified_diff(&tidied, Some(old), None),
@@ -225,14 +224,14 @@ pub(super) fn restore(
     path: &str,
     expected: Option<BlobHash>,
     to: Option<BlobHash>,
-) -> Result<ToolOutcome, String> {
-    let moved = || format!("the file has changed since, so it was left alone: {path}");
+) -> anyhow::Result<ToolOutcome> {
+    let moved = || anyhow!("the file has changed since, so it was left alone: {path}");
     let Some(to) = to else {
         let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, false)?;
         let now = read_bytes(folder.open_file(&name)?, MAX_REMOVED_FILE_BYTES, path)?;
         return if Some(BlobHash::of(&now)) == expected { remove(place, root, path) } else { Err(moved()) };
     };
-    let old = place.blobs.read(to).map_err(|error| error.to_string())?;
+    let old = place.blobs.read(to)?;
     if let Ok(text) = String::from_utf8(old.clone()) {
         return write_text(place, root, path, &text, Some(expected)).map_err(|_| moved());
     }
@@ -241,7 +240,7 @@ pub(super) fn restore(
     match crate::fs::atomic_write::replace_file(&folder.stable_path().join(&name), expected, &old) {
         Ok(crate::fs::atomic_write::ReplaceOutcome::Done { .. }) => {}
         Ok(_) => return Err(moved()),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     }
     let changed = vec![FileChange { path: tidied, before: expected, after: Some(to) }];
     Ok(ToolOutcome { success: true, text: format!("{path} is as it was"), changed, ..ToolOutcome::default() })
@@ -249,10 +248,10 @@ pub(super) fn restore(
 
 /// Returns a writable path in normalized form. Files in `.git` run as the user, outside every sandbox, when they next
 /// use Git.
-fn check_writable_path(path: &str) -> Result<String, String> {
+fn check_writable_path(path: &str) -> anyhow::Result<String> {
     let path = normalize_path(path)?;
     if path.split('/').any(is_git_folder_name) {
-        return Err(format!("git's own files are not written by tools: {path}"));
+        bail!("git's own files are not written by tools: {path}");
     }
     Ok(path)
 }
@@ -263,31 +262,27 @@ fn is_git_folder_name(name: &str) -> bool {
 }
 
 /// All of a file, unless it is too much or no ordinary file.
-fn read_bytes(file: File, most: u64, path: &str) -> Result<Vec<u8>, String> {
-    let fail = |error: std::io::Error| format!("the file cannot be read ({error}): {path}");
+fn read_bytes(file: File, most: u64, path: &str) -> anyhow::Result<Vec<u8>> {
+    let fail = |error: std::io::Error| anyhow!("the file cannot be read ({error}): {path}");
     let meta = file.metadata().map_err(fail)?;
     if meta.is_dir() {
-        return Err(format!("it is a folder: {path}"));
+        bail!("it is a folder: {path}");
     }
     if !meta.is_file() {
-        return Err(format!("it is not an ordinary file: {path}"));
+        bail!("it is not an ordinary file: {path}");
     }
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > most {
-        return Err(format!(
-            "the file has {} bytes, more than the {} MB that are read: {path}",
-            meta.len(),
-            most >> 20
-        ));
+        bail!("the file has {} bytes, more than the {} MB that are read: {path}", meta.len(), most >> 20);
     }
     Ok(bytes)
 }
 
-fn decode_utf8(bytes: Vec<u8>, path: &str) -> Result<String, String> {
-    String::from_utf8(bytes).map_err(|_| not_text_message(path))
+fn decode_utf8(bytes: Vec<u8>, path: &str) -> anyhow::Result<String> {
+    String::from_utf8(bytes).map_err(|_| not_text_error(path))
 }
 
-fn not_text_message(path: &str) -> String {
-    format!("the file is not UTF-8 text: {path}")
+fn not_text_error(path: &str) -> anyhow::Error {
+    anyhow!("the file is not UTF-8 text: {path}")
 }

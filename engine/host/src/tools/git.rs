@@ -9,8 +9,8 @@ use vcs::{MAX_STATUS_FILES, RepositoryFolder};
 /// Commits of a log where nothing is said.
 const DEFAULT_LOG_COMMITS: usize = 20;
 
-pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob) -> Result<ToolOutcome, String> {
-    let text = run_git_job(root, what).map_err(|error| error.to_string())?;
+pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob) -> anyhow::Result<ToolOutcome> {
+    let text = run_git_job(root, what)?;
     let (text, whole) = truncate_output(text.as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }

@@ -4,6 +4,7 @@ use super::truncate::{store_blob, truncate_output};
 use super::{CANCEL_POLL_INTERVAL, StopSignal, ToolWorkspace};
 use agent::tool_job::ToolOutcome;
 use agent::tool_spec::{self, ToolPermissions, ToolSource};
+use anyhow::Context;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use store::BlobRef;
@@ -27,15 +28,15 @@ pub(crate) fn tool_definition_hash(server: &str, tool: &mcp::McpTool) -> (ToolSo
     (source, hash)
 }
 
-pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) -> Result<ToolOutcome, String> {
+pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
     let McpCall { server, tool, arguments, definition: allowed } = *call;
-    let servers = place.servers.as_ref().ok_or("no MCP servers are configured")?;
+    let servers = place.servers.as_ref().context("no MCP servers are configured")?;
     // A server may say something else of its tools by now than what the user has allowed.
     let listing = servers.list_tools(server);
     let listed = loop {
         stop.check_not_stopped()?;
         if let Some(listed) = listing.wait(CANCEL_POLL_INTERVAL) {
-            break listed.map_err(|error| error.to_string())?;
+            break listed?;
         }
     };
     let same = listed.tools.iter().any(|known| known.name == tool && tool_definition_hash(server, known).1 == allowed);
@@ -51,7 +52,7 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
         // Dropping the pending call cancels it.
         stop.check_not_stopped()?;
         if let Some(said) = pending.wait(CANCEL_POLL_INTERVAL) {
-            break said.map_err(|error| error.to_string())?;
+            break said?;
         }
     };
     let mut outcome = ToolOutcome { success: !said.failed, ..ToolOutcome::default() };

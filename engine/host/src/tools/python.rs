@@ -6,6 +6,7 @@ use super::truncate::store_blob;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
 use agent::tool_job::{ToolOutcome, WebAccess};
+use anyhow::{anyhow, bail};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -49,10 +50,10 @@ pub(super) struct PythonRun<'a> {
     pub(super) web: Option<&'a WebAccess>,
 }
 
-pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal) -> Result<ToolOutcome, String> {
+pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
     let root = ConfinedFolder::open_root(run.root)?;
     let before = VolumeSnapshot::capture(&root, &place.workspace);
-    let fail = |error: std::io::Error| format!("Python could not be started ({error})");
+    let fail = |error: std::io::Error| anyhow!("Python could not be started ({error})");
     let mut command = Command::new(&place.program);
     command.arg("kernel").arg("--shut").arg(&place.workspace);
     command.current_dir(root.original_path()).env_clear();
@@ -81,7 +82,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal)
             });
             execute_code(&mut input, &messages, run, stop, &mut heard)
         }
-        None => Err("Python could not be started (no pipe)".to_owned()),
+        None => Err(anyhow!("Python could not be started (no pipe)")),
     };
     end_child(&mut child);
     let note = note?;
@@ -104,7 +105,7 @@ fn execute_code(
     run: &PythonRun<'_>,
     stop: &StopSignal,
     heard: &mut PythonRunEvents,
-) -> Result<Option<String>, String> {
+) -> anyhow::Result<Option<String>> {
     let time = Duration::from_secs(run.seconds.clamp(1, MAX_JOB_SECS));
     let mut begun = Instant::now();
     let mut ready = false;
@@ -115,13 +116,13 @@ fn execute_code(
             let reply = json!({"header": {"msg_type": "input_reply"}, "parent_header": {},
                 "content": {"value": answer.to_string()}});
             let sent = writeln!(input, "{reply}").and_then(|()| input.flush());
-            sent.map_err(|error| format!("Python did not listen ({error})"))?;
+            sent.map_err(|error| anyhow!("Python did not listen ({error})"))?;
         }
         let message = match messages.recv_timeout(PYTHON_POLL_INTERVAL) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => Value::Null,
             Err(RecvTimeoutError::Disconnected) if ready => return Ok(Some("(Python's process ended)".to_owned())),
-            Err(RecvTimeoutError::Disconnected) => return Err("Python did not start".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => bail!("Python did not start"),
         };
         if stop.is_stopped() {
             return Ok(Some("(cancelled)".to_owned()));
@@ -134,7 +135,7 @@ fn execute_code(
                 if let Some(open) =
                     ["files", "processes", "network"].into_iter().find(|wall| content["sandbox"][wall] != true)
                 {
-                    return Err(format!("there is no sandbox for Python here: {open} cannot be shut off"));
+                    bail!("there is no sandbox for Python here: {open} cannot be shut off");
                 }
                 ready = true;
                 begun = Instant::now();
@@ -144,7 +145,7 @@ fn execute_code(
                     "content": {"code": run.code, "cell": "tool", "silent": false, "forget": []},
                 });
                 let sent = writeln!(input, "{request}").and_then(|()| input.flush());
-                sent.map_err(|error| format!("Python did not listen ({error})"))?;
+                sent.map_err(|error| anyhow!("Python did not listen ({error})"))?;
             }
             "stream" => heard.add_text(content["text"].as_str().unwrap_or_default()),
             "execute_result" | "display_data" => heard.add_value(&content["data"]),

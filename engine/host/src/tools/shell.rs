@@ -7,6 +7,7 @@ use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict, granted_paths};
 use agent::tool_job::ToolOutcome;
+use anyhow::{anyhow, bail};
 use rand::TryRngCore;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -44,9 +45,9 @@ enum ShellExit {
     Silent,
 }
 
-pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal) -> Result<ToolOutcome, String> {
+pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
     if shell.command.len() > MAX_COMMAND_BYTES || shell.command.contains('\0') {
-        return Err(format!("a command has at most {} kB and no zero byte", MAX_COMMAND_BYTES >> 10));
+        bail!("a command has at most {} kB and no zero byte", MAX_COMMAND_BYTES >> 10);
     }
     let seconds = shell.seconds.clamp(1, MAX_JOB_SECS);
     let root = ConfinedFolder::open_root(shell.root)?;
@@ -74,7 +75,7 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         output.truncate(MAX_SHELL_OUTPUT_BYTES);
     }
     let note = match &end {
-        ShellExit::Verdict(SandboxVerdict::Refused(why)) => return Err(why.clone()),
+        ShellExit::Verdict(SandboxVerdict::Refused(why)) => bail!("{why}"),
         ShellExit::Verdict(SandboxVerdict::Exited(0)) if output.is_empty() => "(no output)".to_owned(),
         ShellExit::Verdict(SandboxVerdict::Exited(0)) => String::new(),
         ShellExit::Verdict(SandboxVerdict::Exited(code)) => format!("(exit code {code})"),
@@ -97,7 +98,7 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
 }
 
 /// Runs a line that does nothing, in a folder of its own.
-pub(super) fn probe_sandbox(place: &ToolWorkspace) -> Result<ToolOutcome, String> {
+pub(super) fn probe_sandbox(place: &ToolWorkspace) -> anyhow::Result<ToolOutcome> {
     let private = PrivateFolder::new()?;
     let nothing = ShellRun { root: &private.path, path: "", command: ":", seconds: 30, network: false };
     run(place, &nothing, &StopSignal::default())
@@ -108,7 +109,7 @@ pub(super) fn append_end_note(
     mut output: Vec<u8>,
     note: &str,
     place: &ToolWorkspace,
-) -> Result<(String, Option<store::BlobRef>), String> {
+) -> anyhow::Result<(String, Option<store::BlobRef>)> {
     if !note.is_empty() {
         if !output.is_empty() && !output.ends_with(b"\n") {
             output.push(b'\n');
@@ -138,8 +139,8 @@ impl ShellProcess {
         order: &SandboxOrder,
         folder: &Path,
         private: &Path,
-    ) -> Result<ShellProcess, String> {
-        let fail = |error: std::io::Error| format!("the sandbox could not be started ({error})");
+    ) -> anyhow::Result<ShellProcess> {
+        let fail = |error: std::io::Error| anyhow!("the sandbox could not be started ({error})");
         let (mut from, to) = std::io::pipe().map_err(fail)?;
         let mut command = Command::new(&place.program);
         command.arg("sandbox").current_dir(folder).env_clear().envs(tool_environment(private, &place.readable));
@@ -149,9 +150,9 @@ impl ShellProcess {
         let processes = ProcessCensus::new(child.id());
         let (Some(mut input), Some(said)) = (child.stdin.take(), child.stdout.take()) else {
             end_child(&mut child);
-            return Err("the sandbox could not be started (no pipe)".to_owned());
+            bail!("the sandbox could not be started (no pipe)");
         };
-        let line = serde_json::to_string(order).map_err(|error| format!("the command cannot be handed on ({error})"));
+        let line = serde_json::to_string(order).map_err(|error| anyhow!("the command cannot be handed on ({error})"));
         let given = line.and_then(|line| writeln!(input, "{line}").and_then(|()| input.flush()).map_err(fail));
         if let Err(why) = given {
             end_child(&mut child);
@@ -278,8 +279,8 @@ struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    fn new() -> Result<PrivateFolder, String> {
-        let fail = |error: std::io::Error| format!("there is no room for the tool's own files ({error})");
+    fn new() -> anyhow::Result<PrivateFolder> {
+        let fail = |error: std::io::Error| anyhow!("there is no room for the tool's own files ({error})");
         let number = rand::rngs::OsRng.try_next_u64().map_err(|error| fail(std::io::Error::other(error)))?;
         let above = std::env::temp_dir().canonicalize().map_err(fail)?;
         let path = above.join(format!("tracebook-tool-{number:016x}"));

@@ -11,7 +11,7 @@ use store::{BlobHash, BlobRef};
 ///
 /// # Errors
 /// A sentence for the user: the blob could not be stored.
-pub(super) fn truncate_output(bytes: &[u8], blobs: &BlobStore) -> Result<(String, Option<BlobRef>), String> {
+pub(super) fn truncate_output(bytes: &[u8], blobs: &BlobStore) -> anyhow::Result<(String, Option<BlobRef>)> {
     let text = String::from_utf8_lossy(bytes);
     // Masked before it's cut: a key that is cut is not known as one.
     let text = secrets::mask_known_secrets(&text);
@@ -40,8 +40,8 @@ pub(super) fn truncate_middle(text: &str) -> String {
 }
 
 /// Stores bytes as a blob.
-pub(super) fn store_blob(bytes: &[u8], blobs: &BlobStore) -> Result<BlobHash, String> {
-    blobs.put(bytes).map_err(|error| error.to_string())
+pub(super) fn store_blob(bytes: &[u8], blobs: &BlobStore) -> anyhow::Result<BlobHash> {
+    Ok(blobs.put(bytes)?)
 }
 
 #[cfg(test)]

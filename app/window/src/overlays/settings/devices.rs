@@ -1,6 +1,7 @@
 //! The page on devices: which were paired, one more by a code or a QR code, one less. All that waits (disk, keyring,
 //! network) is done by threads; the page shows what they say.
 
+use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
@@ -42,7 +43,7 @@ struct PairingCode {
 struct PairingOffer {
     shown: Receiver<PairingCode>,
     now: Option<PairingCode>,
-    done: Receiver<Result<String, String>>,
+    done: Receiver<anyhow::Result<String>>,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -56,13 +57,13 @@ impl Drop for PairingOffer {
 /// What the page knows beyond the session.
 #[derive(Default)]
 pub(super) struct DeviceSettings {
-    known: Option<Result<KnownDevices, String>>,
-    reading: Option<Receiver<Result<KnownDevices, String>>>,
+    known: Option<anyhow::Result<KnownDevices>>,
+    reading: Option<Receiver<anyhow::Result<KnownDevices>>>,
     offered: Option<PairingOffer>,
     /// A running operation, and its final message.
-    busy: Option<Receiver<Result<String, String>>>,
+    busy: Option<Receiver<anyhow::Result<String>>>,
     /// What the last one said.
-    said: Option<Result<String, String>>,
+    said: Option<anyhow::Result<String>>,
     /// What was written to join.
     pub(crate) at: String,
     /// The device that is about to be revoked.
@@ -80,9 +81,9 @@ fn work<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send 
     told
 }
 
-fn read() -> Result<KnownDevices, String> {
+fn read() -> anyhow::Result<KnownDevices> {
     let own = existing_device_key()?.map(|(key, place)| (key.id(), place.description()));
-    let all = open_device_list()?.list()?;
+    let all = open_device_list()?.list().map_err(anyhow::Error::msg)?;
     let others = all.into_iter().filter(|(id, _)| own.is_none_or(|(own, _)| own != *id)).collect();
     Ok(KnownDevices { own, name: own_device_name()?, others })
 }
@@ -93,7 +94,9 @@ impl DeviceSettings {
         self.hear(&ctx);
         let known = match &self.known {
             None => return lines.show_matching_row("Devices", "The list is being read.", |_| ()),
-            Some(Err(why)) => return lines.show_matching_row("The list of devices cannot be used", why, |_| ()),
+            Some(Err(why)) => {
+                return lines.show_matching_row("The list of devices cannot be used", &why.to_string(), |_| ());
+            }
             Some(Ok(known)) => known.clone(),
         };
         let about = match known.own {
@@ -108,11 +111,10 @@ impl DeviceSettings {
         self.offer(lines);
         self.join(lines);
         if let Some(said) = &self.said {
-            let (title, words) = match said {
-                Ok(words) => ("Done", words),
-                Err(why) => ("That did not work", why),
-            };
-            lines.show_matching_row(title, words, |_| ());
+            match said {
+                Ok(words) => lines.show_matching_row("Done", words, |_| ()),
+                Err(why) => lines.show_matching_row("That did not work", &why.to_string(), |_| ()),
+            }
         } else if self.busy.is_some() {
             lines.show_matching_row("Under way", "This takes a moment.", |_| ());
         }
@@ -132,10 +134,10 @@ impl DeviceSettings {
         if let Some(known) = self.reading.as_ref().and_then(|reading| reading.try_recv().ok()) {
             (self.known, self.reading) = (Some(known), None);
         }
-        let ended = |told: &Receiver<Result<String, String>>| match told.try_recv() {
+        let ended = |told: &Receiver<anyhow::Result<String>>| match told.try_recv() {
             Ok(said) => Some(said),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err("It ended without a word.".to_owned())),
+            Err(TryRecvError::Disconnected) => Some(Err(anyhow!("It ended without a word."))),
         };
         let busy = self.busy.as_ref().and_then(ended);
         let offered = self.offered.as_ref().and_then(|offered| ended(&offered.done));
@@ -250,15 +252,17 @@ impl DeviceSettings {
     }
 }
 
-fn rename(name: &str) -> Result<String, String> {
+fn rename(name: &str) -> anyhow::Result<String> {
     let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
     if devices.update_device(own.id(), |device| name.clone_into(&mut device.name)).is_err() {
-        devices.pair(own.id(), device_entry(&pairing_flow::device_card(&own, name), DeviceAccess::Write, true))?;
+        devices
+            .pair(own.id(), device_entry(&pairing_flow::device_card(&own, name), DeviceAccess::Write, true))
+            .map_err(anyhow::Error::msg)?;
     }
     Ok(format!("This device is called “{}” when it is paired next.", name.trim()))
 }
 
-fn revoked(id: DeviceId, name: &str) -> Result<String, String> {
+fn revoked(id: DeviceId, name: &str) -> anyhow::Result<String> {
     let deaf: Vec<String> =
         revoke_device(id)?.into_iter().filter(|(_, why)| why.is_some()).map(|(hub, _)| hub).collect();
     Ok(match deaf.is_empty() {
@@ -288,22 +292,28 @@ fn start_offer(ctx: &egui::Context) -> PairingOffer {
             show,
             cancelled,
             |_| (),
-        )?;
+        )
+        .map_err(anyhow::Error::msg)?;
         Ok(format!("Paired with {} ({}).", met.name, met.device.short_id()))
     });
     PairingOffer { shown, now: None, done, cancelled }
 }
 
-fn join(at: &str) -> Result<String, String> {
+fn join(at: &str) -> anyhow::Result<String> {
     let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
     let (whom, code, promised) = match at.parse::<Invitation>() {
-        Ok(invited) => (invited.at.parse()?, invited.code, (Some(invited.key), invited.rights)),
+        Ok(invited) => {
+            (invited.at.parse().map_err(anyhow::Error::msg)?, invited.code, (Some(invited.key), invited.rights))
+        }
         Err(_) => match at.trim().split_once(char::is_whitespace) {
-            Some((address, code)) if address.contains(':') => (address.parse()?, code.to_owned(), (None, None)),
+            Some((address, code)) if address.contains(':') => {
+                (address.parse().map_err(anyhow::Error::msg)?, code.to_owned(), (None, None))
+            }
             Some(_) | None => (PairingTarget::Lan(Vec::new()), at.to_owned(), (None, None)),
         },
     };
-    let met = pairing_flow::join_by_code(&whom, promised, &code, &own, &own_device_name()?, &devices)?;
+    let met = pairing_flow::join_by_code(&whom, promised, &code, &own, &own_device_name()?, &devices)
+        .map_err(anyhow::Error::msg)?;
     let may = met.rights().map_or_else(String::new, |rights| format!(" This device {} there.", rights.describe()));
     Ok(format!("Paired with {} ({}).{may}", met.name, met.device.short_id()))
 }

@@ -4,6 +4,7 @@
 use agent::config::AgentConfig;
 use agent::model_call::ModelEndpoint;
 use agent::policy::Permission;
+use anyhow::{Context as _, anyhow, bail};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{Command, RunsState};
@@ -24,8 +25,8 @@ const CONFIG_FILE_NAME: &str = "config.yaml";
 
 /// A running test, or its result.
 enum ProviderTest {
-    Waits(Receiver<Result<String, String>>),
-    Said(Result<String, String>),
+    Waits(Receiver<anyhow::Result<String>>),
+    Said(anyhow::Result<String>),
 }
 
 /// What the page knows beyond the session.
@@ -94,7 +95,7 @@ impl ProviderSettings {
             let said = match answer.try_recv() {
                 Ok(said) => said,
                 Err(TryRecvError::Empty) => return Some("Asking it…".to_owned()),
-                Err(TryRecvError::Disconnected) => Err("It does not answer.".to_owned()),
+                Err(TryRecvError::Disconnected) => Err(anyhow!("It does not answer.")),
             };
             *test = ProviderTest::Said(said);
         }
@@ -120,7 +121,7 @@ fn keyed(endpoint: &ModelEndpoint, barred: Option<&str>) -> String {
 }
 
 /// Tests a provider on a separate thread, since reading its key may take a while.
-fn test(ctx: &egui::Context, config: &AgentConfig, endpoint: ModelEndpoint) -> Receiver<Result<String, String>> {
+fn test(ctx: &egui::Context, config: &AgentConfig, endpoint: ModelEndpoint) -> Receiver<anyhow::Result<String>> {
     let (tell, answer) = channel();
     let (wake, default) = (ctx.clone(), config.llm.default_provider.clone());
     std::thread::spawn(move || {
@@ -131,17 +132,17 @@ fn test(ctx: &egui::Context, config: &AgentConfig, endpoint: ModelEndpoint) -> R
     answer
 }
 
-fn ask(endpoint: &ModelEndpoint, default: &str) -> Result<String, String> {
-    let folder = configuration::user_config_folder().ok_or("there is no home folder to keep secrets in")?;
+fn ask(endpoint: &ModelEndpoint, default: &str) -> anyhow::Result<String> {
+    let folder = configuration::user_config_folder().context("there is no home folder to keep secrets in")?;
     let key = llm::read_endpoint_key(endpoint, &UserSecrets::new(&folder))?;
     let (tell, told) = channel();
     let providers = ProviderClient::new(ProviderTimeouts::default());
     providers.test_provider(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
         let _ = tell.send(found); // it has its own end
     });
-    let tested = told.recv().map_err(|_| "it does not answer".to_owned())?.map_err(|failure| failure.why)?;
+    let tested = told.recv().map_err(|_| anyhow!("it does not answer"))?.map_err(|failure| anyhow!(failure.why))?;
     let model = match tested.listed {
-        Some(false) => return Err(format!("{} has no model “{}”.", tested.host, endpoint.model)),
+        Some(false) => bail!("{} has no model “{}”.", tested.host, endpoint.model),
         Some(true) => format!("and has “{}”.", endpoint.model),
         None => "and lists no models.".to_owned(),
     };

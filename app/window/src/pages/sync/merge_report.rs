@@ -27,7 +27,7 @@ const MERGE_ROW_HEIGHT: f32 = 48.0;
 /// How high the head of the texts is.
 const MERGE_HEADER_HEIGHT: f32 = 44.0;
 
-type MergeTexts = Result<Option<Arc<TextComparison>>, String>;
+type MergeTexts = anyhow::Result<Option<Arc<TextComparison>>>;
 
 #[derive(Default)]
 pub(crate) struct MergesReport {
@@ -58,7 +58,7 @@ impl MergesReport {
                 match texts {
                     Ok(Some(compared)) => self.sides.set_comparison(compared),
                     Ok(None) => {}
-                    Err(why) => self.trouble = Some(why),
+                    Err(why) => self.trouble = Some(why.to_string()),
                 }
             }
             Some(Err(TryRecvError::Disconnected)) => self.waits = None,

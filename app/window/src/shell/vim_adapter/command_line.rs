@@ -56,7 +56,7 @@ impl AppWindow {
         let Some(read) = ex::read(line) else { return };
         line.clone_into(&mut self.input.vim.line);
         match read {
-            Err(why) => self.notices.toasts.show_message(why),
+            Err(why) => self.notices.toasts.show_message(why.to_string()),
             Ok(ExCommand::Run(ids)) => {
                 for what in ids.iter().filter_map(|id| commands::window_command(*id)) {
                     self.run_command(ctx, what);
@@ -85,7 +85,7 @@ impl AppWindow {
         };
         let regex = match ex::regex(&pattern, true) {
             Ok(regex) => regex,
-            Err(why) => return self.notices.toasts.show_message(why),
+            Err(why) => return self.notices.toasts.show_message(why.to_string()),
         };
         let with = |then: &SubstituteCommand, ground: &BufferView<'_>, line: &Range<usize>| {
             let pattern = then.pattern.as_ref().unwrap_or(&pattern);
@@ -232,7 +232,7 @@ fn all(
     pattern: &str,
     ground: &BufferView<'_>,
     range: Range<usize>,
-) -> Result<SubstituteResult, String> {
+) -> anyhow::Result<SubstituteResult> {
     let regex = wish.regex(pattern)?;
     let text = &ground.text[range.clone()];
     let (mut edits, mut last) = (Vec::new(), usize::MAX);
