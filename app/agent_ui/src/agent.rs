@@ -39,17 +39,30 @@ const MAX_FOOTER_FRACTION: f32 = 0.72;
 /// A command of the table that concerns the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentCommand {
+    /// Show the panel, or hide it.
     Panel,
+    /// Begin a new session with the next message.
     New,
+    /// Stop the run that works.
     Stop,
+    /// Continue the session's last run; with more turns, if it reached its limit.
     Resume,
-    Decide { allow: bool },
+    /// Answer the first approval that waits.
+    Decide {
+        /// Whether it's allowed; denied otherwise.
+        allow: bool,
+    },
+    /// Show the run's steps.
     Timeline,
+    /// Show the changes that the run made.
     Changes,
+    /// Show the session's branches.
     Branches,
+    /// Show the user's own tools.
     Tools,
 }
 
+/// The panel in which the user talks with agents: one session, its run, and the field for the next message.
 #[derive(Default)]
 pub struct AgentPanel {
     /// The visible session.
@@ -60,9 +73,11 @@ pub struct AgentPanel {
     pub waits: Option<(DocId, String)>,
     /// Requested sessions and runs.
     read: BTreeSet<DocId>,
+    /// The field for the next message.
     pub composer: composer::MessageComposer,
     /// Who can be called.
     callable: super::memory::CallableAgents,
+    /// What memory offers for the message that is being written.
     pub before: recall_preview::RecallPreview,
     /// The run whose recalled memory is shown.
     given: Option<DocId>,
@@ -83,10 +98,15 @@ pub struct AgentPanel {
 
 /// What the panel asks of the window.
 pub enum AgentPanelAction {
+    /// Send the message in the field.
     Send,
+    /// Stop this run.
     Stop(DocId),
+    /// Copy the session up to this message into a new session, and show that.
     Fork(store::MessageId),
+    /// Give the session this title.
     Title(String),
+    /// Show this session.
     Session(DocId),
 }
 
@@ -205,6 +225,7 @@ impl AgentPanel {
         }
     }
 
+    /// Draws the panel. `note`: the open note, to which the message belongs.
     pub fn show(
         &mut self,
         ui: &mut Ui,

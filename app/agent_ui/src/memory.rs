@@ -30,11 +30,17 @@ use store::{BlobHash, DocId};
 /// A command of the table that concerns memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryCommand {
+    /// Show what agents remember.
     Experiences,
+    /// Show the traces that runs can follow.
     Traces,
+    /// Show what was spent.
     Budget,
+    /// Show the schedules.
     Schedule,
+    /// Show the agents that can be called.
     Agents,
+    /// Show the plans and their tasks.
     Plans,
     /// Brings back what was forgotten last.
     Undo,
@@ -50,24 +56,64 @@ pub enum MemoryAction {
     /// The experience of this id.
     Show(String),
     /// Traces come into a volume.
-    Import { volume: DocId, traces: Vec<RunTrace> },
+    Import {
+        /// The volume whose memory gets them.
+        volume: DocId,
+        /// What was read of a file.
+        traces: Vec<RunTrace>,
+    },
     /// A message to the agent of this name is begun.
     Call(String),
     /// A note is made, and shown where it is wished.
-    Make { volume: DocId, path: String, text: String, shown: bool },
+    Make {
+        /// The volume that gets the note.
+        volume: DocId,
+        /// Path in the volume.
+        path: String,
+        /// Initial text of the note.
+        text: String,
+        /// Whether the window shows it.
+        shown: bool,
+    },
     /// A plan is carried out, or one task of it.
-    CarryOut { note: DocId, tasks: Vec<TaskBlock>, only: Option<String> },
+    CarryOut {
+        /// The note that the plan is.
+        note: DocId,
+        /// All tasks of the plan.
+        tasks: Vec<TaskBlock>,
+        /// The id of the only task to do; `None`: all that are open.
+        only: Option<String>,
+    },
 }
 
 /// What was forgotten, and can be brought back.
 #[derive(Clone, Debug)]
 pub enum ForgottenItem {
-    /// An entry that was taken out of its note, and where it stood.
-    Entry { note: DocId, at: usize, text: String },
+    /// An entry that was taken out of its note.
+    Entry {
+        /// The note that held it.
+        note: DocId,
+        /// The byte at which it began.
+        at: usize,
+        /// Its whole text.
+        text: String,
+    },
     /// A schedule that was removed.
-    Schedule { id: DocId, what: Box<Schedule> },
-    /// A task of a plan that was given up, and whether it had failed before.
-    Task { note: DocId, task: String, failed: bool },
+    Schedule {
+        /// Its id, kept if it's brought back.
+        id: DocId,
+        /// The schedule as it was.
+        what: Box<Schedule>,
+    },
+    /// A task of a plan that was given up.
+    Task {
+        /// The note that the plan is.
+        note: DocId,
+        /// The task's id in the plan.
+        task: String,
+        /// Whether it had failed before.
+        failed: bool,
+    },
 }
 
 impl ForgottenItem {

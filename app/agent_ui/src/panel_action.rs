@@ -12,6 +12,7 @@ pub enum PanelAction {
     Do(Command),
     /// A command of the table, by its id.
     Run(CommandId),
+    /// Show this note.
     Open(DocId),
     /// Show this note from a byte on.
     OpenAt(DocId, usize),

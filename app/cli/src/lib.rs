@@ -3,11 +3,6 @@
 //! A command runs in the process that owns the workspace. If that is another one (the window), this process only
 //! passes words, input and output through the local socket, so both ways behave the same.
 
-#![allow(
-    missing_docs,
-    reason = "what is public here is so for sibling crates of this program; fields say what they are"
-)]
-
 mod agents;
 pub mod arguments;
 mod cells;
@@ -96,12 +91,14 @@ const READING_COMMANDS: &[&str] = &[
 /// Why a command did not do it: the exit code and a sentence with what to do.
 #[derive(Debug)]
 pub struct CliError {
+    /// The exit code.
     pub code: u8,
     /// The error as a sentence.
     pub why: String,
 }
 
 impl CliError {
+    /// An error in what was asked for: exit code 2.
     pub fn usage(why: impl std::fmt::Display) -> CliError {
         CliError { code: EXIT_USAGE, why: why.to_string() }
     }
@@ -242,6 +239,10 @@ fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {
         .ok_or_else(|| CliError::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
 }
 
+/// The path of this program, which is also the kernel and the sandbox.
+///
+/// # Errors
+/// The system doesn't say.
 pub fn program_path() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|error| CliError::workspace(format!("the program does not find itself ({error})")))
 }

@@ -15,7 +15,9 @@ use text::text_edit::{self, TextEdit};
 /// What notes shall become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportCommand {
+    /// Web pages.
     Html,
+    /// One PDF of them all.
     Pdf,
     /// A folder of Markdown.
     Folder,
@@ -50,10 +52,24 @@ pub enum PageAction {
     CloseTab(PaneId),
     /// Follow a link in the open note.
     Follow(String),
-    /// Move rows; the caret goes along if it was in them.
-    Move { edits: Vec<TextEdit>, caret: Option<usize> },
+    /// Move rows of the open note.
+    Move {
+        /// What moves them.
+        edits: Vec<TextEdit>,
+        /// The byte at which the caret is then, if it was in them.
+        caret: Option<usize>,
+    },
     /// Rows of another note go into this one; the caret goes there.
-    Carry { from: Box<RowDrag>, to: DocId, edit: TextEdit, caret: usize },
+    Carry {
+        /// The rows where they are now.
+        from: Box<RowDrag>,
+        /// The note that gets them.
+        to: DocId,
+        /// What inserts them there.
+        edit: TextEdit,
+        /// The byte at which the caret is then.
+        caret: usize,
+    },
     /// Put the caret at a byte of the open note.
     Place(usize),
     /// Say something.
@@ -68,8 +84,13 @@ pub enum PageAction {
     Collection(DocId, CollectionEdit),
     /// Show what a search has found.
     Hit(PendingJump),
-    /// The caret goes to a line of a cell, both counted from 1.
-    ToLine { cell: usize, line: usize },
+    /// The caret goes to a line of a cell.
+    ToLine {
+        /// Number of the cell in the note, from 1.
+        cell: usize,
+        /// Number of the line in the cell, from 1.
+        line: usize,
+    },
     /// Save what a cell printed as a file.
     SaveOutput(BlockId),
     /// Ask over which hub a volume shall be shared.
@@ -118,8 +139,11 @@ pub enum TreeAction {
 /// Jump target for when the note is loaded: block and words.
 #[derive(Clone, Debug)]
 pub struct PendingJump {
+    /// The note, session or run to show.
     pub note: DocId,
+    /// The block to scroll to; `None`: the top.
     pub block: Option<BlockId>,
+    /// Words to mark there.
     pub terms: HashSet<String>,
     /// For sessions and runs: the message or step.
     pub part: String,
@@ -142,12 +166,31 @@ impl PendingJump {
 /// An edit in a collection.
 #[derive(Debug)]
 pub enum CollectionEdit {
-    /// Its text is edited, which this note holds.
-    Change { note: DocId, edits: Vec<text_edit::TextEdit> },
+    /// Its text is edited.
+    Change {
+        /// The note that holds the text.
+        note: DocId,
+        /// What changes in the note, bytes counted from its beginning.
+        edits: Vec<text_edit::TextEdit>,
+    },
     /// A property of a note is set.
-    Set { file: DocId, key: String, value: Option<Value> },
+    Set {
+        /// The note with the property.
+        file: DocId,
+        /// Name of the property.
+        key: String,
+        /// Its new value; `None` removes it.
+        value: Option<Value>,
+    },
     /// A new note in a folder, with properties.
-    New { volume: DocId, folder: Option<String>, properties: Map<String, Value> },
+    New {
+        /// The volume that gets the note.
+        volume: DocId,
+        /// The folder in it; `None`: at its top.
+        folder: Option<String>,
+        /// What puts it among the rows that are shown.
+        properties: Map<String, Value>,
+    },
     /// Its text is shown, or its views again.
     Text,
 }
@@ -155,24 +198,28 @@ pub enum CollectionEdit {
 /// Rows that the pointer holds.
 #[derive(Clone, Debug)]
 pub struct RowDrag {
-    /// Their note, and their bytes.
+    /// The note that they are in.
     pub note: DocId,
+    /// Their bytes in it.
     pub rows: Range<usize>,
     /// The revision of the note for which that is so.
     pub revision: u64,
-    /// The text to insert elsewhere, and to delete here.
+    /// The text to insert elsewhere.
     pub load: DraggedText,
+    /// The edit that removes them here.
     pub gone: TextEdit,
 }
 
 /// Rows as they are written elsewhere.
 #[derive(Clone, Debug)]
 pub struct DraggedText {
+    /// The rows, with the line ends between them.
     pub text: String,
     /// Indentation of its first line.
     pub indent: String,
-    /// Whether all of it is items; whether the first and the last row are.
+    /// Whether all rows are list items.
     pub list: bool,
+    /// Whether the first row is a list item, and whether the last one is.
     pub items: (bool, bool),
 }
 

@@ -32,6 +32,7 @@ pub fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
 
 /// A cell in the current frame.
 pub struct CellFrame<'a> {
+    /// The block that the cell is.
     pub cell: BlockId,
     /// Number of the cell in its note, from 1.
     pub number: usize,

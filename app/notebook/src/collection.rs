@@ -30,7 +30,9 @@ use ui::theme::{self, ThemeColors, space};
 /// A line of a table: a group's name, or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableLine {
+    /// The name of the group at this index.
     Group(usize),
+    /// The row at this index.
     Row(usize),
 }
 
@@ -63,6 +65,7 @@ impl<'a> CollectionSource<'a> {
         CollectionSource { note, part: None, inside: None }
     }
 
+    /// The collection as YAML.
     pub fn text(&self) -> String {
         self.part.map_or_else(|| self.note.text(), |(text, _)| text.to_owned())
     }
@@ -73,6 +76,7 @@ impl<'a> CollectionSource<'a> {
     }
 }
 
+/// A collection with one of its views: on a page of its own or inside a note.
 #[derive(Default)]
 pub struct CollectionPage {
     /// The parsed text: note, revision, offset, and hash of the text.
@@ -84,8 +88,9 @@ pub struct CollectionPage {
     begin: Option<String>,
     /// Whether its text is shown instead.
     pub as_text: bool,
-    /// The current lines, and the table that they were made from.
+    /// The current lines of the table.
     lines: Vec<TableLine>,
+    /// The table that the lines were made from.
     pub lined: Option<Arc<CollectionTable>>,
     folded: HashSet<String>,
     refold: bool,
@@ -213,6 +218,7 @@ impl CollectionPage {
         }
     }
 
+    /// Draws the view. `is_here`: whether its pane is the active one.
     pub fn show(
         &mut self,
         ui: &mut Ui,
@@ -403,6 +409,7 @@ impl CollectionPage {
 pub struct CollectionUndo {
     /// Which collection, and which note was edited.
     pub done: Vec<(DocId, DocId)>,
+    /// Edits that were taken back, to be made again.
     pub undone: Vec<(DocId, DocId)>,
     /// Notes that are held open for it.
     pub held: Vec<DocId>,

@@ -35,6 +35,7 @@ const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;
 #[derive(Default)]
 pub struct GeneratedView {
     source: String,
+    /// The hash of the source, and the parsed view or what is wrong with it.
     pub read: Option<(BlobHash, Rc<anyhow::Result<AgentView>>)>,
     values: ViewValues,
     /// Revision of the note, and number of kernel answers, that the values are from.
@@ -51,8 +52,9 @@ pub struct GeneratedView {
     pressed: BTreeMap<usize, DocId>,
     /// Whether it is drawn, and its note's kernel may be asked.
     pub drawn: bool,
-    /// After which of the kernel's runs it was asked, and what it said.
+    /// After which of the kernel's runs it was asked for values.
     pub asked: Option<u64>,
+    /// The kernel's answer, until it comes.
     pub waits: Option<Receiver<InquiryAnswer>>,
     answers: u64,
     /// Whether the kernel reports values.

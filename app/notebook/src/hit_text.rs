@@ -8,6 +8,7 @@ use text::untrusted_text;
 use ui::theme::{self, InterCut, ThemeColors};
 use ui::widgets::format;
 
+/// The folder, heading and kind of a hit, as shown below its title.
 pub fn hit_location(hit: &NoteHit) -> String {
     let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
     let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };

@@ -38,10 +38,13 @@ const MAX_OUTPUT_PICTURE_HEIGHT: f32 = 1_200.0;
 /// Laid-out output of one execution.
 pub struct OutputLayout {
     key: OutputLayoutKey,
+    /// Printed text.
     pub galleys: Vec<OutputText>,
+    /// Places of figures.
     pub figures: Vec<FigureSlot>,
     /// What is neither text nor a figure, each at its height.
     pub others: Vec<(f32, OutputItem)>,
+    /// Height of all of it, in points.
     pub height: f32,
     /// Lines in all, when some are folded away or could be.
     pub lines: usize,
@@ -51,7 +54,9 @@ pub struct OutputLayout {
 
 /// Text printed by a cell.
 pub struct OutputText {
+    /// Distance from the top of the output, in points.
     pub y: f32,
+    /// The text, laid out.
     pub galley: Arc<Galley>,
     /// Where it names lines of cells: where, which cell, which line.
     pub places: Vec<(Rect, usize, usize)>,
@@ -61,11 +66,13 @@ pub struct OutputText {
 pub enum OutputItem {
     /// Markdown, also what HTML and LaTeX became.
     Rich(Row),
+    /// A picture, and its size in points.
     Picture(TextureHandle, Vec2),
     /// A progress bar; `None` if the progress is unknown.
     Progress(Option<f32>, Vec2),
-    /// Of the output at this place.
+    /// JSON as a tree, of the output at this index.
     Tree(usize),
+    /// A table that can be sorted, of the output at this index.
     Table(usize),
     /// Link to the full output at this index, with its size in bytes.
     Whole(usize, u64),

@@ -73,9 +73,12 @@ struct CachedRow {
     spelt: Option<(u64, Vec<Rect>)>,
 }
 
+/// The page of a note: what is laid out of it, where it is scrolled to, and what the pointer does.
 #[derive(Default)]
 pub struct NotePage {
+    /// The note that is shown.
     pub note: Option<DocId>,
+    /// Outputs and other state of its cells.
     pub cells: CellViews,
     /// The collections that the note shows.
     pub insets: CollectionEmbeds,
@@ -98,6 +101,7 @@ pub struct NotePage {
     /// To be scrolled by the program.
     nudge: f32,
     view: f32,
+    /// The number of each cell, from 1.
     pub numbers: HashMap<BlockId, usize>,
     /// The cells from the top, as they were counted.
     order: Vec<BlockId>,
@@ -120,8 +124,9 @@ pub struct NotePage {
     pub over: Option<(String, Pos2)>,
     /// The byte on which the pointer rests, and where that is.
     pub resting: Option<(usize, Pos2)>,
-    /// Search matches in order, and the current one.
+    /// Search matches in order.
     pub found: Rc<[Range<usize>]>,
+    /// The search match that is selected.
     pub current: Option<Range<usize>>,
 }
 

@@ -3,11 +3,6 @@
 //! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
 //! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
 
-#![allow(
-    missing_docs,
-    reason = "what is public here is so for sibling crates of this program; fields say what they are"
-)]
-
 mod agent;
 mod cells;
 mod collection;

@@ -33,6 +33,7 @@ struct BranchRow {
     on: bool,
 }
 
+/// The branches of a session, as a page.
 pub struct BranchesPage {
     session: DocId,
     made: Option<(u64, Option<MessageId>)>,
@@ -46,6 +47,7 @@ fn first(text: &str) -> String {
 }
 
 impl BranchesPage {
+    /// The page of this session.
     pub fn new(session: DocId) -> BranchesPage {
         BranchesPage { session, made: None, lines: Vec::new(), compared: None }
     }
@@ -91,6 +93,7 @@ impl BranchesPage {
         }
     }
 
+    /// Draws the page; the session may still be loading.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(conversation) = session.agents().session(self.session) else {
             empty_state::show_message(ui, "Reading the session…", None, "");

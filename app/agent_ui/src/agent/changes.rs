@@ -30,6 +30,7 @@ struct ChangedFileView {
     pieces: Vec<ChangeHunk>,
 }
 
+/// The changes that a run made to files, as a page.
 pub struct ChangesPage {
     run: DocId,
     made: Option<(u64, u32)>,
@@ -77,6 +78,7 @@ fn describe_change(change: &RunChange) -> (&'static str, Vec<String>) {
 }
 
 impl ChangesPage {
+    /// The page of this run.
     pub fn new(run: DocId) -> ChangesPage {
         ChangesPage { run, made: None, files: Vec::new() }
     }
@@ -108,6 +110,7 @@ impl ChangesPage {
         self.made = Some(key);
     }
 
+    /// Draws the page; the run may still be loading.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(run) = session.agents().run(self.run) else {
             empty_state::show_message(ui, "Reading the run…", None, "");

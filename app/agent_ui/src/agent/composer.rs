@@ -27,7 +27,9 @@ pub struct MessageResend {
 /// The field and what is around it.
 #[derive(Default)]
 pub struct MessageComposer {
+    /// The message so far.
     pub text: String,
+    /// Set while an earlier message is edited to be sent again.
     pub again: Option<MessageResend>,
     /// It shall have the keyboard.
     pub focus: bool,

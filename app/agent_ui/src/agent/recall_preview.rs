@@ -116,6 +116,7 @@ impl RecallPreview {
         self.found = memory.relevant_items(&goal.text, goal.note.as_deref(), &goal.agent, &schemas, clock::today());
     }
 
+    /// Forgets the question and what was left out for it; folded stays folded.
     pub fn clear(&mut self) {
         let folded = self.folded;
         *self = RecallPreview { folded, ..RecallPreview::default() };

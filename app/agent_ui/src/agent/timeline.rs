@@ -39,6 +39,7 @@ struct StepPosition {
     lane: usize,
 }
 
+/// The steps of a run as a graph over time, as a page.
 pub struct TimelinePage {
     run: DocId,
     /// For which revision, and of how many steps, the layout is.
@@ -96,6 +97,7 @@ fn lay_out(steps: &[ExecutionStep]) -> (Vec<StepPosition>, Vec<Vec<usize>>) {
 }
 
 impl TimelinePage {
+    /// The page of this run.
     pub fn new(run: DocId) -> TimelinePage {
         TimelinePage {
             run,
@@ -149,6 +151,7 @@ impl TimelinePage {
         self.made = Some(key);
     }
 
+    /// Draws the page; the run may still be loading.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(run) = session.agents().run(self.run) else {
             empty_state::show_message(ui, "Reading the run…", None, "");

@@ -27,6 +27,7 @@ enum ToolFileResult {
     Written(anyhow::Result<PathBuf>),
 }
 
+/// The user's own tools, as a page.
 #[derive(Default)]
 pub struct ToolsPage {
     asked: bool,
@@ -36,6 +37,7 @@ pub struct ToolsPage {
 }
 
 impl ToolsPage {
+    /// Draws the page; the first time, it asks for the tools to be read.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
             actions.push(PanelAction::Do(Command::ReadSetup));

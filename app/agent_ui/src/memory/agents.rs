@@ -57,6 +57,7 @@ struct AgentRow {
     off: Option<String>,
 }
 
+/// The agents that can be called, as a page: built in, of the user, and of each volume.
 #[derive(Default)]
 pub struct AgentsPage {
     shelf: MemoryCache<AgentRegistry>,
@@ -167,6 +168,7 @@ impl AgentsPage {
         self.rows.retain(|row| row.fits(&query, self.whose));
     }
 
+    /// Draws the page. `note`: the open note; a new agent goes to its volume.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session);
         if self.shelf.revision == 0 {

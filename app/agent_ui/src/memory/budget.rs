@@ -24,6 +24,7 @@ const SPENDING_GROUPS: [&str; 4] = ["Task", "Session", "Project", "Month"];
 const GROUP_PURSES: [BudgetScope; 4] =
     [BudgetScope::Task, BudgetScope::Session, BudgetScope::Project, BudgetScope::Month];
 
+/// What was spent on models, and what is left, as a page.
 #[derive(Default)]
 pub struct BudgetPage {
     group: usize,
@@ -76,6 +77,7 @@ impl BudgetPage {
         self.rows = session.spending_by_scope(by);
     }
 
+    /// Draws the page.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if session.agents().setup().is_none() {
             empty_state::show_message(ui, "Reading what was spent…", None, "");

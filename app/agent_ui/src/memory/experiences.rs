@@ -119,6 +119,7 @@ enum MemoryItemKind {
     Message,
 }
 
+/// What agents remember of all volumes, as a page.
 #[derive(Default)]
 pub struct ExperiencesPage {
     shelf: MemoryCache<ProjectMemory>,
@@ -243,6 +244,7 @@ impl ExperiencesPage {
         self.projects = projects.into_iter().collect();
     }
 
+    /// Draws the page; memory is read in the background.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session, actions);
         if self.shelf.revision == 0 {

@@ -75,6 +75,7 @@ enum PlanRow {
 /// For what the rows were made: what was read, the state of agents, filter, and how often something was folded.
 type PlanRowsKey = (u64, u64, String, usize, usize);
 
+/// The plans of agents and their tasks, as a page.
 #[derive(Default)]
 pub struct PlansPage {
     shelf: MemoryCache<VolumePlans>,
@@ -158,6 +159,7 @@ impl PlansPage {
         (self.plans, self.rows) = (plans, rows);
     }
 
+    /// Draws the page. `note`: the open note; a new plan goes to its volume.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session);
         if self.shelf.revision == 0 {

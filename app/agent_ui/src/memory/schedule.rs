@@ -22,6 +22,7 @@ const SCHEDULE_ROW_HEIGHT: f32 = 52.0;
 
 const SCHEDULED_WORK_KINDS: [&str; 3] = ["Ask an agent", "Run the open note", "Consolidate memory"];
 
+/// The schedules by which work starts by itself, as a page.
 pub struct SchedulesPage {
     when: String,
     goal: String,
@@ -54,6 +55,7 @@ fn minute(at: UnixMillis) -> String {
 }
 
 impl SchedulesPage {
+    /// Draws the page. `note`: the open note, which a schedule may run.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         ui.add_space(space::XL);
         self.form(ui, session, note, actions);

@@ -31,6 +31,7 @@ enum TraceFileResult {
     Written(anyhow::Result<PathBuf>),
 }
 
+/// The traces that runs can follow without a model, as a page.
 #[derive(Default)]
 pub struct TracesPage {
     shelf: MemoryCache<ProjectMemory>,
@@ -92,6 +93,7 @@ impl TracesPage {
         Some((kept.volume, &kept.name, kept.holds.traces.get(place)?))
     }
 
+    /// Draws the page; memory is read in the background.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
             let home = std::env::home_dir().unwrap_or_default();

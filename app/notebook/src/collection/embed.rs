@@ -54,6 +54,7 @@ struct CollectionEmbed {
 pub struct CollectionEmbeds {
     kept: HashMap<EmbedKey, CollectionEmbed>,
     frame: u64,
+    /// Answers embedded searches, once the window has set it.
     pub search: Option<SearchService>,
 }
 
@@ -86,10 +87,12 @@ impl CollectionEmbeds {
         first.map(|inset| &mut inset.collection)
     }
 
+    /// All generated views of the note, also those out of sight.
     pub fn generated_views(&mut self) -> impl Iterator<Item = &mut GeneratedView> {
         self.kept.values_mut().filter_map(|inset| inset.view.as_deref_mut())
     }
 
+    /// The files of the collections that links in the note show.
     pub fn files(&self) -> impl Iterator<Item = DocId> {
         self.kept.values().filter_map(|inset| inset.file)
     }

@@ -28,13 +28,17 @@ const TABLE_EVICTION_FRAMES: u64 = 600;
 pub struct CollectionQuery<'a> {
     /// The requesting widget; each has one table.
     pub by: egui::Id,
+    /// The volume whose files are its rows.
     pub volume: DocId,
+    /// The collection.
     pub base: &'a Arc<Collection>,
     /// The hash of its text.
     pub hash: u64,
+    /// The index of the view.
     pub view: usize,
     /// The note that `this` refers to.
     pub this: Option<DocId>,
+    /// The time that formulas see.
     pub now: LocalNow,
 }
 
@@ -133,6 +137,7 @@ impl QueryWorker {
         let _ = jobs.send(job);
     }
 
+    /// Takes over finished tables.
     pub fn take(&mut self) {
         let done: Vec<TableResult> = match self.way.as_mut().and_then(|(_, done)| done.get_mut().ok()) {
             Some(done) => done.try_iter().collect(),
