@@ -2,8 +2,5 @@
 
 /// Runs the program with the process's arguments.
 pub fn main() -> std::process::ExitCode {
-    cli::main(cli::ProgramHooks {
-        window: |driver, path, first_frame| window::run(driver, path, first_frame),
-        bench: None,
-    })
+    cli::main(cli::ProgramHooks { window: |driver, first_frame| window::run(driver, first_frame), bench: None })
 }

@@ -113,7 +113,7 @@ command_table!(
     NoteNew = CommandInfo {
         id: "note.new",
         title: "New note",
-        help: "Create a note; in the window, an untitled one beside the open note.",
+        help: "Create a note.",
         keys: &["Ctrl+N"],
         window: true,
         line: Some(CommandLineForm {
@@ -129,18 +129,6 @@ command_table!(
             ],
         }),
     },
-    NoteNewIn = window_command(
-        "note.new_in",
-        "New note in…",
-        &["Ctrl+Shift+N"],
-        "Make a note with a name, in a volume and folder that you choose.",
-    ),
-    NoteUndoNew = window_command(
-        "note.undo_new",
-        "Undo new note of a link",
-        &[],
-        "Put the note that a link has just made into the trash, and go back to the link.",
-    ),
     FolderOpen = CommandInfo {
         id: "folder.open",
         title: "Open folder",
@@ -158,12 +146,6 @@ command_table!(
         "Close volume",
         &[],
         "Remove the open note's volume from the workspace. Its files stay where they are.",
-    ),
-    VolumeReopen = window_command(
-        "volume.reopen",
-        "Reopen closed volume",
-        &[],
-        "Open the folder again that was closed last, with what was shown of it.",
     ),
     NoteRename = window_command(
         "note.rename",

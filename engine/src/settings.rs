@@ -4,7 +4,6 @@ use crate::keymap::KeymapPreset;
 use crate::pane_layout::TabArrangement;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use store::DocId;
 
 /// Maximum number of saved searches.
@@ -84,8 +83,6 @@ pub struct Settings {
     pub last_note: Option<DocId>,
     /// Recently opened notes, newest first; at most 50.
     pub recent: Vec<DocId>,
-    /// Folders that were opened as volumes, newest first; at most 10.
-    pub recent_folders: Vec<PathBuf>,
     /// Whether spelling is checked, if the system has a dictionary.
     pub spelling: bool,
     /// Whether a script runs automatically while it's edited.
@@ -159,7 +156,6 @@ impl Default for Settings {
             window: (1280.0, 800.0),
             last_note: None,
             recent: Vec::new(),
-            recent_folders: Vec::new(),
             spelling: true,
             script_runs: true,
             spelling_dictionary: Vec::new(),
@@ -223,7 +219,6 @@ impl Settings {
         self.window.0 = within(self.window.0, 480.0, 10_000.0, 1280.0);
         self.window.1 = within(self.window.1, 320.0, 10_000.0, 800.0);
         self.recent.truncate(50);
-        self.recent_folders.truncate(10);
         self
     }
 }

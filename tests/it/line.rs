@@ -14,7 +14,6 @@ mod moves;
 mod notebooks;
 mod owned;
 mod pages;
-mod paths;
 mod policy;
 mod prompts;
 mod providers;

@@ -2,7 +2,6 @@
 
 mod agent;
 mod asking;
-mod attachments;
 mod budgets;
 mod coding;
 mod collections;
@@ -13,7 +12,6 @@ mod dropped;
 mod figures;
 mod filing;
 mod finding;
-mod folders;
 mod folding;
 mod generated;
 mod history;
@@ -230,7 +228,7 @@ fn what_is_refused_is_said() {
     press(&mut window, NONE, Key::Enter);
     window.get_by_label_contains("Give the whole path");
     press(&mut window, NONE, Key::Escape);
-    press(&mut window, CTRL_SHIFT, Key::N);
+    press(&mut window, CTRL, Key::N);
     type_text(&mut window, "One");
     press(&mut window, NONE, Key::Enter);
     window.get_by_label_contains("A file with that name already exists");
@@ -560,7 +558,7 @@ fn pictures() {
         press(&mut window, CTRL_SHIFT, Key::B);
         picture(&mut window, &format!("{theme}-outline"));
         press(&mut window, CTRL_SHIFT, Key::B);
-        press(&mut window, CTRL_SHIFT, Key::N);
+        press(&mut window, CTRL, Key::N);
         picture(&mut window, &format!("{theme}-new"));
         press(&mut window, NONE, Key::Escape);
         window.get_by_label("Empty").click();

@@ -159,10 +159,9 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
 
 const HELP_HEAD: &str = "A notebook that remembers: notes, tasks and Python cells in plain Markdown files
 
-Usage: tracebook [OPTIONS] [COMMAND | FOLDER | NOTE.md]
+Usage: tracebook [OPTIONS] [COMMAND]
 
-Without a command, the window opens. With the path of a folder or a note, it
-opens on that.
+Without a command, the window opens.
 ";
 
 const HELP_END: &str = "

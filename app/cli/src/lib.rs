@@ -42,11 +42,10 @@ pub(crate) mod volumes;
 use arguments::typed;
 use clap::ArgMatches;
 use export::error::ExportError;
-use host::fs::copy;
 use host::socket::{self, SocketError, SocketRequest};
 use host::{Handle, OpenError, WorkspaceOptions};
 use std::io::{IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use terminal_writer::{ScreenForm, TerminalWriter};
@@ -182,15 +181,14 @@ struct CommandContext<'a> {
 /// Functions of the program besides its command line.
 #[derive(Clone, Copy)]
 pub struct ProgramHooks {
-    /// Opens the window, on a folder or file if one was named, and returns when it is closed and all is saved; the
-    /// function is called after the first frame.
+    /// Opens the window and returns when it is closed and all is saved; the function is called after the first frame.
     pub window: WindowCommand,
     /// Measures or takes screenshots. `None`: that is in a program of its own, `tracebook-bench`.
     pub bench: Option<BenchCommand>,
 }
 
 /// Opens the window on a workspace; gives what could not be saved.
-pub type WindowCommand = fn(host::Driver, Option<PathBuf>, Box<dyn FnOnce()>) -> Result<(), String>;
+pub type WindowCommand = fn(host::Driver, Box<dyn FnOnce()>) -> Result<(), String>;
 
 /// A subcommand that measures or takes screenshots: its name, its arguments, and whether it prints JSON.
 pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, CliError>;
@@ -223,16 +221,15 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
         let _ = write!(std::io::stdout(), "{}", help::short_help());
         return ExitCode::from(EXIT_DONE);
     }
-    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let (matches, path) = match parse::parse_with_path(&words, &here) {
-        Ok(parsed) => parsed,
+    let matches = match parse::parse(&words) {
+        Ok(matches) => matches,
         Err(error) => {
             // If nobody reads it, the exit code still says that it failed.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE });
         }
     };
-    let code = match run_command_line(&matches, &words, (here, path), hooks) {
+    let code = match run_command_line(&matches, &words, hooks) {
         Ok(code) => code,
         Err(refusal) => {
             if !refusal.why.is_empty() {
@@ -256,22 +253,12 @@ pub fn program_path() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|error| CliError::workspace(format!("the program does not find itself ({error})")))
 }
 
-/// Runs a subcommand, or opens the window. `here`: the current folder, and the path that was named instead of a
-/// subcommand.
-fn run_command_line(
-    matches: &ArgMatches,
-    words: &[String],
-    (here, path): (PathBuf, Option<PathBuf>),
-    hooks: ProgramHooks,
-) -> Result<u8, CliError> {
+fn run_command_line(matches: &ArgMatches, words: &[String], hooks: ProgramHooks) -> Result<u8, CliError> {
     let json = matches.get_flag("json");
     let folder = workspace_folder(matches)?;
     host::logging::enable(Some(folder.as_path()).filter(|folder| host::workspace_exists(folder)));
     let Some((name, args)) = matches.subcommand() else {
-        return match path {
-            Some(path) => open_path(&folder, &path, json, hooks),
-            None => open_window(&folder, None, hooks),
-        };
+        return open_window(&folder, hooks);
     };
     let terminal = std::io::stdout().is_terminal();
     let mut plain = std::io::stdout();
@@ -304,6 +291,7 @@ fn run_command_line(
         }
         _ => {}
     }
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     volumes::check_paths_exist(name, args, &here)?;
     drop(out);
     let request = SocketRequest { words: words.to_vec(), folder: here, terminal };
@@ -488,27 +476,8 @@ fn run_bench_program(words: &[String]) -> Result<u8, CliError> {
     }
 }
 
-/// Opens the window on a folder, or on a file in its folder. A window that is open already gets the folder as a volume.
-fn open_path(folder: &Path, path: &Path, json: bool, hooks: ProgramHooks) -> Result<u8, CliError> {
-    let Some(socket) = host::owner_socket(folder).ok().flatten() else { return open_window(folder, Some(path), hooks) };
-    let whole = copy::absolute_path(Path::new("/"), &path.to_string_lossy());
-    let volume = if copy::is_folder(&whole) { whole.as_path() } else { whole.parent().unwrap_or(&whole) };
-    let mut words = vec!["open".to_owned(), volume.display().to_string()];
-    words.extend(json.then(|| "--json".to_owned()));
-    let terminal = std::io::stdout().is_terminal();
-    let request = SocketRequest { words, folder: PathBuf::from("/"), terminal };
-    match socket::send_request(&socket, &request) {
-        Ok(code) => Ok(code),
-        // The owner has ended.
-        Err(SocketError::NotStarted(_)) => open_window(folder, Some(path), hooks),
-        Err(SocketError::Interrupted(error)) => Err(CliError::workspace(format!(
-            "the program that has the workspace open ended in the middle of this ({error}); try again"
-        ))),
-    }
-}
-
-/// Opens the window, on a folder or file if `path` names one; makes the workspace, with the sample, at the first start.
-fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Result<u8, CliError> {
+/// Opens the window; makes the workspace, with the sample, at the first start.
+fn open_window(folder: &std::path::Path, hooks: ProgramHooks) -> Result<u8, CliError> {
     if !host::has_display() {
         return Err(CliError::usage(
             "there is no display here, so no window; the command line does everything: see `tracebook --help`",
@@ -538,7 +507,5 @@ fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Resul
             eprintln!("first frame after {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
         }
     };
-    (hooks.window)(driver, path.map(Path::to_owned), Box::new(first_frame))
-        .map(|()| EXIT_DONE)
-        .map_err(CliError::workspace)
+    (hooks.window)(driver, Box::new(first_frame)).map(|()| EXIT_DONE).map_err(CliError::workspace)
 }

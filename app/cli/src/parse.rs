@@ -2,11 +2,9 @@
 
 use super::arguments::CompletionsArguments;
 use super::{CliError, EXIT_DONE, EXIT_USAGE, help};
-use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::commands::{ArgumentForm, COMMANDS};
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 /// Returns the grammar for clap.
 pub fn build_grammar() -> Command {
@@ -52,28 +50,6 @@ pub fn build_grammar() -> Command {
 /// Reads the words after `tracebook`.
 pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
     build_grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
-}
-
-/// The same, where the path of a folder or file may stand in the place of a subcommand: the window opens on it.
-pub(super) fn parse_with_path(words: &[String], here: &Path) -> Result<(ArgMatches, Option<PathBuf>), clap::Error> {
-    let error = match parse(words) {
-        Ok(matches) => return Ok((matches, None)),
-        Err(error) => error,
-    };
-    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else { return Err(error) };
-    let path = here.join(unknown);
-    if !path.exists() {
-        return Err(error);
-    }
-    // The same word may also be the value of an option.
-    let without =
-        |at: usize| words.iter().enumerate().filter(move |(place, _)| *place != at).map(|(_, word)| word.clone());
-    let places = (0..words.len()).filter(|at| words[*at] == *unknown);
-    let rest = places.map(|at| parse(&without(at).collect::<Vec<_>>())).find_map(Result::ok);
-    match rest.filter(|matches| matches.subcommand().is_none()) {
-        Some(matches) => Ok((matches, Some(path))),
-        None => Err(error),
-    }
 }
 
 /// An argument that this use of the subcommand can't do without.

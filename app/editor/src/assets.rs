@@ -26,11 +26,6 @@ const MAX_ASSET_BYTES: u64 = 64 << 20;
 const MAX_CACHED_PICTURE_BYTES: usize = 192 << 20;
 /// No picture is shown wider or higher than this, in pixels.
 const MAX_PICTURE_SIDE_PIXELS: u32 = 2_080;
-/// Of a file that is previewed as text no more than this is read, in bytes.
-pub const MAX_FILE_PREVIEW_BYTES: usize = 1 << 20;
-/// What a file is asked for as itself, and not as something that a note names: no link can hold this.
-const FILE_AS_PICTURE: &str = "\0picture";
-const FILE_AS_TEXT: &str = "\0text";
 /// Of an embedded note no more than this is shown, in bytes.
 const MAX_EMBEDDED_NOTE_BYTES: usize = 6_000;
 /// Code that differs by more bytes than this is other code.
@@ -309,11 +304,6 @@ pub fn request_asset(ctx: &Context, note: DocId, name: &str) -> Asset {
     seen.unwrap_or(Asset::None)
 }
 
-/// A preview of a file itself: its picture, or the beginning of its text.
-pub fn request_file(ctx: &Context, file: DocId, as_text: bool) -> Asset {
-    request_asset(ctx, file, if as_text { FILE_AS_TEXT } else { FILE_AS_PICTURE })
-}
-
 /// Returns the highlighted ranges of code; empty until known.
 pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<CodeHues> {
     let hash = name(&(code, language));
@@ -556,17 +546,6 @@ pub fn fetch_assets(ctx: &Context, session: &Session) {
 }
 
 fn job(session: &Session, wish: AssetKey, scale: f32) -> AssetJob {
-    if matches!(wish.1.as_str(), FILE_AS_PICTURE | FILE_AS_TEXT) {
-        let place = session.locate_file(wish.0);
-        let root = place.and_then(|(volume, _)| session.volume(volume)?.root.clone());
-        let file = root.zip(place).map(|(root, (_, path))| ConfinedPath::new(&root, path));
-        let as_text = wish.1 == FILE_AS_TEXT;
-        return Box::new(move || match file {
-            Some(file) if as_text => AssetResult::Text(wish, text_beginning(&file)),
-            Some(file) => AssetResult::Picture(wish, picture(&file, scale)),
-            None => AssetResult::Text(wish, None),
-        });
-    }
     let (name, part) = dialect::split_wiki_target(&wish.1);
     let found = session.locate_file(wish.0).filter(|_| !name.is_empty()).and_then(|(volume, _)| {
         let volume = session.volume(volume)?;
@@ -628,14 +607,6 @@ fn unset(failure: DrawFailure) -> Arc<str> {
         DrawFailure::Wrong(why) => format!("This formula is not understood. {why}"),
         DrawFailure::Limit(why) => format!("This formula is not drawn. {why}"),
     })
-}
-
-/// The beginning of a file as text; bytes that are no text are shown as such.
-fn text_beginning(file: &ConfinedPath) -> Option<Arc<str>> {
-    let (opened, _) = file.open().ok()?;
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::Read::take(opened, MAX_FILE_PREVIEW_BYTES as u64), &mut bytes).ok()?;
-    Some(Arc::from(String::from_utf8_lossy(&bytes)))
 }
 
 fn unread() -> DrawFailure {

@@ -9,9 +9,6 @@ use std::sync::Arc;
 use typeset::formula::SetFormula;
 use ui::theme::{self, ThemeColors};
 
-/// How far below the middle of a line the mark of an unresolved link is, as a part of the line's height.
-const UNRESOLVED_LINE_DROP: f32 = 0.36;
-
 /// From a character of laid-out text back to the byte of the source.
 #[derive(Debug, Default)]
 pub struct SourceMap {
@@ -261,44 +258,6 @@ impl RowLayout {
                 }
             }
         }
-    }
-
-    /// Paints those of its links for which `leads_nowhere` is true in a dimmed color, over a dashed line. `is_plain`:
-    /// nothing is selected or found in the row, so what is behind a link is known.
-    pub fn paint_unresolved_links(
-        &self,
-        painter: &egui::Painter,
-        origin: Pos2,
-        colours: &ThemeColors,
-        is_plain: bool,
-        mut leads_nowhere: impl FnMut(&str) -> bool,
-    ) {
-        for part in &self.parts {
-            let RowPart::Text { at, galley, links, .. } = part else { continue };
-            for (chars, _) in links.iter().filter(|(_, link)| leads_nowhere(link)) {
-                for rect in text_rects(galley, chars.clone()) {
-                    let ground = self.fill_behind(rect.translate(*at).center()).unwrap_or(colours.paper);
-                    let rect = rect.translate(origin.to_vec2() + *at);
-                    if is_plain {
-                        // What was painted in the color of links would shine through at the edges of letters.
-                        painter.rect_filled(rect, CornerRadius::ZERO, ground);
-                    }
-                    let inside = painter.with_clip_rect(rect.intersect(painter.clip_rect()));
-                    inside.galley_with_override_text_color(origin + *at, galley.clone(), colours.muted);
-                    let y = (rect.center().y + rect.height() * UNRESOLVED_LINE_DROP).min(rect.bottom() - 1.0);
-                    let line = [pos2(rect.left(), y), pos2(rect.right(), y)];
-                    painter.extend(egui::Shape::dashed_line(&line, Stroke::new(1.0, colours.muted), 3.0, 3.0));
-                }
-            }
-        }
-    }
-
-    /// The color on which text at a point of the row is set, if it's not the page's.
-    fn fill_behind(&self, point: Pos2) -> Option<Color32> {
-        self.parts.iter().rev().find_map(|part| match part {
-            RowPart::Fill { rect, colour, .. } if rect.contains(point) && colour.is_opaque() => Some(*colour),
-            _ => None,
-        })
     }
 
     /// Returns the caret's rectangle at a byte of `source`.

@@ -38,12 +38,8 @@ pub enum PageAction {
     OpenAt(DocId, usize),
     /// Ask for a file's new path.
     Rename(DocId),
-    /// Give a new note the typed name; nothing is typed if it's empty. `writes`: the caret goes into its text.
-    NameNote { note: DocId, name: String, writes: bool },
     /// Put a file into the trash.
     Delete(DocId),
-    /// Do something with an attachment.
-    File(DocId, FileAction),
     /// Show it in a tab of its own.
     OpenBeside(DocId),
     /// A menu of the tree asks for this.
@@ -96,21 +92,6 @@ impl From<PanelAction> for PageAction {
     }
 }
 
-/// What is done with an attachment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileAction {
-    /// Open it with the program that is set for its kind.
-    OpenOutside,
-    /// Show the folder that it is in.
-    ShowInFolder,
-    /// Show the note of a notebook; import the notebook if there is none.
-    OpenNotebook,
-    /// Import a notebook as a new note.
-    ImportNotebook,
-    /// Rewrite it as UTF-8, and keep a copy.
-    ConvertToUtf8,
-}
-
 /// What a menu of the tree asks for, beyond commands of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeAction {
@@ -130,10 +111,6 @@ pub enum TreeAction {
     History(DocId),
     /// An end to files of the trash.
     Discard(Vec<DocId>),
-    /// Take a volume out of the workspace.
-    CloseVolume(DocId),
-    /// Files go to new paths of their volume, because they were dropped on a folder or a volume with this name.
-    Move { moves: Vec<(DocId, String)>, into: String },
     /// To a new place, as HTML, PDF or Markdown.
     Export(ExportCommand, ExportScope),
 }

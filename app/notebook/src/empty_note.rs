@@ -9,12 +9,7 @@ use ui::empty_state::show_message;
 /// The whole of a workspace without volumes.
 pub fn no_volume(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     let text = "Open a folder of Markdown, and its notes appear here.";
-    if show_message(
-        ui,
-        text,
-        Some("Open a folder"),
-        "You can also drop a folder here. Nothing in it is changed by opening.",
-    ) {
+    if show_message(ui, text, Some("Open a folder"), "Nothing in it is changed by opening.") {
         actions.push(PageAction::Run(CommandId::FolderOpen));
     }
 }

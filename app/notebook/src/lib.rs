@@ -8,7 +8,6 @@
 
 pub mod actions;
 pub mod active_row;
-pub mod attachment;
 pub mod cells;
 pub mod collection;
 pub mod embedded_search;

@@ -1,7 +1,6 @@
 //! Where a link of a note leads: a file, and a heading in it.
 
 use engine::Session;
-use std::collections::HashMap;
 use store::DocId;
 use text::outline::Outline;
 
@@ -9,45 +8,6 @@ use text::outline::Outline;
 pub fn link_target(session: &Session, note: DocId, link: &str) -> Option<DocId> {
     let (volume, _) = session.locate_file(note)?;
     session.volume(volume)?.links.resolve_rendered_link(note, link)
-}
-
-/// Whether a link names a file of its volume, and not a page of the web, a tag or a run.
-fn names_file(session: &Session, link: &str) -> bool {
-    let path = link.split_once('#').map_or(link, |(path, _)| path);
-    !path.is_empty()
-        && !link.contains("://")
-        && !link.starts_with("mailto:")
-        && !link.starts_with(editor::render::embeds::TAG)
-        && session.agents().find_by_address(path).is_none()
-}
-
-/// Which links of a note lead nowhere, as long as nothing has changed.
-#[derive(Default)]
-pub struct UnresolvedLinks {
-    /// The note, its revision, and those of its volume's files and links for which this is so.
-    stamp: Option<(DocId, u64, u64, u64)>,
-    known: HashMap<String, bool>,
-}
-
-impl UnresolvedLinks {
-    /// Whether a link of the note names a file that doesn't exist.
-    pub fn contains(&mut self, session: &Session, note: DocId, link: &str) -> bool {
-        let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
-        // Before the first scan, files may still be unknown.
-        let Some(volume) = volume.filter(|volume| volume.scans > 0) else { return false };
-        let revision = session.note(note).map_or(0, engine::Note::revision);
-        let stamp = Some((note, revision, volume.revision, volume.scans));
-        if self.stamp != stamp {
-            self.stamp = stamp;
-            self.known.clear();
-        }
-        if let Some(known) = self.known.get(link) {
-            return *known;
-        }
-        let unresolved = names_file(session, link) && link_target(session, note, link).is_none();
-        self.known.insert(link.to_owned(), unresolved);
-        unresolved
-    }
 }
 
 /// Returns where a heading, or with a leading `^` a block, starts.

@@ -9,7 +9,6 @@ mod pointer;
 use super::cells::{self, CellViews};
 use super::collection::CollectionEmbeds;
 use crate::actions::{PageAction, RowDrag};
-use crate::link_targets::UnresolvedLinks;
 pub use drag::past_cell;
 use editor::assets;
 use editor::display_map::{DisplayMap, RowIndex};
@@ -117,8 +116,6 @@ pub struct NotePage {
     /// Where the page was drawn last, and in which pass.
     area: Option<Rect>,
     drawn_in: u64,
-    /// Which links of the note lead nowhere.
-    pub unresolved_links: UnresolvedLinks,
     /// The link under the pointer, and where the pointer is.
     pub over: Option<(String, Pos2)>,
     /// The byte on which the pointer rests, and where that is.

@@ -47,10 +47,6 @@ impl ToastStack {
     fn add(&mut self, text: String, offer: Option<(&'static str, CommandId)>) {
         // It may quote a file's name, or what a server said.
         let text = text::untrusted_text::escape_block(&text).into_owned();
-        // A command such as “Undo” means what happened last: an older message no longer offers it.
-        for old in &mut self.all {
-            old.offer = old.offer.filter(|(_, known)| offer.is_none_or(|(_, command)| *known != command));
-        }
         match self.all.iter_mut().find(|old| old.text == text) {
             Some(old) => old.since = None,
             None => self.all.push(Toast { text, since: None, offer }),

@@ -17,11 +17,9 @@ use editor::{figure, spelling};
 use eframe::egui;
 use engine::commands::CommandId;
 use host::Driver;
-use host::desktop::{FileOpener, FolderChooser};
 use host::logging::FrameLog;
 use notebook::collection;
 use notebook::page::NotePage;
-use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
 use ui::text::shown_name;
@@ -74,7 +72,7 @@ impl AppWindow {
             shutdown: ShutdownState::No,
             frame_log: FrameLog::default(),
             title: String::new(),
-            host: HostLink { driver, folder_chooser: None, file_opener: None, done_steps: Vec::new() },
+            host: HostLink { driver, done_steps: Vec::new() },
         }
     }
 
@@ -200,27 +198,6 @@ impl AppWindow {
     /// From now on HTML is pasted as Markdown, as far as this clipboard has some.
     pub fn read_clipboard(&mut self, read: fn() -> Option<ClipboardContent>) {
         self.input.pasting.read = Some(read);
-    }
-
-    /// From now on **Browse…** shows this chooser.
-    pub fn use_folder_chooser(&mut self, chooser: FolderChooser) {
-        self.host.folder_chooser = Some(chooser);
-    }
-
-    /// From now on **Open in default app** and **Show in folder** call this.
-    pub fn use_file_opener(&mut self, opener: FileOpener) {
-        self.host.file_opener = Some(opener);
-    }
-
-    /// Opens a folder as a volume, or the folder of a file and the file in it, as the command line asks for.
-    pub fn open_path(&mut self, ctx: &egui::Context, path: PathBuf) {
-        // Until it is open, no other note takes its place.
-        self.panes.has_chosen_note = true;
-        let (tell, wake) = (self.jobs.named_paths.0.clone(), ctx.clone());
-        std::thread::spawn(move || {
-            let _ = tell.send(host::desktop::inspect_path(&path)); // the window may be closed
-            wake.request_repaint();
-        });
     }
 
     /// How many figures of the note that is shown are drawn.

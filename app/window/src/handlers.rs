@@ -1,14 +1,12 @@
 //! What commands of the table do, by subject.
 
 pub(crate) mod agent_commands;
-pub(crate) mod attachments;
 pub(crate) mod code_completion;
 pub(crate) mod collection;
 pub(crate) mod command_mode;
 pub(crate) mod exports;
 pub(crate) mod file_drop;
 pub(crate) mod find;
-pub(crate) mod folders;
 pub(crate) mod folding;
 pub(crate) mod format_commands;
 pub(crate) mod generated_views;
@@ -19,7 +17,6 @@ pub(crate) mod link_hover;
 pub(crate) mod link_navigation;
 pub(crate) mod memory_commands;
 pub(crate) mod navigation;
-pub(crate) mod new_notes;
 pub(crate) mod note_actions;
 pub(crate) mod panes;
 pub(crate) mod paste;

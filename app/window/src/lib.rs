@@ -14,7 +14,6 @@ use eframe::egui;
 use host::Driver;
 use notebook::collection;
 pub use shell::clipboard;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 impl eframe::App for AppWindow {
@@ -27,12 +26,9 @@ impl eframe::App for AppWindow {
     fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
         let ctx = ui.ctx().clone();
         self.prefs.blink(&ctx);
-        self.panes.open_named_paths(&mut self.host, &mut self.notices, &self.prefs, &self.jobs);
         self.panes.choose_first(&mut self.host, &mut self.notices, &ctx);
         self.panes.update_spelling(&self.host, &mut self.overlay, &ctx);
         self.dispatch_keys(&ctx);
-        self.panes.finish_openings(&mut self.host, &mut self.dock, &mut self.notices);
-        self.panes.open_converted_note(&mut self.host, &mut self.notices);
         self.panes.follow_aim(&self.host, &mut self.notices);
         self.panes.save_panes(&mut self.host, &mut self.notices);
         self.notices.report_renamed_links(&self.host);
@@ -54,7 +50,7 @@ impl eframe::App for AppWindow {
         self.input.code_help(&mut self.host, &mut self.panes, &mut self.overlay, &mut self.notices, &ctx);
         self.input.update_link_hover(&mut self.host, &mut self.panes, &mut self.overlay, &ctx);
         self.show_overlays(&ctx);
-        self.panes.handle_file_drops(&mut self.host, &mut self.input, &mut self.notices, &self.prefs, &ctx);
+        self.panes.handle_file_drops(&mut self.host, &mut self.input, &mut self.notices, &ctx);
         self.jobs.report_saved_output(&mut self.notices);
         self.panes.report_clean_run(&self.host, &mut self.notices);
         self.prefs.save_window_state(&mut self.host, &mut self.panes, &mut self.dock, &mut self.notices, &ctx);
@@ -100,14 +96,13 @@ impl<F: FnOnce()> eframe::App for RunningWindow<F> {
     }
 }
 
-/// Opens the window, with a folder or file if `path` names one, and returns when it is closed and all is saved.
-/// `first_frame` is called once, after the first
+/// Opens the window and returns when it is closed and all is saved. `first_frame` is called once, after the first
 /// frame.
 ///
 /// # Errors
 /// A sentence: there is no display, something that a window needs at run time is missing, or something could not be
 /// saved at the end.
-pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + 'static) -> Result<(), String> {
+pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), String> {
     let has_display =
         ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].iter().any(|name| std::env::var_os(name).is_some());
     if cfg!(target_os = "linux") && !has_display {
@@ -131,11 +126,6 @@ pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + '
         Box::new(move |creation| {
             let mut window = AppWindow::new(&creation.egui_ctx, driver);
             window.read_clipboard(clipboard::system_clipboard);
-            window.use_file_opener(Arc::new(host::desktop::open_in_default_app));
-            window.use_folder_chooser(Arc::new(host::desktop::choose_folder));
-            if let Some(path) = path {
-                window.open_path(&creation.egui_ctx, path);
-            }
             Ok(Box::new(RunningWindow { window: Some(window), first_frame: Some(first_frame), left_behind: left }))
         }),
     );

@@ -9,7 +9,6 @@ pub(crate) mod find_bar;
 pub(crate) mod hover;
 pub(crate) mod kernel_permissions_form;
 pub(crate) mod link_completion;
-pub(crate) mod open_folder_form;
 pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod slash_menu;

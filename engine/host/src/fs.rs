@@ -3,7 +3,6 @@
 pub mod atomic_write;
 pub(crate) mod bulk_create;
 pub mod confined_dir;
-pub mod convert;
 pub mod copy;
 pub(crate) mod move_files;
 pub(crate) mod read;

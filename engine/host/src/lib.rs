@@ -6,7 +6,6 @@
 pub mod agents;
 mod allocator;
 pub mod clock;
-pub mod desktop;
 mod driver;
 mod error;
 pub mod fs;

@@ -38,35 +38,11 @@ impl VolumesState {
             self.scan(turn, known);
             return Ok(());
         }
-        let closed = self.closed.get(&folder).cloned();
-        let name = name.or_else(|| closed.as_ref().map(|(_, name)| name.clone()));
         let name = self.check_volume_folder(workspace, &folder, name)?;
-        if let Some((id, _)) = closed {
-            return self.reopen_volume(turn, workspace, (id, name), folder);
-        }
         let id = DocId::random(self.random_bytes(turn));
         let doc =
             VolumeDoc::load(id, &[], workspace.actor.clone()).map_err(|error| CommandError(error.to_string()))?.doc;
         self.add_volume(turn, sync, workspace, (id, name), folder, (doc, true))
-    }
-
-    /// Brings back a closed volume under its id: what the disk knows of its files, with their history, is read again.
-    fn reopen_volume(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        workspace: &mut WorkspaceState,
-        (id, name): (DocId, String),
-        folder: PathBuf,
-    ) -> Result<(), CommandError> {
-        let mut writes = workspace.workspace_writes(turn, id, Some(&name))?;
-        self.closed.remove(&folder);
-        self.mounts.insert(id, folder.clone());
-        self.by_id.insert(id, Volume::new(id, name, Some(folder)));
-        writes.push(self.mounts_write());
-        turn.append_writes(writes, None);
-        turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
-        turn.effects.push(Effect::LoadVolume { volume: id });
-        Ok(())
     }
 
     /// Whether a folder can become a volume. Gives the name that the volume gets.
@@ -220,9 +196,7 @@ impl FilesState {
         }
         let mut writes = workspace.workspace_writes(turn, volume, None)?;
         self.volumes.mounts.remove(&volume);
-        if let Some(Volume { name, root: Some(root), .. }) = self.volumes.by_id.remove(&volume) {
-            self.volumes.closed.insert(root, (volume, name));
-        }
+        self.volumes.by_id.remove(&volume);
         for note in self.notes.open.values().filter(|note| note.volume == volume) {
             if note.kernel != KernelPhase::Off {
                 turn.effects.push(Effect::KillKernel { note: note.id });

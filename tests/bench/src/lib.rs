@@ -49,10 +49,7 @@ const BENCH_TIMEOUT: Duration = Duration::from_secs(1_800);
 
 /// The program `tracebook-bench`: all of `tracebook`, with `run_bench` and `take_screenshots`.
 pub fn main() -> std::process::ExitCode {
-    cli::main(cli::ProgramHooks {
-        window: |driver, path, first_frame| window::run(driver, path, first_frame),
-        bench: Some(run),
-    })
+    cli::main(cli::ProgramHooks { window: |driver, first_frame| window::run(driver, first_frame), bench: Some(run) })
 }
 
 fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {

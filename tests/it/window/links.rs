@@ -332,30 +332,3 @@ fn notes_near_in_meaning_are_listed_beside_the_open_one() {
     until(&mut window, "it is open", |window| path(window) == "Kitten.md");
     until(&mut window, "the way back is there", |window| window.query_by_label("Near: Cat").is_some());
 }
-
-#[test]
-fn a_link_to_nowhere_makes_its_note_beside_the_linking_one() {
-    let bench = Bench::new(&[("Places/Shore.md", "see [[Missing note]]\n\n[data](data.csv)\n"), ("Home.md", "home\n")]);
-    let mut window = indexed(&bench);
-    let shore = session(&window).volumes().next().expect("one").files["Places/Shore.md"].id;
-    window.state_mut().show(shore);
-    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("see")));
-    let at = link_in(&mut window, "see Missing note");
-    until(&mut window, "what a click does is said", |window| {
-        window.hover_at(at);
-        window.query_by_label("Create “Missing note”").is_some()
-    });
-    window.drag_at(at);
-    window.drop_at(at);
-    window.run();
-    assert_eq!(path(&window), "Places/Missing note.md");
-    window.get_by_label("Dismiss: Created “Missing note”.");
-    window.get_by_label("Undo").click_accesskit();
-    until(&mut window, "it is in the trash", |window| session(window).trash().count() == 1);
-    until(&mut window, "its link is shown again", |window| path(window) == "Places/Shore.md");
-    until(&mut window, "it is over", |window| session(window).pending_move().is_none());
-    // What can't be a note is not made.
-    click_link(&mut window, "data");
-    window.get_by_label("Dismiss: There's no file data.csv.");
-    assert_eq!(path(&window), "Places/Shore.md");
-}

@@ -179,7 +179,7 @@ fn tab_leads_everywhere_and_what_has_the_keyboard_is_marked() {
 #[test]
 fn tab_stays_in_what_floats() {
     let (_bench, mut window) = opened();
-    for screen in [CommandId::AppSettings, CommandId::NoteNewIn, CommandId::ExportHtml, CommandId::NoteRename] {
+    for screen in [CommandId::AppSettings, CommandId::NoteNew, CommandId::ExportHtml, CommandId::NoteRename] {
         go(&mut window, screen);
         let seen = round(&mut window);
         assert!(seen.len() > 1, "{screen}: {seen:?}");

@@ -318,10 +318,6 @@ impl NotePage {
             *range = range.start.max(own.start) - own.start..range.end.clamp(own.start, own.end) - own.start;
         }
         drawn.paint(ui.painter(), origin, ThemeColors::of(ui), source, &grounds);
-        let (session, note) = (world.session, world.note.id);
-        drawn.paint_unresolved_links(ui.painter(), origin, ThemeColors::of(ui), grounds.is_empty(), |link| {
-            self.unresolved_links.contains(session, note, link)
-        });
         for caret in editor.more.iter().filter(|caret| own.contains(&caret.at) || caret.at == own.end) {
             let place =
                 drawn.caret_rect(source, caret.at - own.start).unwrap_or(Rect::ZERO).translate(origin.to_vec2());

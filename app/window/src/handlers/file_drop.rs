@@ -5,7 +5,6 @@ use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
-use crate::shell::window_state::WindowState;
 use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
@@ -23,13 +22,12 @@ impl PaneState {
         host: &mut HostLink,
         input: &mut InputState,
         notices: &mut NoticeState,
-        prefs: &WindowState,
         ctx: &egui::Context,
     ) {
         let files = ctx.input_mut(|input| std::mem::take(&mut input.raw.dropped_files));
         let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
         if !paths.is_empty() {
-            self.take(host, input, notices, prefs, ctx, paths);
+            self.take(host, input, notices, ctx, paths);
         }
         while let Ok(BroughtFiles { note, way, names }) = input.dropped.brought.try_recv() {
             let mut links = Vec::new();
@@ -95,15 +93,12 @@ impl PaneState {
         host: &mut HostLink,
         input: &mut InputState,
         notices: &mut NoticeState,
-        prefs: &WindowState,
         ctx: &egui::Context,
         paths: Vec<PathBuf>,
     ) {
         let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| host::fs::copy::is_folder(path));
         for folder in folders {
-            if let Err(why) = self.open_folder(host, notices, prefs, &folder, None) {
-                notices.toasts.show_message(why);
-            }
+            host.send(Command::OpenFolder { folder, name: None }, notices);
         }
         let (notebooks, files): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
@@ -126,7 +121,7 @@ impl PaneState {
     }
 
     /// Imports notebooks next to the open note or into the first volume, and opens them.
-    pub(crate) fn import(
+    fn import(
         &mut self,
         host: &HostLink,
         input: &mut InputState,

@@ -1,6 +1,6 @@
 //! Shows the card of a link on which the pointer rests.
 
-use crate::overlays::hover::{beginning, card, hint};
+use crate::overlays::hover::{beginning, card};
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
@@ -43,13 +43,7 @@ impl InputState {
             ctx.request_repaint_after(std::time::Duration::from_secs_f64(HOVER_DELAY_SECONDS - (now - since)));
             return;
         }
-        let Some(note) = panes.active.note else { return };
-        let Some(target) = link_target(host.session(), note, &link) else {
-            if panes.active.page.unresolved_links.contains(host.session(), note, &link) {
-                let path = link.split_once('#').map_or(link.as_str(), |(path, _)| path);
-                let name = text::outline::percent_decode(path);
-                hint(ctx, at, &format!("Create “{}”", text::links::without_md_extension(&name)));
-            }
+        let Some(target) = panes.active.note.and_then(|note| link_target(host.session(), note, &link)) else {
             return;
         };
         if Some(target) == panes.active.note {

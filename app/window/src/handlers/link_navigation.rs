@@ -10,6 +10,7 @@ use eframe::egui;
 use notebook::actions::PendingJump;
 use notebook::link_targets::{heading_offset, link_target};
 use store::{DocId, FileKind};
+use text::links;
 
 impl AppWindow {
     /// Follows a link of the open note.
@@ -29,19 +30,23 @@ impl AppWindow {
             let target = link_target(session, note, link);
             let row = target.and_then(|target| {
                 let (volume, path) = session.locate_file(target)?;
-                session.volume(volume)?.files.get(path).map(|row| row.kind)
+                session.volume(volume)?.files.get(path).map(|row| (row.kind, path.to_owned()))
             });
             (target, row)
         };
         match (target, file) {
-            (Some(target), Some(FileKind::Note | FileKind::Script)) => {
+            (Some(target), Some((FileKind::Note | FileKind::Script, _))) => {
                 self.panes.open_at(&mut self.host, &mut self.notices, target, part)
             }
-            (Some(target), Some(FileKind::Collection)) => {
+            (Some(target), Some((FileKind::Collection, _))) => {
                 self.panes.open(&mut self.host, &mut self.notices, target);
                 self.panes.active.collection.begin_with(part);
             }
-            (Some(target), Some(FileKind::Attachment)) => self.panes.open(&mut self.host, &mut self.notices, target),
+            (Some(_), Some((FileKind::Attachment, path))) => {
+                self.notices
+                    .toasts
+                    .show_message(format!("An attachment stays as it is; open it with its own program: {path}"));
+            }
             _ if self.host.session().agents().find_by_address(path).is_some() => {
                 self.panes.follow_address(
                     &mut self.host,
@@ -52,7 +57,19 @@ impl AppWindow {
                     part,
                 );
             }
-            _ => self.panes.create_linked_note(&mut self.host, &mut self.overlay, &mut self.notices, path),
+            _ => {
+                let name = text::outline::percent_decode(path).into_owned();
+                let own = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
+                let from_here =
+                    own.and_then(|(_, own)| links::resolve_relative(own, &name)).filter(|_| name.starts_with('.'));
+                self.overlay.ask_name(
+                    &self.host,
+                    &mut self.panes,
+                    &mut self.notices,
+                    links::without_md_extension(&from_here.unwrap_or(name)).to_owned(),
+                    None,
+                );
+            }
         }
     }
 }

@@ -17,7 +17,6 @@ use crate::shell::window_state::WindowState;
 use engine::Command;
 use engine::commands::CommandId;
 use store::DocId;
-use text::outline::NoteLink;
 use ui::text::shown_name;
 
 impl PaneState {
@@ -84,7 +83,7 @@ impl PaneState {
     }
 
     /// Closes every tab of a note.
-    pub(crate) fn leave_note(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
+    fn leave_note(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
         while let Some(pane) = self.layout.pane_with_note(note).filter(|pane| *pane != self.active.id) {
             self.close_tab(host, notices, pane);
         }
@@ -127,37 +126,17 @@ impl WindowOverlay {
 impl HostLink {
     /// Gives a file another path. Gives why not.
     pub(crate) fn rename(&mut self, notices: &mut NoticeState, file: DocId, path: &str) -> Result<(), String> {
-        self.move_files(notices, vec![(file, path.trim_matches('/').to_owned())], "Renamed.")
-    }
-
-    /// Moves files inside their volume and says so, with the number of links that follow. Gives why not.
-    pub(crate) fn move_files(
-        &mut self,
-        notices: &mut NoticeState,
-        moves: Vec<(DocId, String)>,
-        done: &str,
-    ) -> Result<(), String> {
+        let moves = vec![(file, path.trim_matches('/').to_owned())];
         self.command(Command::MoveFiles { moves })?;
-        let session = self.session();
-        let Some(moving) = session.pending_move() else { return Ok(()) };
-        // The outlines name the new targets already.
-        let links: usize = moving
-            .relinks
-            .iter()
-            .filter_map(|(note, rewrites)| {
-                let (volume, _) = session.locate_file(*note)?;
-                let outline = session.volume(volume)?.links.outline(*note)?;
-                let follows =
-                    |link: &&NoteLink| rewrites.iter().any(|one| one.kind == link.kind && one.new == link.target);
-                Some(outline.links.iter().filter(follows).count())
-            })
-            .sum();
-        let links = match links {
-            0 => String::new(),
-            1 => " 1 link updated.".to_owned(),
-            many => format!(" {many} links updated."),
-        };
-        notices.toasts.show_with_action(format!("{done}{links}"), "Undo", CommandId::FilesUndo);
+        let links = self.session().pending_move().map_or(0, |moving| moving.relinks.len());
+        if self.session().pending_move().is_some() {
+            let links = match links {
+                0 => "Renamed.".to_owned(),
+                1 => "Renamed; the links in 1 note follow.".to_owned(),
+                many => format!("Renamed; the links in {many} notes follow."),
+            };
+            notices.toasts.show_with_action(links, "Undo", CommandId::FilesUndo);
+        }
         Ok(())
     }
 }

@@ -62,12 +62,6 @@ impl PaneState {
             TreeAction::Discard(files) => overlay.ask_discard(host, files),
             TreeAction::History(note) => self.show_history(host, notices, Some(note), false),
             TreeAction::Export(kind, what) => overlay.ask_export(host, kind, what),
-            TreeAction::CloseVolume(volume) => self.close_volume(host, notices, prefs, Some(volume)),
-            TreeAction::Move { moves, into } => {
-                if let Err(why) = host.move_files(notices, moves, &format!("Moved to {into}.")) {
-                    notices.toasts.show_message(why);
-                }
-            }
             TreeAction::CopyLink(note) => {
                 if let Some((_, path)) = host.place_of(note) {
                     ctx.copy_text(format!("[[{}]]", shown_name(path.rsplit('/').next().unwrap_or(&path))));

@@ -21,7 +21,6 @@ impl PaneState {
         // The note may have been closed; now it's the last open one.
         if let Some(note) = self.active.note
             && host.is_known(note)
-            && !host.is_attachment(note)
         {
             host.send(Command::OpenNote { note }, notices);
         }
@@ -160,7 +159,7 @@ impl PaneState {
                 if settled {
                     gone.push(pane.id);
                 }
-            } else if session.note(note).is_none() && seen.contains(&pane.id) && !host.is_attachment(note) {
+            } else if session.note(note).is_none() && seen.contains(&pane.id) {
                 unread.push((pane.id, note));
             }
         }
@@ -176,7 +175,7 @@ impl PaneState {
             }
         }
         // What was opened last is the note with the caret.
-        if let Some(note) = self.active.note.filter(|note| read && host.is_known(*note) && !host.is_attachment(*note)) {
+        if let Some(note) = self.active.note.filter(|note| read && host.is_known(*note)) {
             host.send(Command::OpenNote { note }, notices);
         }
     }

@@ -23,10 +23,6 @@ const MAX_PALETTE_RESULTS: usize = 100;
 /// Number of visible rows.
 const VISIBLE_PALETTE_ROWS: f32 = 9.0;
 const PALETTE_ROW_HEIGHT: f32 = 40.0;
-/// Headings that the switcher lists, of all notes together.
-const MAX_LISTED_HEADINGS: usize = 10_000;
-/// By how much a heading counts less than a note.
-const HEADING_PENALTY: i32 = 6;
 /// A hit in a command's title counts that much more than one in another word for it.
 const COMMAND_TITLE_BONUS: i32 = 6;
 /// A hit in a command's help counts that much less.
@@ -38,8 +34,6 @@ const MIN_HELP_QUERY_CHARS: usize = 3;
 pub(crate) enum PaletteChoice {
     Command(CommandId),
     Note(DocId),
-    /// A heading of a note, and the byte at which it starts.
-    Heading(DocId, usize),
     /// A new note of this name.
     New(String),
     /// What holds these words.
@@ -69,13 +63,6 @@ struct PaletteEntry {
     about_hay: FuzzyCandidate,
     /// Other words for a command; empty for all else.
     aliases: Vec<FuzzyCandidate>,
-}
-
-impl PaletteEntry {
-    fn new(choice: PaletteChoice, title: String, about: String) -> PaletteEntry {
-        let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(&about));
-        PaletteEntry { choice, title, about, key: None, hay, about_hay, aliases: Vec::new() }
-    }
 }
 
 pub(crate) struct CommandPalette {
@@ -115,7 +102,6 @@ impl CommandPalette {
             .collect();
         let rank = |entry: &PaletteEntry| match &entry.choice {
             PaletteChoice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
-            PaletteChoice::Heading(..) => usize::MAX,
             PaletteChoice::Note(_) | PaletteChoice::New(_) | PaletteChoice::Search(_) | PaletteChoice::Word { .. } => {
                 usize::MAX
             }
@@ -137,14 +123,13 @@ impl CommandPalette {
         CommandPalette { lines: true, hint, query: begin.to_owned(), ..palette }
     }
 
-    /// All notes, those open last first, then other files and headings.
+    /// All notes, those open last first.
     pub(crate) fn notes(session: &Session, open: Option<DocId>, shortcuts: &ShortcutTable) -> CommandPalette {
         let recent = &session.settings().recent;
         let volumes: Vec<_> = session.volumes().collect();
         let mut entries: Vec<(usize, PaletteEntry)> = Vec::new();
-        let mut headings = 0;
         for volume in &volumes {
-            for (path, row) in &volume.files {
+            for (path, row) in volume.files.iter().filter(|(_, row)| row.kind.is_text()) {
                 let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
                 let title = shown_name(name).to_owned();
                 let about = match (volumes.len() > 1, folder.is_empty()) {
@@ -156,22 +141,27 @@ impl CommandPalette {
                 let rank = match recent.iter().position(|recent| *recent == row.id) {
                     Some(_) if open == Some(row.id) => recent.len(),
                     Some(place) => place,
-                    None if row.kind.is_text() => recent.len() + 1,
-                    None => recent.len() + 2,
+                    None => recent.len() + 1,
                 };
-                let outline = volume.links.outline(row.id).filter(|_| headings < MAX_LISTED_HEADINGS);
-                for heading in outline.into_iter().flat_map(|outline| &outline.headings) {
-                    headings += 1;
-                    let choice = PaletteChoice::Heading(row.id, heading.at);
-                    entries.push((recent.len() + 3, PaletteEntry::new(choice, heading.text.clone(), title.clone())));
-                }
-                entries.push((rank, PaletteEntry::new(PaletteChoice::Note(row.id), title, about)));
+                let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(&about));
+                entries.push((
+                    rank,
+                    PaletteEntry {
+                        choice: PaletteChoice::Note(row.id),
+                        title,
+                        about,
+                        key: None,
+                        hay,
+                        about_hay,
+                        aliases: Vec::new(),
+                    },
+                ));
             }
         }
         entries.sort_by_key(|(a, _)| *a);
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
         let search_key = shortcuts.key_of(CommandId::SearchOpen).map(str::to_owned);
-        let hint = "Notes, headings and files; Ctrl+Enter opens at the side";
+        let hint = "Search notes";
         let palette = CommandPalette::new("Go to note", hint, entries, !volumes.is_empty());
         CommandPalette { search_key, searches: !volumes.is_empty(), ..palette }
     }
@@ -261,8 +251,6 @@ impl CommandPalette {
         let query = query_chars(self.query.strip_suffix(".md").unwrap_or(&self.query));
         let mut hits: Vec<(i32, usize, Vec<usize>)> = Vec::new();
         for (place, entry) in self.entries.iter().enumerate() {
-            // A note comes before a heading that fits as well.
-            let is_heading = matches!(entry.choice, PaletteChoice::Heading(..));
             if let PaletteChoice::Command(_) = entry.choice {
                 let title = entry.hay.match_word_parts(&query).map(|hit| (hit.score + COMMAND_TITLE_BONUS, hit.places));
                 let alias =
@@ -276,8 +264,8 @@ impl CommandPalette {
                 let best = title.into_iter().chain(alias).max_by_key(|(score, _)| *score).or_else(about);
                 hits.extend(best.map(|(score, places)| (score, place, places)));
             } else if let Some(hit) = entry.hay.match_query(&query) {
-                hits.push((hit.score - if is_heading { HEADING_PENALTY } else { 0 }, place, hit.places));
-            } else if let Some(hit) = entry.about_hay.match_query(&query).filter(|_| !is_heading) {
+                hits.push((hit.score, place, hit.places));
+            } else if let Some(hit) = entry.about_hay.match_query(&query) {
                 hits.push((hit.score - 40, place, Vec::new()));
             }
         }

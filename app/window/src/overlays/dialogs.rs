@@ -3,14 +3,12 @@
 
 use crate::overlays::export_form::ExportForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
-use crate::overlays::open_folder_form::OpenFolderForm;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
 use export::ExportScope;
 use notebook::actions::ExportCommand;
 use notebook::outputs::OutputFile;
-use std::path::PathBuf;
 use store::DocId;
 use text::untrusted_text;
 use typeset::pdf::PaperSize;
@@ -24,8 +22,8 @@ pub(crate) enum Dialog {
     Rename { file: DocId, path: String, trouble: Option<String> },
     /// The new path of a folder of a volume.
     RenameFolder { volume: DocId, from: String, path: String, trouble: Option<String> },
-    /// The folder that becomes a volume.
-    OpenFolder(Box<OpenFolderForm>),
+    /// The path of a folder.
+    OpenFolder { path: String, trouble: Option<String> },
     /// Files of the trash are deleted for good: which, and what they are called.
     Discard { files: Vec<DocId>, what: String },
     /// Where notes are exported to.
@@ -59,12 +57,9 @@ pub(crate) enum DialogDecision {
         from: String,
         path: String,
     },
-    /// A folder that is there.
     OpenFolder {
-        folder: PathBuf,
+        path: String,
     },
-    /// The typed path is looked at, and opened if it's a folder.
-    CheckFolder,
     Discard {
         files: Vec<DocId>,
     },
@@ -113,7 +108,7 @@ impl Dialog {
             Dialog::NewNote { .. } => "new note",
             Dialog::Rename { .. } => "rename",
             Dialog::RenameFolder { .. } => "rename folder",
-            Dialog::OpenFolder(_) => "open folder",
+            Dialog::OpenFolder { .. } => "open folder",
             Dialog::Discard { .. } => "discard",
             Dialog::Export { .. } => "export",
             Dialog::SaveOutput { .. } => "save output",
@@ -143,7 +138,7 @@ impl Dialog {
                         let decided = rename(ui, path, trouble.as_deref());
                         decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(DialogDecision::Never) })
                     }
-                    Dialog::OpenFolder(form) => form.show(ui),
+                    Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
                     Dialog::Discard { files, what } => discard(ui, files, what),
                     Dialog::Export { wanted, trouble } => export(ui, wanted, trouble.as_deref()),
                     Dialog::SaveOutput { save, dest, trouble } => save_output(ui, save, dest, trouble.as_deref()),
@@ -168,7 +163,7 @@ impl Dialog {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
             Dialog::Rename { file, path, .. } => renamed(*file, path),
             Dialog::RenameFolder { volume, from, path, .. } => moved(*volume, from, path),
-            Dialog::OpenFolder(_) => Some(DialogDecision::CheckFolder),
+            Dialog::OpenFolder { path, .. } => opened(path),
             Dialog::Export { wanted, .. } => exported(wanted),
             Dialog::SaveOutput { save, dest, .. } => saved(save, dest),
             Dialog::Share { volume, hub, .. } => shared(*volume, hub),
@@ -183,12 +178,12 @@ impl Dialog {
             Dialog::NewNote { trouble, .. }
             | Dialog::Rename { trouble, .. }
             | Dialog::RenameFolder { trouble, .. }
+            | Dialog::OpenFolder { trouble, .. }
             | Dialog::Export { trouble, .. }
             | Dialog::SaveOutput { trouble, .. }
             | Dialog::Share { trouble, .. }
             | Dialog::Join { trouble, .. }
             | Dialog::Grant { trouble, .. } => *trouble = Some(why),
-            Dialog::OpenFolder(form) => form.show_error(why),
             Dialog::Kernel { .. } | Dialog::Discard { .. } | Dialog::Closing { .. } => {}
         }
     }
@@ -218,21 +213,26 @@ fn rename(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<bool>
     buttons(ui, "Rename", "Cancel")
 }
 
-pub(super) fn head(ui: &mut Ui, text: &str) {
+fn opened(path: &str) -> Option<DialogDecision> {
+    let path = path.trim().trim_matches(['"', '\'']);
+    (!path.is_empty()).then(|| DialogDecision::OpenFolder { path: path.to_owned() })
+}
+
+fn head(ui: &mut Ui, text: &str) {
     let style = theme::heading(3);
     let response = ui.label(egui::RichText::new(untrusted_text::escape_block(text)).font(style.font));
     set_accessible_name(&response, Role::Heading, text);
     ui.add_space(space::M);
 }
 
-pub(super) fn words(ui: &mut Ui, text: &str) {
+fn words(ui: &mut Ui, text: &str) {
     let colours = ThemeColors::of(ui);
     let small = theme::small();
     let text = untrusted_text::escape_block(text);
     ui.label(egui::RichText::new(text).font(small.font).line_height(Some(small.line)).color(colours.muted));
 }
 
-pub(super) fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
+fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
     let response = further(ui, text, "dialog field", name, hint);
     if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
         response.request_focus();
@@ -299,8 +299,21 @@ fn new_note(
         });
     }
     says(ui, trouble);
-    match buttons(ui, "Create note", "Cancel") {
+    match buttons(ui, "Make note", "Cancel") {
         Some(true) => made(volumes, *chosen, name),
+        Some(false) => Some(DialogDecision::Never),
+        None => None,
+    }
+}
+
+fn open_folder(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
+    head(ui, "Open folder");
+    words(ui, "The Markdown in it becomes notes. Nothing in the folder is rewritten by opening it.");
+    ui.add_space(space::M);
+    field(ui, path, "Path of the folder", "/home/me/notes or ~/notes");
+    says(ui, trouble);
+    match buttons(ui, "Open", "Cancel") {
+        Some(true) => opened(path),
         Some(false) => Some(DialogDecision::Never),
         None => None,
     }
@@ -508,7 +521,7 @@ fn closing(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
 }
 
 /// A row that begins at the right.
-pub(super) fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
+fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
     let wanted = vec2(ui.available_width(), size::MIN_CLICK_HEIGHT);
     ui.allocate_ui_with_layout(wanted, egui::Layout::right_to_left(egui::Align::Center), buttons).inner
 }

@@ -35,21 +35,6 @@ pub(crate) fn beginning(text: &str) -> Vec<String> {
     body.lines().filter(|line| !line.trim().is_empty()).take(MAX_LINK_PREVIEW_LINES).map(plain).collect()
 }
 
-/// One line that says what a click does.
-pub(crate) fn hint(ctx: &egui::Context, at: Pos2, text: &str) {
-    let dark = ctx.global_style().visuals.dark_mode;
-    let colours = ThemeColors::for_dark_mode(dark);
-    let area = Area::new(Id::unique("hover card")).order(Order::Tooltip).interactable(false);
-    area.fixed_pos(at + vec2(0.0, space::L)).constrain(true).show(ctx, |ui| {
-        let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(12, 8));
-        frame.show(ui, |ui| {
-            ui.set_max_width(LINK_PREVIEW_WIDTH);
-            let shown = text::untrusted_text::escape_line(text);
-            ui.label(egui::RichText::new(shown).font(theme::small().font).color(colours.ink));
-        });
-    });
-}
-
 pub(crate) fn card(ctx: &egui::Context, at: Pos2, name: &str, lines: &[String]) {
     let dark = ctx.global_style().visuals.dark_mode;
     let colours = ThemeColors::for_dark_mode(dark);

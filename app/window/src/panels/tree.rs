@@ -9,7 +9,7 @@ use engine::commands::CommandId;
 use engine::{Command, ScanState, Session, Settings, Volume};
 use export::ExportScope;
 use notebook::actions::ExportCommand;
-use notebook::actions::{FileAction, PageAction, TreeAction};
+use notebook::actions::{PageAction, TreeAction};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use store::disk::FileRow;
@@ -69,8 +69,6 @@ pub(crate) struct FileTree {
     /// The note that was shown to be open last.
     marked: Option<DocId>,
     reveal: bool,
-    /// The volume that is to come into sight.
-    revealed_volume: Option<DocId>,
 }
 
 impl FileTree {
@@ -118,18 +116,14 @@ impl FileTree {
             return;
         }
         let reveal = std::mem::take(&mut self.reveal);
-        let marked = self.lines.iter().rposition(|line| note.is_some() && file_of(&line.thing) == note);
-        let is_sought =
-            |line: &TreeRow| line.thing == TreeItem::Volume { open: true } && Some(line.volume) == self.revealed_volume;
-        let sought = marked.filter(|_| reveal).or_else(|| self.lines.iter().position(is_sought));
-        self.revealed_volume = None;
+        let marked = self.lines.iter().rposition(|line| matches!(line.thing, TreeItem::Note(id) if Some(id) == note));
         let mut toggled = None;
         egui::ScrollArea::vertical().id_salt("tree").auto_shrink(false).show_viewport(ui, |ui, viewport| {
             #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
             let top_of = |line: usize| line as f32 * TREE_ROW_HEIGHT;
             ui.set_height(top_of(self.lines.len()) + space::XL);
             let page = ui.max_rect();
-            if let Some(line) = sought {
+            if let Some(line) = marked.filter(|_| reveal) {
                 let rect =
                     Rect::from_min_size(pos2(page.left(), page.top() + top_of(line)), vec2(1.0, TREE_ROW_HEIGHT));
                 ui.scroll_to_rect(rect, None);
@@ -275,13 +269,6 @@ impl FileTree {
         self.changes += 1;
     }
 
-    /// Unfolds a volume and brings it into sight.
-    pub(crate) fn reveal_volume(&mut self, volume: DocId) {
-        self.folded.remove(&volume);
-        self.changes += 1;
-        self.revealed_volume = Some(volume);
-    }
-
     /// Unfolds what is around the marked note.
     fn reveal_note(&mut self, session: &Session) {
         let Some((volume, path)) = self.marked.and_then(|note| session.locate_file(note)) else { return };
@@ -313,7 +300,7 @@ impl FileTree {
         };
         let rect = rect.shrink2(vec2(space::S, 0.0));
         let response = ui.interact(rect, id, Sense::click_and_drag());
-        let marked = index >= starred && note.is_some() && file_of(&line.thing) == note;
+        let marked = index >= starred && matches!(line.thing, TreeItem::Note(id) if Some(id) == note);
         self.carry(ui, session, line, rect, &response, actions);
         menu(session, line, &response, actions);
         response.widget_info(|| {
@@ -367,9 +354,15 @@ impl FileTree {
             return false;
         }
         match &line.thing {
-            TreeItem::Note(file) | TreeItem::Attachment(file) if beside => actions.push(PageAction::OpenBeside(*file)),
+            TreeItem::Note(note) if beside => actions.push(PageAction::OpenBeside(*note)),
             TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } => return true,
-            TreeItem::Note(file) | TreeItem::Attachment(file) => actions.push(PageAction::Open(*file)),
+            TreeItem::Note(note) => actions.push(PageAction::Open(*note)),
+            TreeItem::Attachment(_) => {
+                actions.push(PageAction::Say(format!(
+                    "An attachment stays as it is; open it with its own program: {}",
+                    line.name
+                )));
+            }
         }
         false
     }
@@ -408,7 +401,7 @@ impl FileTree {
             if dragged.volume != line.volume {
                 actions.push(PageAction::Say("A note moves inside its volume only.".to_owned()));
             } else if !moves.is_empty() {
-                actions.push(PageAction::Tree(TreeAction::Move { moves, into: line.name.clone() }));
+                actions.push(PageAction::Do(Command::MoveFiles { moves }));
             }
         }
     }
@@ -512,10 +505,6 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 item(ui, "Delete", PageAction::Delete(*note));
             }
             TreeItem::Attachment(file) => {
-                item(ui, "Open in a new tab", PageAction::OpenBeside(*file));
-                item(ui, "Open in default app", PageAction::File(*file, FileAction::OpenOutside));
-                item(ui, "Show in folder", PageAction::File(*file, FileAction::ShowInFolder));
-                ui.separator();
                 item(ui, "Rename or move", PageAction::Rename(*file));
                 item(ui, "Copy path", PageAction::Tree(TreeAction::CopyPath(*file)));
                 ui.separator();
@@ -547,7 +536,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 ui.separator();
                 exports(ui, &ExportScope::Folder(line.volume, String::new()), &mut item);
                 ui.separator();
-                item(ui, "Close volume", PageAction::Tree(TreeAction::CloseVolume(line.volume)));
+                item(ui, "Close volume", PageAction::Do(Command::CloseVolume { volume: line.volume }));
             }
             TreeItem::Section { .. } => {}
         }
@@ -578,8 +567,6 @@ pub(crate) fn show_empty_tree(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     if word_button(ui, rect, ui.scope_id().with("open"), "Open a folder", "Open a folder").clicked() {
         actions.push(PageAction::Run(CommandId::FolderOpen));
     }
-    let at = rect.left_bottom();
-    ui.painter().text(at, Align2::LEFT_TOP, "Or drop one on the window.", theme::caption().font, colours.muted);
 }
 
 /// Returns folders and files directly below a prefix. Deeper entries are skipped by range, not iterated.

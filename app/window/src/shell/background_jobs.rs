@@ -1,14 +1,11 @@
 //! Work in the background, and its results.
 
 use crate::overlays::export_form::ExportState;
-use host::desktop::TypedPath;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Background work of the window.
 pub(crate) struct BackgroundJobs {
     pub(crate) exports: ExportState,
-    /// Paths that the command line named, once they were looked at.
-    pub(crate) named_paths: (Sender<TypedPath>, Receiver<TypedPath>),
     /// Results of saving outputs.
     pub(crate) saved: (Sender<String>, Receiver<String>),
     /// Number of kernel searches when the user asked for the list.
@@ -17,11 +14,6 @@ pub(crate) struct BackgroundJobs {
 
 impl Default for BackgroundJobs {
     fn default() -> Self {
-        BackgroundJobs {
-            exports: ExportState::default(),
-            named_paths: channel(),
-            saved: channel(),
-            kernels_asked: None,
-        }
+        BackgroundJobs { exports: ExportState::default(), saved: channel(), kernels_asked: None }
     }
 }

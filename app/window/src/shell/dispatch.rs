@@ -57,18 +57,6 @@ impl AppWindow {
                     self.panes.active.page.point_out(at);
                 }
                 PageAction::Rename(file) => self.overlay.ask_rename(&self.host, file),
-                PageAction::File(file, action) => self.panes.run_file_action(
-                    &mut self.host,
-                    &mut self.input,
-                    &mut self.notices,
-                    &self.jobs,
-                    ctx,
-                    file,
-                    action,
-                ),
-                PageAction::NameNote { note, name, writes } => {
-                    self.panes.name_note(&mut self.host, &mut self.notices, note, &name, writes)
-                }
                 PageAction::Delete(file) => self.panes.delete(&mut self.host, &mut self.notices, file),
                 PageAction::OpenBeside(note) => {
                     if !self.panes.go_to_note(&mut self.host, &mut self.notices, note) {
@@ -148,15 +136,14 @@ impl AppWindow {
                     self.notices.toasts.show_message("No figure is in sight here.");
                 }
             }
-            WindowCommand::NewNote => self.panes.new_untitled(&mut self.host, &mut self.overlay, &mut self.notices),
-            WindowCommand::UndoNewNote => self.panes.undo_linked_note(&mut self.host, &mut self.notices),
-            WindowCommand::NewNoteIn => {
+            WindowCommand::NewNote => {
                 self.overlay.ask_name(&self.host, &mut self.panes, &mut self.notices, String::new(), None)
             }
-            WindowCommand::OpenFolder => self.overlay.ask_folder(&self.host),
+            WindowCommand::OpenFolder => {
+                self.overlay = WindowOverlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
+            }
             WindowCommand::Rescan => self.host.rescan(&mut self.notices),
-            WindowCommand::CloseVolume => self.panes.close_volume(&mut self.host, &mut self.notices, &self.prefs, None),
-            WindowCommand::ReopenVolume => self.panes.reopen_volume(&mut self.host, &mut self.notices),
+            WindowCommand::CloseVolume => self.panes.close_volume(&mut self.host, &mut self.notices),
             WindowCommand::Save => {
                 if self.host.send(Command::Save, &mut self.notices) {
                     self.notices.status.on_save_requested();
@@ -347,10 +334,6 @@ impl AppWindow {
                     self.panes.active.page.restore_caret(&mut self.panes.active.editor);
                 }
             }
-            PaletteChoice::Heading(note, at) => {
-                self.panes.open(&mut self.host, &mut self.notices, note);
-                self.panes.active.page.point_out(at);
-            }
             PaletteChoice::New(name) => {
                 self.overlay.ask_name(&self.host, &mut self.panes, &mut self.notices, name, None)
             }
@@ -379,15 +362,10 @@ impl AppWindow {
             }
             DialogDecision::RenameFolder { volume, from, path } => self.host.rename_folder(volume, &from, &path).err(),
             DialogDecision::Rename { file, path } => self.host.rename(&mut self.notices, file, &path).err(),
-            DialogDecision::OpenFolder { folder } => {
-                self.panes.open_folder(&mut self.host, &mut self.notices, &self.prefs, &folder, None).err()
-            }
-            DialogDecision::CheckFolder => {
-                if let WindowOverlay::Dialog(Dialog::OpenFolder(form)) = &mut self.overlay {
-                    form.submit(ctx);
-                }
-                return;
-            }
+            DialogDecision::OpenFolder { path } => match ui::text::absolute(&path) {
+                Some(folder) => self.host.command(Command::OpenFolder { folder, name: None }).err(),
+                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+            },
             DialogDecision::Discard { files } => {
                 self.host.send(Command::Discard { files }, &mut self.notices);
                 None
@@ -587,17 +565,10 @@ impl PaneState {
     pub(crate) fn open(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
         self.has_chosen_note = true;
         self.view = None;
-        // A note of a volume that was closed meanwhile has to be opened again.
-        let is_open = host.session().note(note).is_some() || host.is_attachment(note);
-        if (self.active.note == Some(note) && is_open) || self.go_to_note(host, notices, note) {
-            return;
-        }
-        // An attachment is shown as it is; only a note has a text to open.
-        if host.is_attachment(note) {
-            self.active.show_note(Some(note));
-            return;
-        }
-        if !host.send(Command::OpenNote { note }, notices) {
+        if self.active.note == Some(note)
+            || self.go_to_note(host, notices, note)
+            || !host.send(Command::OpenNote { note }, notices)
+        {
             return;
         }
         self.active.show_note(Some(note));
@@ -658,6 +629,20 @@ impl PaneState {
         })?
     }
 
+    fn close_volume(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+        let open = self.active.note.and_then(|note| host.session().locate_file(note));
+        let volume = open.map(|(volume, _)| volume);
+        let Some(volume) = volume else {
+            notices.toasts.show_message("Open a note of the volume first.");
+            return;
+        };
+        if host.send(Command::CloseVolume { volume }, notices) {
+            self.active.show_note(None);
+            let session = host.session();
+            self.background_notes.retain(|note| session.note(*note).is_some());
+        }
+    }
+
     pub(crate) fn undo(&mut self, host: &mut HostLink, notices: &mut NoticeState, redo: bool) {
         let Some(note) = self.active.note else { return };
         let revision = host.session().note(note).map_or(0, engine::Note::revision);
@@ -681,7 +666,7 @@ impl PaneState {
     }
 
     /// Makes a note and shows it, with the caret in it. Gives why not.
-    pub(crate) fn make_note(
+    fn make_note(
         &mut self,
         host: &mut HostLink,
         notices: &mut NoticeState,
@@ -732,7 +717,7 @@ impl WindowOverlay {
             .map(|volume| (volume.id, volume.name.clone()))
             .collect();
         if volumes.is_empty() {
-            self.ask_folder(host);
+            *self = WindowOverlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
             notices.toasts.show_message("Open a folder first. A note is a file in a folder.");
             return;
         }

@@ -3,16 +3,11 @@
 use crate::shell::notice_state::NoticeState;
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
-use host::desktop::{FileOpener, FolderChooser};
 use store::DocId;
 
 /// The window's link to its host.
 pub(crate) struct HostLink {
     pub(crate) driver: Driver,
-    /// The system's folder chooser, if it has one.
-    pub(crate) folder_chooser: Option<FolderChooser>,
-    /// What opens files with other programs, if there is a desktop.
-    pub(crate) file_opener: Option<FileOpener>,
     /// First steps that were done and are not in the settings yet.
     pub(crate) done_steps: Vec<FirstStep>,
 }

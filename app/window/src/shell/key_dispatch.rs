@@ -4,7 +4,6 @@
 
 use super::commands::WindowCommand;
 use crate::app_window::AppWindow;
-use crate::overlays::command_palette::PaletteChoice;
 use crate::overlays::dialogs::DialogDecision;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::commands::{CellCommand, FormatCommand};
@@ -19,7 +18,6 @@ use editor::note_editor::{self, EditContext, Editor, ImePreedit, plain_ends};
 use eframe::egui;
 use egui::accesskit::{Action as Wish, ActionData, ActionRequest};
 use egui::{Event as Raw, ImeEvent, Key, Modifiers};
-use egui_tiles::LinearDir;
 
 impl AppWindow {
     /// Takes this frame's keys out of the input, as far as they mean something here.
@@ -28,10 +26,7 @@ impl AppWindow {
         let events = self.input.filter_paste_events(&mut self.host, &mut self.panes, &mut self.notices, ctx, events);
         let (events, mut later) = self.filter_input_events(ctx, events);
         let (mut keep, mut typed) = (Vec::with_capacity(events.len()), false);
-        let floats = |window: &AppWindow| {
-            let names = window.panes.active.title_field.as_ref().map(|field| field.note);
-            (!matches!(window.overlay, WindowOverlay::None), window.input.find.is_some(), names)
-        };
+        let floats = |window: &AppWindow| (!matches!(window.overlay, WindowOverlay::None), window.input.find.is_some());
         let begun = floats(self);
         for event in events {
             let about_keys = matches!(
@@ -176,13 +171,9 @@ impl AppWindow {
                     }
                     return true;
                 }
-                let beside = key == Key::Enter && modifiers.command_only();
-                if enters || beside {
-                    if let Some(choice) = palette.take_choice() {
-                        let is_place = matches!(choice, PaletteChoice::Note(_) | PaletteChoice::Heading(..));
-                        if beside && is_place && self.panes.active.note.is_some() {
-                            self.panes.split(&mut self.host, &mut self.notices, LinearDir::Horizontal);
-                        }
+                if enters {
+                    let choice = palette.take_choice();
+                    if let Some(choice) = choice {
                         self.apply_palette_choice(ctx, choice);
                     }
                     return true;

@@ -1,14 +1,12 @@
 //! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
 //! several panes; each carries its caret through what happens in the others.
 
-use crate::shell::title_field::TitleField;
 use editor::display_map::DisplayMap;
 use editor::note_editor::{EditContext, Editor};
 use editor::render::TextStyleContext;
 use eframe::egui;
 use engine::{NotePhase, Session};
 use notebook::actions::PaneId;
-use notebook::attachment::AttachmentPage;
 use notebook::collection::CollectionPage;
 use notebook::page::NotePage;
 use notebook::script::ScriptSync;
@@ -24,12 +22,8 @@ pub(crate) struct EditorPane {
     pub(crate) sheet: DisplayMap,
     pub(crate) page: NotePage,
     pub(crate) editor: Editor,
-    /// The name of its note while it is typed for the first time.
-    pub(crate) title_field: Option<TitleField>,
     /// What it shows of a collection.
     pub(crate) collection: CollectionPage,
-    /// What it shows of an attachment.
-    pub(crate) attachment: AttachmentPage,
     /// When its script runs.
     pub(crate) script: ScriptSync,
     /// Width of the note's column and its margin when last drawn.
@@ -46,9 +40,7 @@ impl EditorPane {
             sheet: DisplayMap::default(),
             page: NotePage::default(),
             editor: Editor::default(),
-            title_field: None,
             collection: CollectionPage::default(),
-            attachment: AttachmentPage::default(),
             script: ScriptSync::default(),
             measures: (size::NOTE_COLUMN_WIDTH, space::XXXL),
         };
@@ -68,7 +60,6 @@ impl EditorPane {
     pub(crate) fn show_note(&mut self, note: Option<DocId>) {
         self.note = note;
         self.reading = None;
-        self.title_field = None;
         self.collection.reset_for_note();
         self.page.show_note(note, &mut self.editor);
     }
@@ -82,14 +73,6 @@ impl EditorPane {
     pub(crate) fn is_collection(&self, session: &Session) -> bool {
         let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.locate_file(note));
         place.is_some_and(|(_, path)| collection::is_collection(path))
-    }
-
-    /// The attachment that it shows instead of a note.
-    pub(crate) fn shown_attachment(&self, session: &Session) -> Option<DocId> {
-        let file = self.note?;
-        let (volume, path) = session.locate_file(file)?;
-        let kind = session.volume(volume)?.files.get(path)?.kind;
-        (kind == FileKind::Attachment && session.note(file).is_none()).then_some(file)
     }
 
     /// Whether its note is a script.

@@ -1,7 +1,6 @@
 //! Panes and what they show: notes, a page instead of notes, collections inside notes, and jobs that wait for a note's
 //! text.
 
-use crate::shell::folder_opening::FolderOpening;
 use crate::shell::host_link::HostLink;
 use crate::shell::page_view::PageView;
 use crate::shell::pane::EditorPane;
@@ -12,7 +11,6 @@ use engine::{Note, Settings};
 use notebook::actions::PendingJump;
 use notebook::collection::{CollectionUndo, HeldCollections};
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use store::DocId;
 
 /// The panes of the window.
@@ -30,12 +28,6 @@ pub(crate) struct PaneState {
     pub(crate) background_notes: VecDeque<DocId>,
     /// Jobs that wait for a note's text.
     pub(crate) pending_note_actions: Vec<PendingNoteAction>,
-    /// Folders that are being opened.
-    pub(crate) openings: Vec<FolderOpening>,
-    /// The folder of the volume that was closed last, and the note that was shown of it.
-    pub(crate) closed_volume: Option<(PathBuf, Option<DocId>)>,
-    /// The note that a link has made last, and the note of the link.
-    pub(crate) linked_note: Option<(DocId, DocId)>,
     /// Where a chosen hit leads, until its note can be read.
     pub(crate) pending_jump: Option<PendingJump>,
     /// Collections that notes show.
@@ -60,9 +52,6 @@ impl PaneState {
             has_chosen_note: settings.panes.is_some() && pending_note.is_none(),
             background_notes: VecDeque::new(),
             pending_note_actions: Vec::new(),
-            openings: Vec::new(),
-            closed_volume: None,
-            linked_note: None,
             pending_jump: None,
             embedded: HeldCollections::default(),
             collection_undo: CollectionUndo::default(),

@@ -189,12 +189,6 @@ impl TabsContext<'_> {
         pane.page.apart = beside.is_some();
         pane.measures = NotePage::column_metrics(rect.width());
         let (measures, id) = (pane.measures, pane.id);
-        if let Some(file) = pane.shown_attachment(session) {
-            pane.reading = None;
-            let mut ui = ui::layout::part(ui, "attachment pane", rect, rect);
-            pane.attachment.show(&mut ui, session, file, actions);
-            return;
-        }
         match pane.note_phase(session) {
             Some(NotePhase::Ready) if pane.is_collection(session) => {
                 pane.reading = None;
@@ -376,11 +370,6 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         } else if let Some(other) = self.others.get_mut(pane) {
             // Search applies to the active pane.
             other.page.found = Default::default();
-        }
-        if let Some(pane) = if *pane == self.here.id { Some(&mut *self.here) } else { self.others.get_mut(pane) }
-            && let Some(title) = &mut pane.title_field
-        {
-            title.show(ui, pane.measures, self.actions);
         }
         let rest = ui.available_rect_before_wrap();
         let mut ui = ui::layout::part(ui, "note", rest, rest);

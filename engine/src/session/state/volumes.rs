@@ -21,8 +21,6 @@ pub(in crate::session) struct VolumesState {
     pub(in crate::session) by_id: BTreeMap<DocId, Volume>,
     /// Their folders on this device.
     pub(in crate::session) mounts: BTreeMap<DocId, PathBuf>,
-    /// Folders of volumes that were closed, with id and name, so that they can be opened again as they were.
-    pub(in crate::session) closed: BTreeMap<PathBuf, (DocId, String)>,
     /// The volume and the path of each file.
     pub(in crate::session) locations: HashMap<DocId, (DocId, String)>,
 }
