@@ -193,6 +193,8 @@ pub struct Note {
     pub(crate) cells_revision: u64,
     pub(crate) runs: u64,
     pub(crate) kept_fresh: KeptStaleness,
+    /// Executions that the running kernel has begun.
+    pub(crate) kernel_executions: BTreeSet<ExecutionId>,
     /// Names that the kernel holds.
     pub(crate) held: BTreeMap<String, HeldName>,
     /// The execution that's running, its cell, and the names that it assigns (`true` if certainly).
@@ -258,6 +260,7 @@ impl Note {
             outputs_changed: 0,
             cells_revision: 0,
             runs: 0,
+            kernel_executions: BTreeSet::new(),
             kept_fresh: KeptStaleness::default(),
             held: BTreeMap::new(),
             running: None,

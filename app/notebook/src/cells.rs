@@ -182,7 +182,10 @@ impl CellViews {
         let run = run.filter(|_| !over);
         match elsewhere {
             Some(who) => turning(ui, middle, colours.person_color(who), colours.line),
-            None => self.glyph(ui, middle, run, stale.is_some(), active, response.hovered()),
+            None => {
+                let earlier = run.is_some_and(|run| is_earlier(note, run));
+                self.glyph(ui, middle, run, (stale.is_some(), earlier), active, response.hovered());
+            }
         }
         paint_focus_ring(ui, &response, CONTROL_CORNER);
         if response.clicked() {
@@ -191,19 +194,36 @@ impl CellViews {
         }
         if response.hovered() || response.has_focus() {
             let mut words = hint(run, stale.as_ref(), &name);
+            run.into_iter().for_each(|run| words = format!("{words}\n{}", when(note, run)));
             note.name_remarks(cell).into_iter().for_each(|remark| words = format!("{words}\n{remark}"));
             response.on_hover_text(text::untrusted_text::escape_block(&words).into_owned());
         }
         if let Some(run) = run {
             let asked = question(note, cell).map(|question| question.since);
-            caption(ui, area, (run, asked), stale.as_ref(), first, elsewhere);
+            let earlier = is_earlier(note, run);
+            let shown = caption(ui, area, (run, asked), (stale.as_ref(), earlier), first, elsewhere);
+            if let Some((rect, text)) = shown {
+                let response = ui.interact(rect, ui.scope_id().with(("caption", cell)), Sense::hover());
+                set_accessible_name(&response, Role::Label, &text);
+                if response.hovered() {
+                    response.on_hover_text(when(note, run));
+                }
+            }
         }
         if busy || elsewhere.is_some() {
             ui.ctx().request_repaint_after(SPINNER_FRAME_INTERVAL);
         }
     }
 
-    fn glyph(&self, ui: &Ui, at: Pos2, run: Option<&Execution>, stale: bool, active: bool, hovered: bool) {
+    fn glyph(
+        &self,
+        ui: &Ui,
+        at: Pos2,
+        run: Option<&Execution>,
+        (stale, earlier): (bool, bool),
+        active: bool,
+        hovered: bool,
+    ) {
         let colours = theme::ThemeColors::of(ui);
         let icon = |icon: &str, colour: Color32| {
             ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(theme::size::ICON_SIZE), colour);
@@ -217,6 +237,7 @@ impl CellViews {
             Some(_) if stale => {
                 ui.painter().circle_filled(at, 4.0, colours.warn);
             }
+            Some(ExecutionStatus::Ok) if earlier => icon(icons::CHECK, colours.muted),
             Some(ExecutionStatus::Ok) => icon(icons::CHECK, colours.ok),
             Some(ExecutionStatus::Error) => icon(icons::X, colours.bad),
             Some(ExecutionStatus::Interrupted) => icon(icons::STOP, colours.muted),
@@ -396,15 +417,37 @@ fn out_of_date(reason: &StaleReason) -> String {
     format!("Out of date: {}", reason.describe())
 }
 
-/// How long it took, at the right of the first line where that leaves room.
+/// Whether a result is there and its kernel isn't: that ended, or it ran on another device.
+fn is_earlier(note: &Note, run: &Execution) -> bool {
+    run.status.is_final() && !note.is_of_running_kernel(run.id)
+}
+
+/// When it ran, and whether its variables are still there.
+fn when(note: &Note, run: &Execution) -> String {
+    let (moment, now) = (host::clock::format_moment(run.started), host::clock::format_moment(host::unix_millis_now()));
+    let day = |moment: &str| moment.split(' ').next().map(str::to_owned);
+    let to_minutes = moment.get(..moment.len().saturating_sub(3)).unwrap_or_default();
+    let at = match to_minutes.split_once(' ') {
+        Some((_, time)) if day(&moment) == day(&now) => format!("Run at {time}"),
+        Some((day, time)) => format!("Run on {day} at {time}"),
+        None => String::new(),
+    };
+    match is_earlier(note, run) {
+        true => format!("{at}\nFrom an earlier session: run it again to have its variables"),
+        false => at,
+    }
+}
+
+/// Its execution count and how long it took, at the right of the first line where that leaves room. Gives where that
+/// is, and what it says.
 fn caption(
     ui: &Ui,
     area: Rect,
     (run, asked): (&Execution, Option<UnixMillis>),
-    stale: Option<&StaleReason>,
+    (stale, earlier): (Option<&StaleReason>, bool),
     first: Option<&Galley>,
     elsewhere: Option<&str>,
-) {
+) -> Option<(Rect, String)> {
     let colours = theme::ThemeColors::of(ui);
     let (text, colour) = match (run.status, run.duration) {
         _ if elsewhere.is_some() => (format!("on {}", elsewhere.unwrap_or_default()), colours.muted),
@@ -413,25 +456,31 @@ fn caption(
         (_, milliseconds) => match (stale, milliseconds) {
             (Some(stale), _) => (out_of_date(stale), colours.warn),
             (None, Some(_)) if run.cached => ("cached".to_owned(), colours.muted),
-            (None, Some(milliseconds)) => (time(milliseconds), colours.muted),
-            (None, None) => return,
+            (None, Some(milliseconds)) if earlier => (format!("earlier, {}", time(milliseconds)), colours.muted),
+            (None, Some(milliseconds)) => {
+                let count = run.count.map(|count| format!("[{count}]  ")).unwrap_or_default();
+                (format!("{count}{}", time(milliseconds)), colours.muted)
+            }
+            (None, None) => return None,
         },
     };
     let text = text::untrusted_text::escape_line(&text).into_owned();
-    let mut galley = ui.painter().layout_no_wrap(text, theme::tabular_font(12.0), colour);
+    let mut galley = ui.painter().layout_no_wrap(text.clone(), theme::tabular_font(12.0), colour);
     let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
     let room = area.width() - CELL_OUTSET_WITH_GUTTER - space::M - space::L - used;
     if stale.is_some() && galley.size().x > room {
         galley = ui.painter().layout_no_wrap("Out of date".to_owned(), theme::tabular_font(12.0), colour);
     }
     if galley.size().x > room {
-        return;
+        return None;
     }
     let at = pos2(
         area.right() - space::M - galley.size().x,
         area.top() + CELL_PADDING + (theme::code().line - galley.size().y) / 2.0,
     );
+    let rect = Rect::from_min_size(at, galley.size());
     ui.painter().galley(at, galley, colour);
+    Some((rect, text))
 }
 
 /// How long a cell has been running, without its waits for answers; `asked`: since when it waits for one.

@@ -367,6 +367,7 @@ impl FilesState {
             let Some(execution) = note.executions.get_mut(&cell) else { continue };
             execution.code = code_hash(&code);
             note.kernel = KernelPhase::Busy(execution.id);
+            note.kernel_executions.insert(execution.id);
             let execution = execution.id;
             let forget = note.prepare_execution(execution, cell);
             let pure = note.pure_names(cell);
@@ -464,6 +465,7 @@ impl FilesState {
         note.question = None;
         note.kill = None;
         note.held.clear();
+        note.kernel_executions.clear();
         note.running = None;
         note.again.clear();
         note.runs += 1;

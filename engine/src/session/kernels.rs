@@ -23,6 +23,11 @@ impl Note {
         }
     }
 
+    /// Whether the running kernel ran this, and so holds what it made.
+    pub fn is_of_running_kernel(&self, execution: ExecutionId) -> bool {
+        self.kernel_executions.contains(&execution)
+    }
+
     /// What the running cell asks of the user.
     pub fn stdin_request(&self) -> Option<&StdinRequest> {
         self.question.as_ref()

@@ -206,3 +206,33 @@ fn nothing_hides_in_what_a_cell_prints() {
         assert!(window.query_all_by_label_contains(bad).next().is_none(), "{bad:?}");
     }
 }
+
+#[test]
+fn a_result_says_its_count_its_time_and_whether_its_kernel_runs() {
+    let (_bench, mut window) = ran("```python\nx = 1\n```\n\n```python\nprint(x + 1)\n```\n");
+    let caption = |window: &Driven, begin: &str| {
+        let found = window.query_all_by_label_contains(begin).map(|node| node.rect().center()).next();
+        found.filter(|_| window.query_all_by_label_contains(begin).count() == 1)
+    };
+    until(&mut window, "the count is shown", |window| caption(window, "[2] ").is_some());
+    assert!(caption(&window, "[1] ").is_some());
+    let at = caption(&window, "[2] ").expect("it is shown");
+    window.hover_at(at);
+    until(&mut window, "its time is told", |window| window.query_all_by_label_contains("Run at ").next().is_some());
+    picture(&mut window, "count-now");
+    assert!(window.query_all_by_label_contains("From an earlier session").next().is_none());
+    let note = window.state().note().expect("a note");
+    window.state_mut().send_command(Command::RestartKernel { note });
+    until(&mut window, "both are of an earlier session", |window| {
+        window.query_all_by_label_contains("earlier, ").count() == 2
+    });
+    let at = window.query_all_by_label_contains("earlier, ").next().expect("it is shown").rect().center();
+    window.hover_at(at);
+    until(&mut window, "that's explained", |window| {
+        window.query_all_by_label_contains("From an earlier session: run it again").next().is_some()
+    });
+    picture(&mut window, "count-earlier");
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "the new kernel counts anew", |window| caption(window, "[1] ").is_some());
+    assert!(window.query_all_by_label_contains("earlier, ").next().is_none(), "the other is out of date now");
+}
