@@ -45,6 +45,7 @@ mod setting;
 mod settings;
 mod shortcuts;
 mod spelling;
+mod status;
 mod syncing;
 
 mod reading;

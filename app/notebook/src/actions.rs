@@ -2,8 +2,8 @@
 
 use agent_ui::panel_action::PanelAction;
 use editor::note_editor::NoteEdit;
-use engine::Command;
 use engine::commands::CommandId;
+use engine::{ColorTheme, Command};
 use export::ExportScope;
 use host::search::NoteHit;
 use serde_json::{Map, Value};
@@ -145,6 +145,8 @@ pub enum PageAction {
     },
     /// Save what a cell printed as a file.
     SaveOutput(BlockId),
+    /// Use this theme from now on.
+    SetTheme(ColorTheme),
     /// Offer to set up a full Python that has this module, which a cell misses.
     SetUpPython {
         /// The cell.

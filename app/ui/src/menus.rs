@@ -57,6 +57,30 @@ pub fn menu_item(ui: &mut Ui, name: &str, key: Option<&str>, enabled: bool) -> b
     chosen
 }
 
+/// One of a few items of a menu that exclude each other; whether it was chosen.
+pub fn menu_choice(ui: &mut Ui, name: &str, is_chosen: bool) -> bool {
+    let colours = ThemeColors::of(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(MENU_WIDTH, size::MIN_CLICK_HEIGHT), Sense::click());
+    response.widget_info(|| {
+        egui::WidgetInfo::selected(Role::MenuItemRadio, true, is_chosen, text::untrusted_text::escape_line(name))
+    });
+    if response.hovered() || response.has_focus() {
+        ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
+    }
+    let inner = rect.shrink2(vec2(space::S, 0.0));
+    let at = egui::pos2(inner.left(), inner.center().y - theme::small().line / 2.0);
+    crate::widgets::paint_clipped_text(ui, at, inner.width() - space::XL, name, &theme::small(), colours.ink);
+    if is_chosen {
+        let font = theme::icon_font(size::ICON_SIZE);
+        ui.painter().text(inner.right_center(), Align2::RIGHT_CENTER, crate::icons::CHECK, font, colours.accent);
+    }
+    let chosen = response.clicked();
+    if chosen {
+        ui.close();
+    }
+    chosen
+}
+
 /// A line between groups of items.
 pub fn menu_separator(ui: &mut Ui) {
     let (rect, _) = ui.allocate_exact_size(vec2(MENU_WIDTH, space::S), Sense::hover());

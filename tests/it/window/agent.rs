@@ -142,8 +142,15 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     soon(&mut window, "the answer grows", |window| shows(window, "Beans are sown"));
     assert!(window.query_by_label("Beans are sown in May.").is_none(), "it is not whole yet");
     window.get_by_label("Stop agent");
+    // The status bar says so, and leads to the panel when that is closed.
+    let context = window.ctx.clone();
+    window.state_mut().perform_command(&context, CommandId::ViewRight);
+    soon(&mut window, "the panel is closed", |window| window.query_by_label("Stop agent").is_none());
+    window.get_by_label("Agent is working").click();
+    soon(&mut window, "the panel is open", |window| window.query_by_label("Stop agent").is_some());
     go.send(()).expect("it waits");
     soon(&mut window, "the answer is whole", ended);
+    soon(&mut window, "nothing works any more", |window| window.query_by_label("Agent is working").is_none());
     window.get_by_label("Beans are sown in May.");
     window.get_by_label("when are beans sown?");
     window.get_by_label("Change the title: when are beans sown?");

@@ -186,6 +186,8 @@ fn a_kernel_of_the_users_is_chosen_in_the_window() {
     }
     let mut window = bench.opened();
     window.get_by_label("Python off").click();
+    window.run();
+    window.get_by_label("Choose Python…").click();
     until(&mut window, "kernels are offered", |window| window.query_by_label("Own Python").is_some());
     window.get_by_label("Own Python").click();
     until(&mut window, "it is asked, with the command", |window| {

@@ -198,8 +198,11 @@ impl DockState {
     pub(crate) fn show_pending_decision(&mut self, host: &HostLink, prefs: &mut WindowState) {
         let agents = host.session().agents();
         let waits = |run: &&AgentRun| run.about.ending.is_none() && run.pending().next().is_some();
-        let sessions: Vec<DocId> = agents.open_runs().filter(waits).map(|run| run.about.session).collect();
-        if self.agent.session.is_none_or(|session| !sessions.contains(&session)) {
+        let mut sessions: Vec<DocId> = agents.open_runs().filter(waits).map(|run| run.about.session).collect();
+        if sessions.is_empty() {
+            sessions = agents.open_runs().filter(|run| run.is_awake()).map(|run| run.about.session).collect();
+        }
+        if !sessions.is_empty() && self.agent.session.is_none_or(|session| !sessions.contains(&session)) {
             self.agent.turn(sessions.first().copied());
         }
         self.show_agent_panel(prefs, true);

@@ -128,6 +128,7 @@ impl AppWindow {
                 PageAction::SaveOutput(cell) => {
                     self.panes.ask_save(&self.host, &mut self.overlay, &mut self.notices, cell)
                 }
+                PageAction::SetTheme(theme) => self.set(ctx, vec![settings::SettingsChange::Theme(theme)]),
                 PageAction::SetUpPython { cell, module } => {
                     self.overlay.ask_python_setup(&mut self.host, &self.panes, &mut self.notices, cell, module)
                 }

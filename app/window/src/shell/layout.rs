@@ -101,7 +101,9 @@ impl AppWindow {
         let (session, note) = (self.host.session(), self.panes.open_note(&self.host));
         let words = self.panes.active.sheet.words();
         let shortcuts = &self.input.shortcuts;
-        let context = StatusContext { session, shortcuts, note, words, mode: mode.as_deref() };
+        let (carets, index) = (self.panes.carets(), self.host.driver.search().freshness());
+        let carets = if self.panes.view.is_some() { &[][..] } else { &carets };
+        let context = StatusContext { session, shortcuts, note, words, mode: mode.as_deref(), carets, index: &index };
         self.notices.status.show(&mut foot, &context, &mut actions);
         if self.prefs.left_open && both {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);

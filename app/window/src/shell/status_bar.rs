@@ -5,16 +5,27 @@ use crate::pages::sync;
 use editor::remote_cursors;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
+use egui::{Align2, Color32, Galley, Rect, Sense, Ui, Vec2, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{ColorTheme, KernelPhase, Note, NotePhase, ScanState, Session, SyncStatus};
+use host::search::IndexFreshness;
 use notebook::actions::PageAction;
+use std::sync::Arc;
+use store::DocId;
 use ui::icons;
+use ui::menus::{menu_below, menu_choice, menu_item, menu_separator};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
 /// For this long, in seconds, a keystroke may be on its way before the line says so.
 const SLOW_EDIT_SECONDS: f64 = 0.25;
+
+/// The save state keeps this room at least, as far as it needs it.
+const MAX_RESERVED_SAVE_WIDTH: f32 = 200.0;
+/// So many notes wait at least for the index before that's said.
+const MIN_SHOWN_INDEX_BACKLOG: usize = 10;
+/// How often the state of the index is looked at while it's shown.
+const INDEX_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What the line needs to know from frame to frame.
 #[derive(Default)]
@@ -23,6 +34,7 @@ pub(crate) struct StatusBar {
     since: Option<f64>,
     /// The sync status as text, and the state it was made from; since when, and the text before.
     sync: Option<SyncIndicator>,
+    caret: Option<CaretLabel>,
 }
 
 /// What the line tells of in a frame.
@@ -36,6 +48,10 @@ pub(crate) struct StatusContext<'a> {
     pub(crate) words: usize,
     /// The mode of an emulated editor.
     pub(crate) mode: Option<&'a str>,
+    /// The carets in the open note, and where their selections begin.
+    pub(crate) carets: &'a [(usize, usize)],
+    /// The state of the search index.
+    pub(crate) index: &'a IndexFreshness,
 }
 
 /// What the line says of sync.
@@ -99,7 +115,7 @@ impl StatusBar {
 
     /// Draws the line.
     pub(crate) fn show(&mut self, ui: &mut Ui, context: &StatusContext<'_>, actions: &mut Vec<PageAction>) {
-        let StatusContext { session, shortcuts, note, words, mode } = *context;
+        let StatusContext { session, shortcuts, note, .. } = *context;
         let colours = ThemeColors::of(ui);
         let rect = ui.max_rect();
         let now = ui.input(|input| input.time);
@@ -109,35 +125,19 @@ impl StatusBar {
         if on_the_way && !slow {
             ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(SLOW_EDIT_SECONDS));
         }
+        let (text, tone) = save_status(session, note, slow);
         let mut right = rect.right() - space::M;
-        let (icon, name) = match session.settings().theme {
-            ColorTheme::System => (icons::CIRCLE_HALF, "Theme: system"),
-            ColorTheme::Light => (icons::SUN, "Theme: light"),
-            ColorTheme::Dark => (icons::MOON, "Theme: dark"),
-        };
-        right -= button(ui, icon, name, CommandId::ViewTheme, shortcuts, right, actions) + space::S;
+        right -= theme_button(ui, session.settings().theme, shortcuts, right, actions) + space::S;
         if let Some(note) = note.filter(|note| note.phase == NotePhase::Ready) {
-            let text =
-                if words == 1 { "1 word".to_owned() } else { format!("{} words", ui::text::format_thousands(words)) };
-            right -= put(ui, right, &text, colours.muted) + space::L;
-            right -= word(ui, &kernel_state(note), CommandId::KernelChoose, right, actions) + space::L;
             let company = remote_cursors::show_remote_users(ui, session, note, right);
             right -= if company > 0.0 { company + space::L } else { 0.0 };
         }
-        if let Some(standing) = self.visible_sync_status(ui, session, now) {
-            right -= synced(ui, session, note, &standing, right, actions) + space::L;
+        let saved = ui.painter().layout_no_wrap(text.clone(), theme::caption().font, colours.muted).size().x;
+        let room = right - rect.left() - space::L - 18.0 - saved.min(MAX_RESERVED_SAVE_WIDTH) - space::L;
+        let items = self.items(ui, context, now);
+        for item in fitting_items(ui, items, room) {
+            right -= item.show(ui, context, right, actions) + space::L;
         }
-        let waiting = agent_ui::agent::pending_decision_count(session.agents());
-        if waiting > 0 {
-            right -= show_pending_decisions(ui, waiting, right, actions) + space::L;
-        }
-        if let Some(mode) = mode {
-            right -= put(ui, right, mode, colours.accent) + space::L;
-        }
-        if let Some(text) = scanning(session) {
-            right -= put(ui, right, &text, colours.muted) + space::L;
-        }
-        let (text, tone) = save_status(session, note, slow);
         let (icon, colour) = match tone {
             StatusTone::Saved => (icons::CHECK, colours.muted),
             StatusTone::Calm => (icons::FLOPPY, colours.muted),
@@ -182,138 +182,332 @@ impl StatusBar {
     }
 }
 
-/// Draws the sync status as a button that opens the sync page.
-fn synced(
-    ui: &Ui,
-    session: &Session,
-    note: Option<&Note>,
-    standing: &SyncStatus,
-    right: f32,
-    actions: &mut Vec<PageAction>,
-) -> f32 {
-    let colours = ThemeColors::of(ui);
-    let text = standing.describe();
-    let galley = ui.painter().layout_no_wrap(
-        text::untrusted_text::escape_line(&text).into_owned(),
-        theme::tabular_font(12.0),
-        colours.muted,
-    );
-    let size = galley.size() + vec2(18.0, 0.0);
-    let middle = ui.max_rect().center().y;
-    let rect = Rect::from_center_size(
-        pos2(right - size.x / 2.0, middle),
-        vec2(size.x + 2.0 * space::XS, size::MIN_CLICK_HEIGHT),
-    );
-    let response = ui.interact(rect, ui.scope_id().with("sync"), Sense::click());
-    let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
-    let (icon, _) = sync::status_icon(standing, colours);
-    ui.painter().text(pos2(right - size.x + 7.0, middle), Align2::CENTER_CENTER, icon, theme::icon_font(13.0), colour);
-    let at = pos2(right - size.x + 18.0, middle - size.y / 2.0);
-    ui.painter().galley_with_override_text_color(at, galley, colour);
-    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
-    set_accessible_name(&response, Role::Button, &format!("Sync: {text}"));
-    if response.clicked() {
-        actions.push(PageAction::Run(CommandId::SyncStatus));
-    }
-    response.on_hover_ui(|ui| {
-        ui.label(text::untrusted_text::escape_block(standing.explanation()).into_owned());
-        if let Some(note) = note {
-            let words = sync::of_note(session, note.id);
-            ui.label(format!("This note: {}", text::untrusted_text::escape_block(&words)));
+impl StatusBar {
+    /// What the line tells at its right, from the right.
+    fn items(&mut self, ui: &Ui, context: &StatusContext<'_>, now: f64) -> Vec<StatusItem> {
+        let StatusContext { session, note, words, mode, carets, index, .. } = *context;
+        let colours = ThemeColors::of(ui);
+        let mut items = Vec::new();
+        if let Some(note) = note.filter(|note| note.phase == NotePhase::Ready) {
+            let text =
+                if words == 1 { "1 word".to_owned() } else { format!("{} words", ui::text::format_thousands(words)) };
+            items.push(StatusItem::new(StatusPart::Words, text, colours.muted));
+            items.push(StatusItem::new(StatusPart::Kernel, kernel_state(note), colours.muted));
+            if let Some((text, name)) = self.caret_label(note, carets) {
+                let item = StatusItem::new(StatusPart::Caret, text, colours.muted);
+                items.push(StatusItem { name, ..item });
+            }
         }
-    });
-    size.x
-}
-
-fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
-    let mut job = egui::text::LayoutJob::default();
-    job.append(
-        &text::untrusted_text::escape_line(text),
-        0.0,
-        ui::widgets::format(theme::tabular_font(12.0), 16.0, colour),
-    );
-    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
-    let rect = Rect::from_min_size(pos2(right - galley.size().x, ui.max_rect().center().y - 8.0), galley.size());
-    ui.painter().galley(rect.min, galley, colour);
-    set_accessible_name(&ui.interact(rect, ui.scope_id().with(text), Sense::hover()), Role::Label, text);
-    rect.width()
-}
-
-/// How many decisions agents wait for, with a dot: a button that leads to them.
-fn show_pending_decisions(ui: &Ui, count: usize, right: f32, actions: &mut Vec<PageAction>) -> f32 {
-    let colours = ThemeColors::of(ui);
-    let text = if count == 1 { "1 approval waits".to_owned() } else { format!("{count} approvals wait") };
-    let galley = ui.painter().layout_no_wrap(text.clone(), theme::tabular_font(12.0), colours.warn);
-    let size = galley.size() + vec2(space::M, 0.0);
-    let middle = ui.max_rect().center().y;
-    let rect = Rect::from_center_size(
-        pos2(right - size.x / 2.0, middle),
-        vec2(size.x + 2.0 * space::XS, size::MIN_CLICK_HEIGHT),
-    );
-    let response = ui.interact(rect, ui.scope_id().with("approvals"), Sense::click());
-    ui.painter().circle_filled(pos2(right - size.x + 3.0, middle), 3.5, colours.warn);
-    let at = pos2(right - size.x + space::M, middle - size.y / 2.0);
-    ui.painter().galley(at, galley, colours.warn);
-    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
-    set_accessible_name(&response, Role::Button, &text);
-    if response.clicked() {
-        actions.push(PageAction::ShowAgent);
+        if let Some(standing) = self.visible_sync_status(ui, session, now) {
+            let text = standing.describe();
+            let (icon, _) = sync::status_icon(&standing, colours);
+            let name = format!("Sync: {text}");
+            let item = StatusItem::new(StatusPart::Sync(standing), text, colours.muted);
+            items.push(StatusItem { name, icon: Some(icon), ..item });
+        }
+        let waiting = agent_ui::agent::pending_decision_count(session.agents());
+        if waiting > 0 {
+            let text = if waiting == 1 { "1 approval waits".to_owned() } else { format!("{waiting} approvals wait") };
+            let item = StatusItem::new(StatusPart::Approvals, text, colours.warn);
+            items.push(StatusItem { hint: "Show what the agent asks", icon: Some(icons::WARNING), ..item });
+        }
+        let working = session.agents().open_runs().filter(|run| {
+            session.is_own_device(run.device.as_ref()) && run.is_awake() && run.pending().next().is_none()
+        });
+        let text = match working.count() {
+            0 => None,
+            1 => Some("Agent is working".to_owned()),
+            count => Some(format!("{count} agents are working")),
+        };
+        if let Some(text) = text {
+            let item = StatusItem::new(StatusPart::Agent, text, colours.muted);
+            items.push(StatusItem { hint: "Show the agent", icon: Some(icons::HOURGLASS), ..item });
+        }
+        if let Some((text, is_bad)) = index_status(index) {
+            let (colour, icon) =
+                if is_bad { (colours.warn, icons::WARNING) } else { (colours.muted, icons::HOURGLASS) };
+            let item = StatusItem::new(StatusPart::Index { is_bad }, text, colour);
+            items.push(StatusItem { hint: "Search, and how current it is", icon: Some(icon), ..item });
+            ui.ctx().request_repaint_after(INDEX_POLL_INTERVAL);
+        }
+        if let Some(mode) = mode {
+            items.push(StatusItem::new(StatusPart::Mode, mode.to_owned(), colours.accent));
+        }
+        if let Some(text) = scanning(session) {
+            items.push(StatusItem::new(StatusPart::Scan, text, colours.muted));
+        }
+        items
     }
-    response.on_hover_text("Show what the agent asks");
-    size.x
-}
 
-/// Words that are a button for a command of the table.
-fn word(ui: &Ui, text: &str, id: CommandId, right: f32, actions: &mut Vec<PageAction>) -> f32 {
-    let colours = ThemeColors::of(ui);
-    let galley = ui.painter().layout_no_wrap(
-        text::untrusted_text::escape_line(text).into_owned(),
-        theme::tabular_font(12.0),
-        colours.muted,
-    );
-    let size = galley.size();
-    let middle = ui.max_rect().center().y;
-    let rect = Rect::from_center_size(
-        pos2(right - size.x / 2.0, middle),
-        vec2(size.x + 2.0 * space::XS, size::MIN_CLICK_HEIGHT),
-    );
-    let response = ui.interact(rect, ui.scope_id().with(id), Sense::click());
-    let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
-    ui.painter().galley_with_override_text_color(pos2(right - size.x, middle - size.y / 2.0), galley, colour);
-    widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
-    set_accessible_name(&response, Role::Button, text);
-    if response.clicked() {
-        actions.push(PageAction::Run(id));
+    /// Where the caret is and how much is selected: as it's shown, and as it's read out.
+    fn caret_label(&mut self, note: &Note, carets: &[(usize, usize)]) -> Option<(String, String)> {
+        let [(at, _), rest @ ..] = carets else { return None };
+        let known =
+            self.caret.as_ref().filter(|known| known.note == (note.id, note.revision()) && known.carets == carets);
+        if known.is_none() {
+            let (line, column) = line_and_column(note, *at);
+            let selected =
+                carets.iter().map(|(at, anchor)| chars_between(note, *at.min(anchor), *at.max(anchor))).sum();
+            let (mut text, mut name) = if rest.is_empty() {
+                (format!("Ln {line}, Col {column}"), format!("Line {line}, column {column}"))
+            } else {
+                let text = format!("{} carets", carets.len());
+                (text.clone(), text)
+            };
+            if selected > 0 {
+                let selected = ui::text::format_thousands(selected);
+                text += &format!(" ({selected} selected)");
+                name += &format!(", {selected} characters selected");
+            }
+            let note = (note.id, note.revision());
+            self.caret = Some(CaretLabel { note, carets: carets.to_vec(), text, name });
+        }
+        self.caret.as_ref().map(|known| (known.text.clone(), known.name.clone()))
     }
-    response.on_hover_text("Choose kernel");
-    size.x
 }
 
-/// A button at the right of the line for a command of the table.
-fn button(
+/// The caret's place in words, and what it was made from.
+struct CaretLabel {
+    note: (DocId, u64),
+    carets: Vec<(usize, usize)>,
+    text: String,
+    name: String,
+}
+
+/// Line and column of a byte of a note, both from 1; columns count characters.
+fn line_and_column(note: &Note, at: usize) -> (usize, usize) {
+    let (mut start, mut line, mut column) = (0, 1, 1);
+    for block in note.blocks() {
+        let before = block.text.get(..at.saturating_sub(start).min(block.text.len())).unwrap_or(&block.text);
+        line += before.matches('\n').count();
+        column = match before.rfind('\n') {
+            Some(newline) => before[newline + 1..].chars().count() + 1,
+            None => column + before.chars().count(),
+        };
+        start += block.text.len();
+        if start >= at {
+            break;
+        }
+    }
+    (line, column)
+}
+
+fn chars_between(note: &Note, from: usize, to: usize) -> usize {
+    let (mut start, mut count) = (0, 0);
+    for block in note.blocks() {
+        let inside = from.saturating_sub(start).min(block.text.len())..to.saturating_sub(start).min(block.text.len());
+        count += block.text.get(inside).map_or(0, |text| text.chars().count());
+        start += block.text.len();
+    }
+    count
+}
+
+/// What is to be said of the search index: only that it isn't ready, or has failed.
+fn index_status(index: &IndexFreshness) -> Option<(String, bool)> {
+    if index.error.is_some() {
+        return Some(("Search index has failed".to_owned(), true));
+    }
+    let waiting = index.waiting;
+    // A note that was just edited isn't worth a word.
+    (waiting >= MIN_SHOWN_INDEX_BACKLOG)
+        .then(|| (format!("Indexing {} notes", ui::text::format_thousands(waiting)), false))
+}
+
+/// Something at the right of the line.
+struct StatusItem {
+    part: StatusPart,
+    text: String,
+    /// What those hear who listen.
+    name: String,
+    hint: &'static str,
+    icon: Option<&'static str>,
+    colour: Color32,
+}
+
+/// What an item tells of.
+#[derive(Clone, Debug, PartialEq)]
+enum StatusPart {
+    Words,
+    Kernel,
+    Caret,
+    Sync(SyncStatus),
+    Approvals,
+    Agent,
+    Index { is_bad: bool },
+    Mode,
+    Scan,
+}
+
+impl StatusPart {
+    /// What is higher makes room first.
+    fn fold_order(&self) -> u8 {
+        match self {
+            StatusPart::Approvals => 0,
+            StatusPart::Mode => 1,
+            StatusPart::Index { is_bad: true } => 2,
+            StatusPart::Agent => 3,
+            StatusPart::Kernel => 4,
+            StatusPart::Sync(_) => 5,
+            StatusPart::Scan => 6,
+            StatusPart::Index { is_bad: false } => 7,
+            StatusPart::Caret => 8,
+            StatusPart::Words => 9,
+        }
+    }
+
+    fn is_button(&self) -> bool {
+        !matches!(self, StatusPart::Words | StatusPart::Caret | StatusPart::Mode | StatusPart::Scan)
+    }
+}
+
+/// The items for which there's room; what matters least goes first.
+fn fitting_items(ui: &Ui, mut items: Vec<StatusItem>, room: f32) -> Vec<StatusItem> {
+    let width = |items: &[StatusItem]| items.iter().map(|item| item.size(ui).x + space::L).sum::<f32>();
+    while width(&items) > room {
+        let least = (0..items.len()).max_by_key(|place| items[*place].part.fold_order());
+        let Some(least) = least.filter(|place| items[*place].part != StatusPart::Approvals) else { break };
+        items.remove(least);
+    }
+    items
+}
+
+impl StatusItem {
+    fn new(part: StatusPart, text: String, colour: Color32) -> StatusItem {
+        StatusItem { part, name: text.clone(), text, hint: "", icon: None, colour }
+    }
+
+    fn galley(&self, ui: &Ui, colour: Color32) -> Arc<Galley> {
+        let text = text::untrusted_text::escape_line(&self.text).into_owned();
+        ui.painter().layout_no_wrap(text, theme::tabular_font(12.0), colour)
+    }
+
+    /// The room that signs beside the text take: before it, behind it.
+    fn margins(&self) -> (f32, f32) {
+        (if self.icon.is_some() { 18.0 } else { 0.0 }, if self.part == StatusPart::Kernel { 14.0 } else { 0.0 })
+    }
+
+    fn size(&self, ui: &Ui) -> Vec2 {
+        let (before, behind) = self.margins();
+        self.galley(ui, self.colour).size() + vec2(before + behind, 0.0)
+    }
+
+    /// Draws it with its right edge there; gives its width.
+    fn show(self, ui: &Ui, context: &StatusContext<'_>, right: f32, actions: &mut Vec<PageAction>) -> f32 {
+        let colours = ThemeColors::of(ui);
+        let (size, middle) = (self.size(ui), ui.max_rect().center().y);
+        let (before, behind) = self.margins();
+        let is_button = self.part.is_button();
+        let high = if is_button { size::MIN_CLICK_HEIGHT } else { size.y };
+        let center = pos2(right - size.x / 2.0, middle);
+        let rect = Rect::from_center_size(center, vec2(size.x + 2.0 * space::XS, high));
+        let id = ui.scope_id().with(std::mem::discriminant(&self.part));
+        let response = ui.interact(rect, id, if is_button { Sense::click() } else { Sense::hover() });
+        let is_hot = is_button && (response.hovered() || response.has_focus());
+        let colour = if is_hot && self.colour == colours.muted { colours.ink } else { self.colour };
+        if is_hot {
+            let fill = Rect::from_center_size(center, vec2(size.x + 2.0 * space::S, ui.max_rect().height() - 2.0));
+            ui.painter().rect_filled(fill, CONTROL_CORNER, colours.hover_color(colours.paper));
+        }
+        if let Some(icon) = self.icon {
+            let at = pos2(right - size.x + 7.0, middle);
+            ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(13.0), colour);
+        }
+        if self.part == StatusPart::Kernel {
+            let at = pos2(right - 5.0, middle);
+            ui.painter().text(at, Align2::CENTER_CENTER, icons::CARET_UP, theme::icon_font(10.0), colour);
+        }
+        let galley = self.galley(ui, colour);
+        let at = pos2(right - behind - galley.size().x, middle - size.y / 2.0);
+        debug_assert!(at.x >= right - size.x + before - 0.5, "the text leaves room for the icon");
+        ui.painter().galley(at, galley, colour);
+        widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
+        set_accessible_name(&response, if is_button { Role::Button } else { Role::Label }, &self.name);
+        if response.clicked() {
+            match self.part {
+                StatusPart::Sync(_) => actions.push(PageAction::Run(CommandId::SyncStatus)),
+                StatusPart::Approvals | StatusPart::Agent => actions.push(PageAction::ShowAgent),
+                StatusPart::Index { .. } => actions.push(PageAction::Run(CommandId::SearchOpen)),
+                StatusPart::Kernel | StatusPart::Caret | StatusPart::Words | StatusPart::Mode | StatusPart::Scan => {}
+            }
+        }
+        match (&self.part, context.note) {
+            (StatusPart::Kernel, Some(note)) => {
+                menu_below(&response, "Kernel", |ui| kernel_menu_items(ui, note, context.shortcuts, actions));
+                response.on_hover_text("What runs the cells, and what can be done with it");
+            }
+            (StatusPart::Sync(standing), note) => {
+                response.on_hover_ui(|ui| {
+                    ui.label(text::untrusted_text::escape_block(standing.explanation()).into_owned());
+                    if let Some(note) = note {
+                        let words = sync::of_note(context.session, note.id);
+                        ui.label(format!("This note: {}", text::untrusted_text::escape_block(&words)));
+                    }
+                });
+            }
+            (StatusPart::Index { is_bad: true }, _) => {
+                let why = context.index.error.as_deref().unwrap_or_default();
+                response.on_hover_text(text::untrusted_text::escape_block(why).into_owned());
+            }
+            _ if !self.hint.is_empty() => _ = response.on_hover_text(self.hint),
+            _ => {}
+        }
+        size.x
+    }
+}
+
+/// What can be done with the kernel of a note.
+pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
+    let busy = matches!(note.kernel, KernelPhase::Busy(_));
+    let mut item = |ui: &mut Ui, name: &str, id: CommandId, enabled: bool| {
+        if menu_item(ui, name, shortcuts.key_of(id), enabled) {
+            actions.push(PageAction::Run(id));
+        }
+    };
+    item(ui, "Run all", CommandId::NoteRunAll, true);
+    item(ui, "Run stale", CommandId::NoteRunStale, true);
+    item(ui, "Stop", CommandId::CellStop, busy);
+    item(ui, "Restart", CommandId::KernelRestart, true);
+    menu_separator(ui);
+    item(ui, "Choose Python…", CommandId::KernelChoose, true);
+    item(ui, "Permissions…", CommandId::KernelGrant, true);
+}
+
+/// The button with the menu of themes; gives its width.
+fn theme_button(
     ui: &Ui,
-    icon: &str,
-    name: &str,
-    id: CommandId,
+    theme: ColorTheme,
     shortcuts: &ShortcutTable,
     right: f32,
     actions: &mut Vec<PageAction>,
 ) -> f32 {
     let colours = ThemeColors::of(ui);
+    let (icon, name) = match theme {
+        ColorTheme::System => (icons::CIRCLE_HALF, "Theme: system"),
+        ColorTheme::Light => (icons::SUN, "Theme: light"),
+        ColorTheme::Dark => (icons::MOON, "Theme: dark"),
+    };
     // The line is less high than a finger; the button reaches out of it.
-    let rect = Rect::from_center_size(
-        pos2(right - 14.0, ui.max_rect().center().y),
-        vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT),
-    );
-    let response = ui.interact(rect, ui.scope_id().with(id), Sense::click());
-    let colour = if response.hovered() { colours.ink } else { colours.muted };
-    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colour);
+    let center = pos2(right - 14.0, ui.max_rect().center().y);
+    let rect = Rect::from_center_size(center, Vec2::splat(size::MIN_CLICK_HEIGHT));
+    let response = ui.interact(rect, ui.scope_id().with("theme"), Sense::click());
+    let is_hot = response.hovered() || response.has_focus();
+    if is_hot {
+        let fill = Rect::from_center_size(center, Vec2::splat(ui.max_rect().height() - 2.0));
+        ui.painter().rect_filled(fill, CONTROL_CORNER, colours.hover_color(colours.paper));
+    }
+    let colour = if is_hot { colours.ink } else { colours.muted };
+    ui.painter().text(center, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colour);
     widgets::paint_focus_ring(ui, &response, CONTROL_CORNER);
     set_accessible_name(&response, Role::Button, name);
-    if response.clicked() {
-        actions.push(PageAction::Run(id));
-    }
-    response.on_hover_text(format!("{name}   {}", shortcuts.key_of(id).unwrap_or("")));
+    menu_below(&response, "Theme", |ui| {
+        for (choice, name) in [(ColorTheme::System, "System"), (ColorTheme::Light, "Light"), (ColorTheme::Dark, "Dark")]
+        {
+            if menu_choice(ui, name, choice == theme) {
+                actions.push(PageAction::SetTheme(choice));
+            }
+        }
+    });
+    response.on_hover_text(format!("{name}   {}", shortcuts.key_of(CommandId::ViewTheme).unwrap_or("")));
     size::MIN_CLICK_HEIGHT
 }
 

@@ -3,7 +3,7 @@
 
 use super::commands::ShortcutTable;
 use super::pane::EditorPane;
-use super::status_bar::kernel_state;
+use super::status_bar::{kernel_menu_items, kernel_state};
 use crate::overlays::find_bar;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -14,7 +14,7 @@ use egui_tiles::{
     Container, LinearDir, ResizeState, SimplificationOptions, TabState, Tabs, Tile, TileId, Tiles, Tree, UiResponse,
 };
 use engine::commands::CommandId;
-use engine::{Command, KernelPhase, Note, NotePhase, Session};
+use engine::{Command, Note, NotePhase, Session};
 use notebook::actions::{PageAction, PaneId, RowDrag};
 use notebook::collection::CollectionSource;
 use notebook::page::NotePage;
@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
-use ui::menus::{menu_below, menu_item, menu_separator};
+use ui::menus::menu_below;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
@@ -258,22 +258,8 @@ impl TabsContext<'_> {
         let state = kernel_state(note);
         let button = text_button(ui, &state, false);
         set_accessible_name(&button, Role::Button, &format!("Kernel: {state}"));
-        let busy = matches!(note.kernel, KernelPhase::Busy(_));
         let (shortcuts, actions) = (self.shortcuts, &mut *self.actions);
-        menu_below(&button, "Kernel", |ui| {
-            let mut item = |ui: &mut Ui, name: &str, id: CommandId, enabled: bool| {
-                if menu_item(ui, name, shortcuts.key_of(id), enabled) {
-                    actions.push(PageAction::Run(id));
-                }
-            };
-            item(ui, "Run all", CommandId::NoteRunAll, true);
-            item(ui, "Run stale", CommandId::NoteRunStale, true);
-            item(ui, "Stop", CommandId::CellStop, busy);
-            item(ui, "Restart", CommandId::KernelRestart, true);
-            menu_separator(ui);
-            item(ui, "Choose Python…", CommandId::KernelChoose, true);
-            item(ui, "Permissions…", CommandId::KernelGrant, true);
-        });
+        menu_below(&button, "Kernel", |ui| kernel_menu_items(ui, note, shortcuts, actions));
     }
 
     /// What is wrong, above the note.

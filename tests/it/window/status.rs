@@ -1,0 +1,88 @@
+//! The status bar: what it tells, where its parts lead, and what makes room in a narrow window.
+
+use super::*;
+use engine::ColorTheme;
+
+const NOTE: &str = "# Rain\n\nSome words über rain.\n\n```python\n1+1\n```\n";
+
+fn on() -> (Bench, Driven) {
+    let bench = Bench::new(&[("Rain.md", NOTE)]);
+    let window = bench.opened();
+    (bench, window)
+}
+
+#[test]
+fn the_place_of_the_caret_and_the_selection_are_told() {
+    let (_bench, mut window) = on();
+    assert!(window.query_by_label_contains("Line ").is_none(), "there's no caret yet");
+    let at = NOTE.find(" rain.").expect("words");
+    window.state_mut().place_caret(at);
+    window.run();
+    assert!(window.query_by_label("Line 3, column 16").is_some(), "columns count characters");
+    let begin = NOTE.find("über").expect("words");
+    window.state_mut().place_carets(&[(at, begin)]);
+    window.run();
+    assert!(window.query_by_label("Line 3, column 16, 4 characters selected").is_some());
+    pictured(&mut window, "status");
+    window.state_mut().place_carets(&[(begin, begin), (at, at)]);
+    window.run();
+    assert!(window.query_by_label("2 carets").is_some());
+}
+
+#[test]
+fn the_theme_is_chosen_in_a_menu() {
+    let (_bench, mut window) = on();
+    window.get_by_label("Theme: system").click();
+    window.run();
+    assert_eq!(session(&window).settings().theme, ColorTheme::System, "a click chooses nothing yet");
+    for name in ["System", "Light", "Dark"] {
+        window.get_by_role_and_label(Role::MenuItemRadio, name);
+    }
+    if let Some(folder) = pictures_folder() {
+        picture(&mut window, &folder, "status-theme");
+    }
+    window.get_by_role_and_label(Role::MenuItemRadio, "Dark").click();
+    window.run();
+    assert_eq!(session(&window).settings().theme, ColorTheme::Dark);
+    assert!(window.query_by_label("Theme: dark").is_some());
+    assert!(window.query_by_role_and_label(Role::MenuItemRadio, "Dark").is_none(), "the menu is closed");
+}
+
+#[test]
+fn the_kernel_has_a_menu() {
+    let (_bench, mut window) = on();
+    window.get_by_label("Python off").click();
+    window.run();
+    if let Some(folder) = pictures_folder() {
+        picture(&mut window, &folder, "status-kernel");
+    }
+    window.get_by_role_and_label(Role::MenuItem, "Run all").click();
+    until(&mut window, "the cell has run", |window| window.query_by_label("Python idle").is_some());
+    window.get_by_label("Python idle").click();
+    window.run();
+    window.get_by_role_and_label(Role::MenuItem, "Restart").click();
+    until(&mut window, "the kernel is off", |window| window.query_by_label("Python off").is_some());
+}
+
+#[test]
+fn what_matters_least_makes_room() {
+    let (_bench, mut window) = on();
+    let at = NOTE.find(" rain.").expect("words");
+    window.state_mut().place_carets(&[(at, at - 5)]);
+    window.run();
+    let caret = "Line 3, column 16, 4 characters selected";
+    let shown = |window: &Driven, label: &str| window.query_by_label(label).is_some();
+    let words = window.query_by_label_contains(" words").is_some();
+    assert!(words && shown(&window, caret) && shown(&window, "Python off"));
+    window.set_size(egui::vec2(440.0, 600.0));
+    window.run();
+    assert!(!shown(&window, "7 words") && shown(&window, "Python off"), "words are the first to go");
+    let saved = window.get_by_label("All saved").rect();
+    assert!(saved.right() < window.get_by_label("Python off").rect().left());
+    if let Some(folder) = pictures_folder() {
+        picture(&mut window, &folder, "status-narrow");
+    }
+    window.set_size(egui::vec2(340.0, 600.0));
+    window.run();
+    assert!(!shown(&window, caret) && shown(&window, "Python off"));
+}
