@@ -2,6 +2,7 @@
 //! scroll position is stored as a byte of the note, so that the text stays in place while heights above it become known
 //! or change.
 
+mod agent_marks;
 mod context_menu;
 mod drag;
 mod draw;
@@ -134,6 +135,8 @@ pub struct NotePage {
     cell_end: Option<context_menu::CellEnd>,
     /// The open menu of the right mouse button.
     menu: Option<context_menu::ContextMenu>,
+    /// What agents have changed and the user hasn't seen.
+    agent_marks: agent_marks::AgentMarks,
     /// Search matches in order.
     pub found: Rc<[Range<usize>]>,
     /// The search match that is selected.
@@ -307,6 +310,7 @@ impl NotePage {
         let opens = ui.input(|input| input.pointer.button_down(right) || input.pointer.button_released(right));
         let hold = hold || opens || self.has_menu();
         self.insets.begin_frame();
+        self.agent_marks.follow(world.session, world.note, editor.carets().map(|caret| caret.at).collect());
         self.fade(ui);
         let available = ui.available_size();
         self.view = available.y;

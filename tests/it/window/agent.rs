@@ -427,6 +427,30 @@ fn changes_of_a_session_stay_with_their_messages_and_read_line_by_line() {
 }
 
 #[test]
+fn what_an_agent_has_changed_is_marked_until_the_caret_was_there() {
+    let (address, _) = model(|turn, _| {
+        let edit = json!({"path": "Talk.md", "old_content": "- two\n", "new_content": "- 2\n"});
+        match turn {
+            0 => (String::new(), vec![("edit_file", edit)]),
+            _ => ("It is changed.".to_owned(), Vec::new()),
+        }
+    });
+    let bench = Bench::new(&[(talk(), "# Talk\n\n- one\n- two\n- three\n")]);
+    let mut window = asked(&bench, &address);
+    assert!(window.query_by_label("Changed by an agent").is_none());
+    ask(&mut window, "Change the second");
+    soon(&mut window, "it has ended", ended);
+    soon(&mut window, "one line is marked", |window| window.query_all_by_label("Changed by an agent").count() == 1);
+    pictured(&mut window, "agent-mark");
+    let text = super::text(&window).expect("a note");
+    window.state_mut().place_caret(text.find("- one").expect("a line") + 3);
+    window.run();
+    assert!(window.query_by_label("Changed by an agent").is_some(), "the caret is elsewhere");
+    window.state_mut().place_caret(text.find("- 2").expect("a line") + 3);
+    soon(&mut window, "the mark is gone", |window| window.query_by_label("Changed by an agent").is_none());
+}
+
+#[test]
 fn the_chat_follows_what_one_asks_and_jumps_to_the_latest() {
     let long = "a line\n\n".repeat(80);
     let (address, _) = model(move |_, _| (long.clone(), Vec::new()));

@@ -28,6 +28,9 @@ use text::task::NoteTask;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{self, set_accessible_name};
 
+/// Width of the bar beside what an agent has changed.
+const AGENT_BAR_WIDTH: f32 = 3.0;
+
 impl NotePage {
     /// A row that is read, laid out.
     pub(super) fn drawn_row(&mut self, spot: RowIndex, row: &MarkdownRow, world: &EditContext<'_>) -> Rc<RowLayout> {
@@ -158,6 +161,9 @@ impl NotePage {
         let first = self.found.partition_point(|range| range.end <= own.start);
         let found = self.found[first..].iter().take_while(|range| range.start < own.end);
         let mut grounds: Vec<(Range<usize>, Color32)> = found.map(|range| (range.clone(), colours.mark)).collect();
+        if self.agent_marks.touches(own) {
+            grounds.push((own.clone(), colours.paper.lerp_to_gamma(colours.ok, 0.12)));
+        }
         if self.pointed.is_some_and(|(at, _)| own.contains(&at)) {
             grounds.push((own.clone(), colours.mark));
         }
@@ -219,6 +225,18 @@ impl NotePage {
             // Parts of one box reach into each other: no line of the paper shows between them.
             let below = if row.kind.continues().1 { 1.0 } else { 0.0 };
             ui.painter().rect_filled(frame.with_max_y(frame.bottom() + below), corner, colours.sunken);
+        }
+        let start = world.sheet.start(spot.block);
+        if self.agent_marks.touches(&(start + row.content.start..start + row.content.end)) {
+            let bar = Rect::from_min_max(
+                pos2(area.left() - space::M, area.top()),
+                pos2(area.left() - space::M + AGENT_BAR_WIDTH, area.bottom()),
+            );
+            ui.painter().rect_filled(bar, 0.0, colours.ok);
+            let response =
+                ui.interact(bar.expand(2.0), ui.scope_id().with(("agent bar", spot.block, spot.row)), Sense::hover());
+            set_accessible_name(&response, Role::Label, "Changed by an agent");
+            response.on_hover_text("Changed by an agent. Click the line to remove the mark.");
         }
         let mut first = None;
         match (&drawn, editing) {
