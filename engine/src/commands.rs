@@ -153,6 +153,12 @@ command_table!(
             args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")]
         }),
     },
+    FolderObsidian = window_command(
+        "folder.obsidian",
+        "Use Obsidian settings",
+        &[],
+        "Take over daily notes, templates and attachments from the vault."
+    ),
     FolderRescan = window_command("folder.rescan", "Rescan files", &["F5"], "Look for changed files in all volumes."),
     VolumeClose = window_command(
         "volume.close",

@@ -63,6 +63,17 @@ pub(crate) fn fence_language(info: &str) -> &str {
     info.trim().trim_start_matches('{').trim_start_matches('.').split([' ', '{', ',', '}']).next().unwrap_or("")
 }
 
+/// What to say below a query of another program's plugin, which stands here as code.
+pub fn foreign_query_hint(language: &str) -> Option<&'static str> {
+    match language.to_ascii_lowercase().as_str() {
+        "dataview" | "dataviewjs" => Some(
+            "Dataview queries aren't run here. A collection lists notes by their properties: see “New collection”.",
+        ),
+        "tasks" => Some("Queries of the Tasks plugin aren't run here. The agenda lists the tasks of all notes."),
+        _ => None,
+    }
+}
+
 /// Code in a language, coloured as far as is known; `fenced` says that the first line, and a closing one, are fences.
 pub fn code_job(text: &str, language: &str, fenced: bool, pen: TextStyleContext<'_>) -> LayoutJob {
     let colours = pen.colours;

@@ -22,6 +22,7 @@ pub(crate) mod memory_commands;
 pub(crate) mod navigation;
 pub(crate) mod new_notes;
 pub(crate) mod note_actions;
+pub(crate) mod obsidian;
 pub(crate) mod panes;
 pub(crate) mod paste;
 pub(crate) mod presence;

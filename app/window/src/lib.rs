@@ -32,7 +32,8 @@ impl eframe::App for AppWindow {
         self.panes.choose_first(&mut self.host, &mut self.notices, &ctx);
         self.panes.update_spelling(&self.host, &mut self.overlay, &ctx);
         self.dispatch_keys(&ctx);
-        self.panes.finish_openings(&mut self.host, &mut self.dock, &mut self.notices);
+        self.panes.finish_openings(&mut self.host, &mut self.dock, &mut self.notices, &self.jobs, &ctx);
+        self.jobs.take_obsidian_settings(&mut self.host, &self.prefs, &mut self.notices);
         self.jobs.replacement.step(&mut self.host, &mut self.notices);
         self.panes.open_converted_note(&mut self.host, &mut self.notices);
         self.panes.follow_aim(&self.host, &mut self.notices);

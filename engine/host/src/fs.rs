@@ -6,6 +6,7 @@ pub mod confined_dir;
 pub mod convert;
 pub mod copy;
 pub(crate) mod move_files;
+pub mod obsidian_settings;
 pub(crate) mod read;
 pub(crate) mod scan;
 pub mod shipped_files;

@@ -592,6 +592,10 @@ fn exports() -> Drive {
 
 fn folders() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
+    drive.choose(CommandId::FolderObsidian);
+    drive.until("there is nothing to take over", |window| {
+        window.query_by_label("Dismiss: This folder has no Obsidian settings that differ from yours.").is_some()
+    });
     let before = session(&drive.window).volumes().next().expect("a volume").scans;
     drive.choose(CommandId::FolderRescan);
     drive.until("it was looked at again", |window| session(window).volumes().any(|volume| volume.scans > before));

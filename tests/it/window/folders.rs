@@ -149,6 +149,27 @@ fn a_path_of_the_command_line_is_opened() {
 }
 
 #[test]
+fn settings_of_an_obsidian_vault_are_offered_and_taken_over() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    std::fs::create_dir(folder.join(".obsidian")).expect("a folder");
+    let daily = r#"{"folder": "Daily", "format": "YYYY-MM-DD", "template": "Templates/Day"}"#;
+    std::fs::write(folder.join(".obsidian/daily-notes.json"), daily).expect("a file");
+    std::fs::write(folder.join(".obsidian/app.json"), r#"{"attachmentFolderPath": "Files"}"#).expect("a file");
+    let mut window = bench.opened();
+    let before = session(&window).settings().clone();
+    type_path(&mut window, &folder);
+    shown(&mut window, "begin here\n");
+    until(&mut window, "they are offered", |window| window.query_by_label("Use them").is_some());
+    assert_eq!(session(&window).settings().daily_folder, before.daily_folder, "nothing is taken over unasked");
+    window.get_by_label("Use them").click_accesskit();
+    until(&mut window, "they are taken over", |window| session(window).settings().daily_folder == "Daily");
+    let settings = session(&window).settings();
+    assert_eq!((&*settings.daily_format, &*settings.daily_template), ("YYYY-MM-DD", "Templates/Day.md"));
+    assert_eq!(settings.attachment_folder, "/Files");
+}
+
+#[test]
 fn a_closed_volume_comes_back_as_it_was() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let folder = other(&bench);

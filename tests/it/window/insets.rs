@@ -198,3 +198,16 @@ fn in_a_list_a_collection_is_a_card_that_opens_it() {
     window.drop_at(name);
     until(&mut window, "the collection is shown", |window| path(window) == "Shelf.base");
 }
+
+#[test]
+fn queries_of_other_programs_say_that_they_are_not_run() {
+    let note =
+        "# Tasks\n\n```dataview\nTABLE rating FROM #book\n```\n\n- ```tasks\n  not done\n  ```\n\n```js\n1\n```\n";
+    let bench = Bench::new(&[("One.md", note)]);
+    let window = bench.opened();
+    let count = |says: &str| window.query_all_by_label_contains(says).count();
+    assert_eq!(count("TABLE rating FROM #book"), 1, "the query can be read");
+    assert_eq!(count("Dataview queries aren't run here."), 1);
+    assert_eq!(count("Queries of the Tasks plugin aren't run here."), 1);
+    assert_eq!(count("run here"), 2, "other code says nothing");
+}

@@ -88,13 +88,15 @@ impl RowRenderer<'_> {
         self.text.push_str(&code);
         self.y += height;
         self.gap = space::S;
-        let what = match language.to_lowercase().as_str() {
-            "base" => "A collection",
-            "query" => "A search",
-            _ => return,
+        let place = if self.is_embedded() { "in its own note" } else { "outside of lists and quotes" };
+        let says = match language.to_lowercase().as_str() {
+            "base" => format!("A collection is drawn {place}."),
+            "query" => format!("A search is drawn {place}."),
+            other => match source_layout::foreign_query_hint(other) {
+                Some(hint) => hint.to_owned(),
+                None => return,
+            },
         };
-        let why = if self.is_embedded() { "in its own note" } else { "outside of lists and quotes" };
-        let says = format!("{what} is drawn {why}.");
         let galley = self.pen.text(&says, &theme::caption(), self.pen.colours.muted, width);
         let at = vec2(self.x, self.y + space::XS);
         self.y += galley.size().y + space::XS;

@@ -561,9 +561,17 @@ fn code_row(
     let height = galley.size().y.max(theme::code().line) + above + below;
     let map = code_map(text.get(code.clone()).unwrap_or(""), code.start - row.content.start);
     let part = RowPart::Text { at: vec2(0.0, above), galley, map, links: Vec::new() };
-    let drawn = RowLayout { height, parts: vec![part], bare: false, text: shown_code.clone() };
+    let mut drawn = RowLayout { height, parts: vec![part], bare: false, text: shown_code.clone() };
     let content = text.get(row.content.clone()).unwrap_or("");
-    let is_diagram = row.whole.is_none() && row.kind != RowKind::Cell && source_layout::language(content) == "mermaid";
+    let is_whole = row.whole.is_none() && row.kind != RowKind::Cell;
+    if let Some(hint) = source_layout::foreign_query_hint(source_layout::language(content)).filter(|_| is_whole) {
+        let galley = pen.text(hint, &theme::caption(), pen.colours.muted, width);
+        let at = vec2(0.0, height - below + space::S);
+        drawn.height += galley.size().y + space::S;
+        drawn.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
+        drawn.text.push_str(hint);
+    }
+    let is_diagram = is_whole && source_layout::language(content) == "mermaid";
     if is_diagram { render::diagram(drawn, &shown_code, 0..content.len(), width, pen) } else { drawn }
 }
 

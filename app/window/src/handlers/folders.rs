@@ -11,6 +11,7 @@ use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
 use anyhow::anyhow;
+use eframe::egui;
 use engine::commands::CommandId;
 use engine::{Command, ScanState, Volume};
 use host::desktop::TypedPath;
@@ -132,7 +133,14 @@ impl PaneState {
     }
 
     /// Shows what is in folders that were opened, once their files are known.
-    pub(crate) fn finish_openings(&mut self, host: &mut HostLink, dock: &mut DockState, notices: &mut NoticeState) {
+    pub(crate) fn finish_openings(
+        &mut self,
+        host: &mut HostLink,
+        dock: &mut DockState,
+        notices: &mut NoticeState,
+        jobs: &BackgroundJobs,
+        ctx: &egui::Context,
+    ) {
         for opening in std::mem::take(&mut self.openings) {
             let session = host.session();
             let Some(volume) = session.volumes().find(|volume| volume.root.as_ref() == Some(&opening.root)) else {
@@ -153,6 +161,7 @@ impl PaneState {
             };
             if let Some(text) = text {
                 notices.toasts.show_message(text);
+                jobs.read_obsidian(ctx, opening.root.clone(), false);
             }
             if let Some(note) = shown {
                 self.open(host, notices, note);

@@ -4,7 +4,15 @@ use crate::overlays::export_form::ExportState;
 use crate::shell::notes_replacement::NotesReplacement;
 use eframe::egui::ColorImage;
 use host::desktop::TypedPath;
+use host::fs::obsidian_settings::ObsidianSettings;
 use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// What a vault of Obsidian says.
+pub(crate) struct VaultSettings {
+    pub(crate) read: ObsidianSettings,
+    /// Whether it is taken over, else offered.
+    pub(crate) takes_over: bool,
+}
 
 /// Background work of the window.
 pub(crate) struct BackgroundJobs {
@@ -13,6 +21,8 @@ pub(crate) struct BackgroundJobs {
     pub(crate) replacement: NotesReplacement,
     /// Paths that the command line named, once they were looked at.
     pub(crate) named_paths: (Sender<TypedPath>, Receiver<TypedPath>),
+    /// What vaults of Obsidian say, once that was read.
+    pub(crate) obsidian: (Sender<VaultSettings>, Receiver<VaultSettings>),
     /// Results of saving outputs.
     pub(crate) saved: (Sender<String>, Receiver<String>),
     /// Pictures for the clipboard.
@@ -27,6 +37,7 @@ impl Default for BackgroundJobs {
             exports: ExportState::default(),
             replacement: NotesReplacement::default(),
             named_paths: channel(),
+            obsidian: channel(),
             saved: channel(),
             copied: channel(),
             kernels_asked: None,

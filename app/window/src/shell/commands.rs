@@ -29,6 +29,8 @@ pub(crate) enum WindowCommand {
     NewCollection,
     OpenFolder,
     Rescan,
+    /// Take over the settings of a vault of Obsidian.
+    UseObsidian,
     CloseVolume,
     ReopenVolume,
     Save,
@@ -130,6 +132,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::FigureFarther => WindowCommand::Figure(FigureCommand::Out),
         CommandId::FigureReset => WindowCommand::Figure(FigureCommand::Reset),
         CommandId::FolderOpen => WindowCommand::OpenFolder,
+        CommandId::FolderObsidian => WindowCommand::UseObsidian,
         CommandId::FolderRescan => WindowCommand::Rescan,
         CommandId::VolumeClose => WindowCommand::CloseVolume,
         CommandId::VolumeReopen => WindowCommand::ReopenVolume,

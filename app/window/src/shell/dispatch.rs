@@ -190,6 +190,7 @@ impl AppWindow {
                 self.overlay.ask_name(&self.host, &mut self.panes, &mut self.notices, String::new(), None)
             }
             WindowCommand::OpenFolder => self.overlay.ask_folder(&self.host),
+            WindowCommand::UseObsidian => self.jobs.use_obsidian(&self.host, &self.panes, &mut self.notices, ctx),
             WindowCommand::Rescan => self.host.rescan(&mut self.notices),
             WindowCommand::CloseVolume => self.panes.close_volume(&mut self.host, &mut self.notices, &self.prefs, None),
             WindowCommand::ReopenVolume => self.panes.reopen_volume(&mut self.host, &mut self.notices),
