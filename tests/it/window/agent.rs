@@ -441,6 +441,8 @@ fn what_an_agent_has_changed_is_marked_until_the_caret_was_there() {
     ask(&mut window, "Change the second");
     soon(&mut window, "it has ended", ended);
     soon(&mut window, "one line is marked", |window| window.query_all_by_label("Changed by an agent").count() == 1);
+    let (mark, line) = (window.get_by_label("Changed by an agent").rect(), window.get_by_label("2").rect());
+    assert!(line.contains(mark.center()) && mark.left() >= line.left(), "in the margin: {mark:?}, {line:?}");
     pictured(&mut window, "agent-mark");
     let text = super::text(&window).expect("a note");
     window.state_mut().place_caret(text.find("- one").expect("a line") + 3);

@@ -228,10 +228,9 @@ impl NotePage {
         }
         let start = world.sheet.start(spot.block);
         if self.agent_marks.touches(&(start + row.content.start..start + row.content.end)) {
-            let bar = Rect::from_min_max(
-                pos2(area.left() - space::M, area.top()),
-                pos2(area.left() - space::M + AGENT_BAR_WIDTH, area.bottom()),
-            );
+            // Beside the column, or beside the box of a cell.
+            let left = if row.kind.is_fenced() { frame.left() - space::S } else { origin.x - space::M };
+            let bar = Rect::from_x_y_ranges(left..=left + AGENT_BAR_WIDTH, area.y_range());
             ui.painter().rect_filled(bar, 0.0, colours.ok);
             let response =
                 ui.interact(bar.expand(2.0), ui.scope_id().with(("agent bar", spot.block, spot.row)), Sense::hover());
