@@ -49,6 +49,7 @@ mod status;
 mod syncing;
 
 mod reading;
+mod reading_order;
 
 use driven::*;
 use egui::accesskit::Role;

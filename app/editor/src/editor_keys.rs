@@ -1,6 +1,7 @@
 //! Keys in a note: steps of the caret, and what writes. Each key becomes at most one edit or one step of the caret;
 //! what Enter, Tab and Backspace do to the marks of Markdown is in `marks.rs`.
 
+use super::bidi_text::{caret_at_point, caret_place};
 use super::display_map::RowIndex;
 use super::note_editor::{
     Caret, EditContext, EditTarget, Editor, NoteEdit, byte_of, char_of, job_of, place_of, plain_ends, target_of,
@@ -210,11 +211,11 @@ impl Editor {
         let (galley, left) = layout_target(target, world);
         let cursor = self.display_cursor(&target.shown, head);
         let line = galley.layout_from_cursor(cursor).row;
-        let now = left + galley.pos_from_cursor(cursor).center().x;
+        let now = left + caret_place(&galley, cursor).center().x;
         let x = *self.goal.get_or_insert(now);
         let next = if down { Some(line + 1) } else { line.checked_sub(1) };
         if let Some(row) = next.and_then(|line| galley.rows.get(line)) {
-            let found = galley.cursor_from_pos(vec2(x - left, row.rect().center().y));
+            let found = caret_at_point(&galley, vec2(x - left, row.rect().center().y));
             let at = motion::floor_grapheme(&target.shown, byte_of(&target.shown, found.index.0));
             self.step_in(target, at);
             let line_end = target.shown[at..].starts_with('\n') || at == target.shown.len();
@@ -251,7 +252,7 @@ impl Editor {
         let (galley, left) = layout_target(&target, world);
         let last = galley.rows.last().map_or(0.0, |row| row.rect().center().y);
         let first = galley.rows.first().map_or(0.0, |row| row.rect().center().y);
-        let cursor = galley.cursor_from_pos(vec2(x - left, y.clamp(first.min(last), last)));
+        let cursor = caret_at_point(&galley, vec2(x - left, y.clamp(first.min(last), last)));
         let at = motion::floor_grapheme(&target.shown, byte_of(&target.shown, cursor.index.0));
         self.place_caret(target.note_byte(at));
         self.goal = Some(x);

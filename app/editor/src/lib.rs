@@ -1,6 +1,7 @@
 //! Notes as they are shown and edited: rows, their layout, carets, keys and Vim. Nothing here knows a window.
 
 pub mod assets;
+pub mod bidi_text;
 pub mod cell_edits;
 pub mod comments;
 pub mod display_map;

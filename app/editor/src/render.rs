@@ -1,6 +1,7 @@
 //! Rendered rows of Markdown: laid out once, drawn many times. Uses fonts and colors; independent of caret, note and
 //! session.
 
+use super::bidi_text;
 use super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
 use super::row_splitter::RowKind;
 use super::table_renderer::TableRenderer;
@@ -45,6 +46,9 @@ pub struct TextStyleContext<'a> {
 impl TextStyleContext<'_> {
     /// Lays text out.
     pub fn galley(&self, job: LayoutJob) -> Arc<Galley> {
+        if job.halign == egui::Align::LEFT && bidi_text::has_right_to_left(&job.text) {
+            return bidi_text::layout_in_reading_order(self.ctx, job);
+        }
         self.ctx.fonts_mut(|fonts| fonts.layout_job(job))
     }
 

@@ -1,6 +1,7 @@
 //! A row as it was laid out: what to paint where, and the way back from a point to the source.
 
 use super::assets;
+use super::bidi_text;
 use eframe::egui;
 use egui::epaint::text::CharIndex;
 use egui::{Align2, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, TextureHandle, Vec2, pos2, vec2};
@@ -79,7 +80,9 @@ pub fn text_rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
     for row in &galley.rows {
         let count = row.char_count_excluding_newline().0;
         let (from, to) = (chars.start.max(first), chars.end.min(first + count));
-        if from < to {
+        if let Some(turned) = bidi_text::turned_rects(row, from.max(first) - first..to.max(first) - first) {
+            rects.extend(turned);
+        } else if from < to {
             let line = row.rect();
             let x = |place: usize| row.pos.x + row.x_offset(CharIndex(place - first));
             rects.push(Rect::from_min_max(pos2(x(from), line.top()), pos2(x(to), line.bottom())));
@@ -312,7 +315,7 @@ impl RowLayout {
                 let inside = run.source.start..byte.min(run.source.end);
                 let chars = if run.exact { source.get(inside).map_or(0, |part| part.chars().count()) } else { 0 };
                 let cursor = egui::text::CCursor::new(run.chars + chars);
-                last = Some(galley.pos_from_cursor(cursor).translate(*at));
+                last = Some(bidi_text::caret_place(galley, cursor).translate(*at));
             }
         }
         last
@@ -346,7 +349,7 @@ impl RowLayout {
             if best.as_ref().is_some_and(|(least, ..)| *least <= distance) {
                 continue;
             }
-            let chars = galley.cursor_from_pos(point - *at).index.0;
+            let chars = bidi_text::caret_at_point(galley, point - *at).index.0;
             let link = links.iter().find(|(range, _)| distance == 0.0 && range.contains(&chars));
             best = Some((distance, map.source(source, chars), link.map(|(_, target)| target.as_str())));
         }

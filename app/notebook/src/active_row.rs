@@ -2,6 +2,7 @@
 //! the note (`keyboard.rs`); this only draws the result.
 
 use super::page::{NotePage, is_pressed};
+use editor::bidi_text::{caret_at_point, caret_place};
 use editor::note_editor::{self, CaretShape, EditContext, EditTarget, Editor, char_of};
 use editor::remote_cursors::{self, RemoteUser};
 use editor::row_layout::{self, text_rects};
@@ -85,7 +86,7 @@ impl NotePage {
         remote_cursors::paint_carets(ui, &people, &target.range, |at| {
             let cursor = CCursor::new(char_of(&target.shown, target.shown_byte(at)));
             let is = editor.preedit.is_none() && target.range.start <= at;
-            is.then(|| galley.pos_from_cursor(cursor).translate(origin.to_vec2()))
+            is.then(|| caret_place(&galley, cursor).translate(origin.to_vec2()))
         });
         self.carets(ui, origin, &galley, editor, target, &text, focused, composed.end);
         for rect in text_rects(&galley, char_of(&text, composed.start)..char_of(&text, composed.end)) {
@@ -98,7 +99,7 @@ impl NotePage {
         if is_pressed(ui, &response, editor) {
             match response.interact_pointer_pos() {
                 Some(point) => {
-                    let cursor = galley.cursor_from_pos(point - origin);
+                    let cursor = caret_at_point(&galley, point - origin);
                     let at = editor::motion::floor_grapheme(
                         &target.shown,
                         note_editor::byte_of(&target.shown, cursor.index.0),
@@ -133,7 +134,7 @@ impl NotePage {
             }
             if range.end > target.range.end {
                 // The line end is part of it.
-                let end = galley.pos_from_cursor(galley.end()).translate(origin.to_vec2());
+                let end = caret_place(galley, galley.end()).translate(origin.to_vec2());
                 let rect = Rect::from_min_max(end.left_top(), pos2(end.left() + space::S, end.bottom()));
                 ui.painter().rect_filled(rect, 0.0, colour);
             }
@@ -157,7 +158,7 @@ impl NotePage {
         let Some(caret) = editor.caret else { return };
         let place = |at: usize| {
             let shown = if editor.preedit.is_some() { composed } else { target.shown_byte(at) };
-            let rect = galley.pos_from_cursor(editor.display_cursor(text, shown)).translate(origin.to_vec2());
+            let rect = caret_place(galley, editor.display_cursor(text, shown)).translate(origin.to_vec2());
             Rect::from_min_max(rect.min, pos2(rect.min.x + 1.0, rect.max.y)).expand2(vec2(0.5, 0.0))
         };
         let block = (editor.shape == CaretShape::Block).then(|| {
@@ -238,7 +239,7 @@ fn block_caret(ui: &Ui, origin: Pos2, galley: &Arc<Galley>, text: &str, letter: 
     let colours = ThemeColors::of(ui);
     let place = |at: usize| {
         let cursor = CCursor { prefer_next_row: true, ..CCursor::new(char_of(text, at)) };
-        galley.pos_from_cursor(cursor).translate(origin.to_vec2())
+        caret_place(galley, cursor).translate(origin.to_vec2())
     };
     let (from, to) = (place(letter.start), place(letter.end));
     let right = if to.top() < from.bottom() && to.left() > from.left() { to.left() } else { from.left() + space::S };

@@ -14,6 +14,7 @@ use crate::actions::{PageAction, RowDrag};
 use crate::link_targets::UnresolvedLinks;
 pub use drag::past_cell;
 use editor::assets;
+use editor::bidi_text::caret_place;
 use editor::display_map::{DisplayMap, RowIndex};
 use editor::editor_keys;
 use editor::note_editor::{self, Caret, EditContext, EditTarget, Editor};
@@ -258,7 +259,7 @@ impl NotePage {
             return;
         };
         let (galley, left) = editor_keys::layout_target(&target, world);
-        let cursor = galley.pos_from_cursor(editor.display_cursor(&target.shown, target.shown_byte(caret.at))).center();
+        let cursor = caret_place(&galley, editor.display_cursor(&target.shown, target.shown_byte(caret.at))).center();
         let x = editor.goal.unwrap_or(left + cursor.x);
         let y = world.sheet.top(spot) + world.sheet.space_above_row(spot) + cursor.y + by;
         let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
@@ -272,7 +273,7 @@ impl NotePage {
         let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
         let Some(spot) = target.spot else { return };
         let (galley, _) = editor_keys::layout_target(&target, world);
-        let line = galley.pos_from_cursor(editor.display_cursor(&target.shown, target.shown_byte(caret.at)));
+        let line = caret_place(&galley, editor.display_cursor(&target.shown, target.shown_byte(caret.at)));
         let room = (self.view - 2.0 * space::L - line.height()).max(0.0);
         self.seat.at = row_start(spot, world);
         self.seat.y = world.sheet.space_above_row(spot) + line.top() - space::L - part * room;

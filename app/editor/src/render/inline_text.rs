@@ -95,7 +95,7 @@ impl InlineText {
         for row in galley.rows.iter().filter(|_| !self.lit.is_empty()) {
             for (chars, colour) in &self.lit {
                 let glyphs = row.glyphs.iter().enumerate().filter(|(index, _)| chars.contains(&(first + index)));
-                let reach = glyphs.map(|(_, glyph)| (glyph.pos.x, glyph.max_x()));
+                let reach = glyphs.map(|(_, glyph)| (glyph.pos.x, glyph.max_x())).map(|(a, b)| (a.min(b), a.max(b)));
                 let Some((from, to)) = reach.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
                 let line = row.rect().translate(at);
                 let half = (line.height() / 2.0 - 2.0).min(10.0);

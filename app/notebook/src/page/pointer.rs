@@ -2,6 +2,7 @@
 
 use super::{NotePage, POINTER_REST_SECONDS};
 use crate::actions::PageAction;
+use editor::bidi_text::caret_at_point;
 use editor::editor_keys;
 use editor::motion;
 use editor::note_editor::{self, EditContext, EditTarget, Editor, SelectionDrag, byte_of, target_of};
@@ -145,7 +146,7 @@ impl NotePage {
         if let Some(target) = target.filter(|target| target.spot == Some(spot)) {
             let (galley, left) = editor_keys::layout_target(target, world);
             let inset = super::pads(row.kind).0;
-            let cursor = galley.cursor_from_pos(point - origin - vec2(left, inset));
+            let cursor = caret_at_point(&galley, point - origin - vec2(left, inset));
             let at = motion::floor_grapheme(&target.shown, byte_of(&target.shown, cursor.index.0));
             return Some(target.note_byte(at));
         }
