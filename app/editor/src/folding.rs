@@ -13,6 +13,9 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name};
 
+/// A narrower margin has no room for a grip and a chevron at its left.
+const MIN_WIDE_MARGIN: f32 = 72.0;
+
 impl DisplayMap {
     /// Whether a row is folded away.
     pub fn is_hidden(&self, spot: RowIndex) -> bool {
@@ -139,8 +142,9 @@ pub fn show_fold_chevron(
     folded: bool,
     id: BlockId,
 ) -> bool {
-    let centre =
-        pos2(origin.x - space::XXXL + size::MIN_CLICK_HEIGHT / 2.0, area.bottom() - (area.bottom() - origin.y) / 2.0);
+    // In a narrow margin it stands at the text, and leaves the rest to the grip.
+    let left = if origin.x - area.left() < MIN_WIDE_MARGIN { size::MIN_CLICK_HEIGHT } else { space::XXXL };
+    let centre = pos2(origin.x - left + size::MIN_CLICK_HEIGHT / 2.0, area.bottom() - (area.bottom() - origin.y) / 2.0);
     let rect = Rect::from_center_size(centre, Vec2::splat(size::MIN_CLICK_HEIGHT));
     let response = ui.interact(rect, ui.scope_id().with(("fold", id, spot.row)), Sense::click());
     set_accessible_name(&response, Role::Button, &format!("{} {name}", if folded { "Unfold" } else { "Fold" }));

@@ -156,6 +156,14 @@ fn every_page_can_be_read_and_hit_in_both_themes_and_in_a_small_window() {
         note.cells().all(|cell| note.latest_execution(cell).is_some_and(|run| run.status.is_final()))
     });
     let mut faults = Vec::new();
+    window.set_size(egui::vec2(800.0, 600.0));
+    window.run();
+    // Another heading of this name is the title above the page.
+    let headings = window.query_all_by_role_and_label(Role::Heading, "Rain").map(|heading| heading.rect());
+    let heading = headings.max_by(|one, other| one.top().total_cmp(&other.top())).expect("a heading");
+    window.hover_at(heading.left_center() + egui::vec2(60.0, 0.0));
+    look(&mut window, "note with the pointer over its heading", &mut faults);
+    assert!(window.query_all_by_label("Move block").next().is_some(), "the grip is there");
     for dark in [false, true] {
         while window.ctx.global_style().visuals.dark_mode != dark {
             press(&mut window, CTRL_SHIFT, Key::L);
