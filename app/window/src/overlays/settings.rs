@@ -284,6 +284,8 @@ impl SettingsPage {
                 }
                 egui::ScrollArea::vertical().id_salt(title).auto_shrink(false).show(&mut ui, |ui| {
                     ui.spacing_mut().item_spacing.y = 0.0;
+                    // The bar lies over the right edge: buttons keep off it.
+                    ui.set_max_width(ui.available_width() - space::M);
                     for section in SettingsSection::ALL {
                         if !wanted.is_empty() || section == self.section {
                             self.section(ui, section, settings, agents, &wanted, &mut changes);
