@@ -93,9 +93,10 @@ pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &OpenArguments) -> 
         });
         writeln!(scene.out, "{answer}")?;
     } else {
-        let shelves = if collections > 0 { format!("{collections} collections, ") } else { String::new() };
-        let (name, rest) = (untrusted_text::escape_line(&name), attachments - collections);
-        writeln!(scene.out, "{name}: {notes} notes, {shelves}{rest} attachments")?;
+        let counted = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+        let shelves = if collections > 0 { counted(collections, "collection") + ", " } else { String::new() };
+        let (name, rest) = (untrusted_text::escape_line(&name), counted(attachments - collections, "attachment"));
+        writeln!(scene.out, "{name}: {}, {shelves}{rest}", counted(notes, "note"))?;
         for SkippedFile { path, why, .. } in skipped {
             writeln!(scene.out, "  {}: {}", untrusted_text::escape_line(&path), untrusted_text::escape_line(&why))?;
         }

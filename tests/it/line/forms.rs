@@ -13,7 +13,7 @@ fn open_and_ls_print_their_forms() {
     assert_eq!(keys(&opened), BTreeSet::from(["attachments", "id", "notes", "skipped", "volume"]));
     assert_eq!((&opened["volume"], &opened["notes"]), (&json!("notes"), &json!(4)));
     assert_eq!((&opened["attachments"], &opened["skipped"]), (&json!(1), &json!([])));
-    assert_eq!(house.run(&["open", "notes"]).good().text(), "notes: 4 notes, 1 attachments\n");
+    assert_eq!(house.run(&["open", "notes"]).good().text(), "notes: 4 notes, 1 attachment\n");
     house.write("notes/latin.md", b"caf\xe9");
     let skipped = house.json(&["open", "notes"])["skipped"].clone();
     assert_eq!(skipped.as_array().expect("an array").len(), 1);
@@ -26,7 +26,7 @@ fn open_and_ls_print_their_forms() {
     let opened = house.json(&["open", "notes"]);
     assert_eq!((&opened["notes"], &opened["attachments"]), (&json!(4), &json!(3)), "all other files");
     let text = house.run(&["open", "notes"]).good().text();
-    assert_eq!(text, format!("notes: 4 notes, 1 collections, 2 attachments\n  latin.md: {why}\n"));
+    assert_eq!(text, format!("notes: 4 notes, 1 collection, 2 attachments\n  latin.md: {why}\n"));
     std::fs::remove_file(house.path("notes/Shelf.base")).expect("a file");
     house.run(&["open", "notes"]).good();
 

@@ -99,7 +99,9 @@ pub(super) fn step_label(step: &ExecutionStep) -> (&'static str, String) {
             let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or("");
             (if *success { "Result" } else { "Failed result" }, first(text))
         }
-        StepKind::Todo { todos } => ("Todos", format!("{} todos", todos.len())),
+        StepKind::Todo { todos } => {
+            ("Todos", if todos.len() == 1 { "1 todo".to_owned() } else { format!("{} todos", todos.len()) })
+        }
         StepKind::FinalAnswer { content } => ("Answer", first(content)),
         StepKind::Error { message, .. } => ("Error", first(message)),
     }

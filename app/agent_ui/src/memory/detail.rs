@@ -139,8 +139,11 @@ impl<'a> MemoryDetail<'a> {
         let known = &filed.trace.known;
         let goal = known.goal_text.lines().next().unwrap_or_default();
         let steps = filed.trace.steps.len();
-        let used =
-            if known.usage_count == 0 { "never used".to_owned() } else { format!("{} times", known.usage_count) };
+        let used = match known.usage_count {
+            0 => "never used".to_owned(),
+            1 => "once".to_owned(),
+            many => format!("{many} times"),
+        };
         let day = known.created_at.get(..10).unwrap_or_default().to_owned();
         let mut about = vec![format!("trace of {steps} steps"), project(&filed.path, volume).to_owned(), used, day];
         about.retain(|part| !part.is_empty());
