@@ -43,6 +43,11 @@ pub fn format_thousands(number: usize) -> String {
     out
 }
 
+/// A number of things whose name takes an s: `1 note`, `2 notes`.
+pub fn counted(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", format_thousands(number), if number == 1 { "" } else { "s" })
+}
+
 /// Returns a note's display name, without the extension.
 pub fn shown_name(file: &str) -> &str {
     let short = file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown"));

@@ -246,7 +246,7 @@ fn the_graph_shows_all_and_what_is_around_a_note() {
     let colored = |window: &Driven| painted_dots(window);
     let before = colored(&window);
     assert!(before > 1, "the folder has a color beside that of the notes at the top: {before}");
-    type_text(&mut window, "alone");
+    type_text(&mut window, "Alone");
     window.run_steps(3);
     assert!(colored(&window) < before, "what isn't looked for is faint");
     window.get_by_label("Only around the open note").click();
@@ -254,6 +254,33 @@ fn the_graph_shows_all_and_what_is_around_a_note() {
     assert!(window.query_by_label("Graph of 3 notes and 3 links").is_some());
     press(&mut window, NONE, Key::Escape);
     assert!(window.query_by_label("Graph of 3 notes and 3 links").is_none());
+}
+
+#[test]
+fn a_volume_of_the_graph_can_be_chosen_and_left_again() {
+    let bench = Bench::new(&[FILES[0]]);
+    let mut window = indexed(&bench);
+    let bare = bench.folder.path().join("bare");
+    std::fs::create_dir(&bare).expect("a folder");
+    window.state_mut().send_command(Command::OpenFolder { folder: bare, name: None });
+    until(&mut window, "it is open", |window| session(window).volumes().count() == 2);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::ViewGraph);
+    until(&mut window, "all is shown", |window| window.query_by_label("Graph of 1 note and 0 links").is_some());
+    let choose = |window: &mut Driven, name: &str| {
+        window.get_by_role_and_label(Role::RadioButton, &format!("Show in the graph: {name}")).click();
+        window.run_steps(3);
+    };
+    choose(&mut window, "bare");
+    assert!(window.query_by_label("Graph of 0 notes and 0 links").is_some());
+    choose(&mut window, "All volumes");
+    assert!(window.query_by_label("Graph of 1 note and 0 links").is_some(), "an empty volume can be left again");
+    choose(&mut window, "bare");
+    let volume = session(&window).volumes().find(|volume| volume.name == "bare").expect("it is open").id;
+    window.state_mut().send_command(Command::CloseVolume { volume });
+    until(&mut window, "a closed volume is no longer chosen", |window| {
+        window.query_by_label("Graph of 1 note and 0 links").is_some()
+    });
 }
 
 /// Different colors of what is drawn as one mesh of dots and lines.

@@ -120,6 +120,10 @@ impl BackgroundJobs {
 
     /// Writes the note as PDF to where only the print dialog reads it.
     fn begin_print(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context, note: DocId) {
+        if host.pdf_printer.is_none() {
+            notices.toasts.show_message("Nothing can be printed here.");
+            return;
+        }
         if self.exports.running.is_some() {
             notices.toasts.show_message("Another export is not done yet.");
             return;
@@ -143,11 +147,8 @@ impl BackgroundJobs {
     }
 
     /// Shows the system's print dialog for what was written, and says what became of it.
-    fn print(&self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context, title: String, path: PathBuf) {
-        let Some(printer) = host.pdf_printer.clone() else {
-            notices.toasts.show_message("Nothing can be printed here.");
-            return;
-        };
+    fn print(&self, host: &HostLink, ctx: &egui::Context, title: String, path: PathBuf) {
+        let Some(printer) = host.pdf_printer.clone() else { return };
         let (send, wake) = (self.saved.0.clone(), ctx.clone());
         std::thread::spawn(move || {
             let says = match printer(&title, &path) {
@@ -180,7 +181,7 @@ impl BackgroundJobs {
             Ok(Ok(done)) if running.prints => {
                 let title = running.name.clone();
                 self.exports.running = None;
-                self.print(host, notices, ctx, title, done.dest);
+                self.print(host, ctx, title, done.dest);
             }
             Ok(Ok(done)) => {
                 self.exports.running = None;

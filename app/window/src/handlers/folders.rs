@@ -17,7 +17,7 @@ use engine::{Command, ScanState, Volume};
 use host::desktop::TypedPath;
 use std::path::{Path, PathBuf};
 use store::{DocId, FileKind};
-use ui::text::shown_name;
+use ui::text::{counted, shown_name};
 
 /// Names of notes with which a folder begins, in the order in which they are looked for.
 const START_NOTES: &[&str] = &["home", "readme", "index", "welcome"];
@@ -216,6 +216,5 @@ fn summary(volume: &Volume) -> String {
     }
     let notes = volume.files.values().filter(|row| row.kind.is_text()).count();
     let attachments = volume.files.len() - notes;
-    let count = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
-    format!("Opened {}: {}, {}", volume.name, count(notes, "note"), count(attachments, "attachment"))
+    format!("Opened {}: {}, {}", volume.name, counted(notes, "note"), counted(attachments, "attachment"))
 }

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use store::{DocId, FileKind};
-use ui::text::shown_name;
+use ui::text::{counted, shown_name};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{chip_button, set_accessible_name};
 
@@ -48,15 +48,19 @@ pub(crate) struct GraphPage {
     around: Option<DocId>,
     /// The only volume that is shown; `None`: all.
     volume: Option<DocId>,
-    /// Words that are looked for in names, in lower case.
+    /// Words that are looked for in names, as they were typed.
     filter: String,
+    /// Which notes are looked for; empty: all of them.
+    found: Vec<bool>,
     made: Option<Vec<u64>>,
     /// Notes whose links are still to be looked up.
     left: Vec<DocId>,
     nodes: Vec<(DocId, String)>,
     number: HashMap<DocId, u32>,
-    /// Each note's folder or volume.
+    /// Each note's folder or volume, until the colors are known.
     groups: Vec<String>,
+    /// Each note's place in `colored`, if it has one.
+    hues: Vec<Option<usize>>,
     /// The largest groups, which have a color of their own.
     colored: Vec<String>,
     edges: Vec<(u32, u32)>,
@@ -83,7 +87,9 @@ impl GraphPage {
     fn gather(&mut self, ui: &Ui, session: &Session) {
         let state: Vec<u64> = session.volumes().map(|volume| volume.revision).collect();
         if self.made.as_ref() != Some(&state) {
-            let (volume, filter) = (self.volume, std::mem::take(&mut self.filter));
+            // A volume that was closed is no longer chosen.
+            let volume = self.volume.filter(|volume| session.volume(*volume).is_some());
+            let filter = std::mem::take(&mut self.filter);
             *self = GraphPage { made: Some(state), volume, filter, ..GraphPage::new(self.around) };
             match self.around {
                 Some(note) => self.neighbours(session, note),
@@ -99,6 +105,9 @@ impl GraphPage {
                 }
             }
             self.colored = largest_groups(&self.groups);
+            let hue = |group: String| self.colored.iter().position(|name| *name == group);
+            self.hues = std::mem::take(&mut self.groups).into_iter().map(hue).collect();
+            self.find_notes();
             self.left = self.nodes.iter().map(|(note, _)| *note).collect();
         }
         if self.places.is_some() {
@@ -157,14 +166,14 @@ impl GraphPage {
         let area = ui.available_rect_before_wrap();
         let colours = ThemeColors::of(ui);
         let response = ui.interact(area, ui.scope_id().with("graph"), Sense::click_and_drag());
-        let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-        let (notes, links) = (plural(self.nodes.len(), "note"), plural(self.edges.len(), "link"));
+        let (notes, links) = (counted(self.nodes.len(), "note"), counted(self.edges.len(), "link"));
         let words = format!("Graph of {notes} and {links}");
         set_accessible_name(&response, Role::Canvas, &words);
         let places = self.places.as_ref().and_then(|places| places.lock().ok().map(|places| places.clone()));
         let Some(places) = places.filter(|places| !places.is_empty()) else {
             let text = if self.nodes.is_empty() { "There are no notes yet." } else { "Looking up the links…" };
             ui.painter().text(area.center(), Align2::CENTER_CENTER, text, theme::small().font, colours.muted);
+            self.show_controls(ui, session, note, area);
             return;
         };
         self.steer(ui, &response, area, &places);
@@ -199,7 +208,8 @@ impl GraphPage {
         let response = field.desired_width(FILTER_WIDTH.min(corner.width() * 0.4)).show(&mut child).response.response;
         set_accessible_name(&response, Role::SearchInput, "Find in the graph");
         if response.changed() {
-            self.filter = query.to_lowercase();
+            self.filter = query;
+            self.find_notes();
         }
         let other = match self.around {
             Some(_) => Some((None, "All notes")),
@@ -229,22 +239,35 @@ impl GraphPage {
 
     /// Whether a note is one of those that are looked for.
     fn is_found(&self, node: usize) -> bool {
-        self.filter.is_empty() || self.nodes[node].1.to_lowercase().contains(self.filter.trim())
+        self.found.get(node).is_none_or(|found| *found)
     }
 
-    fn group_color(&self, group: &str, colours: &ThemeColors) -> Color32 {
-        let all = [colours.tool, colours.thought, colours.warn, colours.ok, colours.bad];
-        self.colored.iter().position(|name| name == group).map_or(colours.muted, |place| all[place])
+    /// Looks for the words in all names: once, not in each frame.
+    fn find_notes(&mut self) {
+        let words = self.filter.trim().to_lowercase();
+        self.found.clear();
+        if !words.is_empty() {
+            self.found.extend(self.nodes.iter().map(|(_, name)| name.to_lowercase().contains(&words)));
+        }
+    }
+
+    fn group_color(hue: Option<usize>, colours: &ThemeColors) -> Color32 {
+        let all: [Color32; MAX_COLORED_GROUPS] = [colours.tool, colours.thought, colours.warn, colours.ok, colours.bad];
+        hue.map_or(colours.muted, |place| all[place])
     }
 
     /// Names the colors, at the bottom right.
     fn show_legend(&self, painter: &egui::Painter, area: Rect, colours: &ThemeColors) {
         let mut at = area.right_bottom() - vec2(space::L, space::M);
-        for group in self.colored.iter().rev() {
+        for (place, group) in self.colored.iter().enumerate().rev() {
             let name = text::untrusted_text::escape_line(group);
             let name: String = name.chars().take(30).collect();
             let rect = painter.text(at, Align2::RIGHT_BOTTOM, name, theme::caption().font, colours.muted);
-            painter.circle_filled(pos2(rect.left() - space::S, rect.center().y), 4.0, self.group_color(group, colours));
+            painter.circle_filled(
+                pos2(rect.left() - space::S, rect.center().y),
+                4.0,
+                Self::group_color(Some(place), colours),
+            );
             at.y = rect.top() - space::XS;
         }
     }
@@ -346,7 +369,7 @@ impl GraphPage {
             let is_open = open == Some(node);
             let colour = match () {
                 () if is_open || hovered == Some(node) => colours.accent,
-                () if self.is_found(node) => self.group_color(&self.groups[node], colours),
+                () if self.is_found(node) => Self::group_color(self.hues[node], colours),
                 () => quiet,
             };
             wheel.dot(&mut mesh, *at, self.radius(node) + if is_open { 2.0 } else { 0.0 }, colour);

@@ -2,7 +2,7 @@
 
 use super::panel_list::PanelList;
 use super::search_panel::{
-    GROUP_ROW_HEIGHT, GroupHeading, INDEX_POLL_INTERVAL, counted, paint_row_hover, show_panel_field, show_panel_status,
+    GROUP_ROW_HEIGHT, GroupHeading, INDEX_POLL_INTERVAL, paint_row_hover, show_panel_field, show_panel_status,
 };
 use eframe::egui;
 use egui::accesskit::Role;
@@ -20,7 +20,7 @@ use store::DocId;
 use text::find_query::FindQuery;
 use text::untrusted_text;
 use ui::icons;
-use ui::text::shown_name;
+use ui::text::{counted, shown_name};
 use ui::theme::{self, InterCut, ThemeColors, size, space};
 use ui::widgets::{format, icon_button, paint_focus_ring, set_accessible_name, text_button, toggle_button};
 

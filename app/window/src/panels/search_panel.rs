@@ -20,6 +20,7 @@ use std::time::Duration;
 use store::DocId;
 use text::untrusted_text;
 use ui::icons;
+use ui::text::counted;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{self, chip_button, paint_clipped_text};
 
@@ -453,12 +454,6 @@ impl GroupHeading<'_> {
             paint_clipped_text(ui, pos2(x, middle - 8.0), right - x, &folder, &theme::caption(), colours.muted);
         }
     }
-}
-
-/// A number of things.
-pub(crate) fn counted(number: usize, thing: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{s}", ui::text::format_thousands(number))
 }
 
 /// The ground of a row under the pointer, and the ring of the one with the keyboard.

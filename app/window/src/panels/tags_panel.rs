@@ -1,9 +1,7 @@
 //! All tags of all volumes as a tree, with how many notes have each; a click searches for one.
 
 use super::panel_list::PanelList;
-use super::search_panel::{
-    GROUP_ROW_HEIGHT, counted, paint_row_hover, show_panel_field, show_panel_status, show_panel_title,
-};
+use super::search_panel::{GROUP_ROW_HEIGHT, paint_row_hover, show_panel_field, show_panel_status, show_panel_title};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
@@ -13,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use store::DocId;
 use text::untrusted_text;
 use ui::icons;
+use ui::text::counted;
 use ui::theme::{self, InterCut, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text};
 

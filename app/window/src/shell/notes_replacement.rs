@@ -2,7 +2,6 @@
 //! search has seen, and closed. All of it is taken back at once.
 
 use crate::panels::exact_panel::counted_matches;
-use crate::panels::search_panel::counted;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use engine::commands::CommandId;
@@ -12,6 +11,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use text::find_query::FindQuery;
 use text::text_edit::TextEdit;
+use ui::text::counted;
 
 /// Notes that are held open for it at once.
 const MAX_HELD_NOTES: usize = 8;
