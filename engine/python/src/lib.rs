@@ -34,6 +34,22 @@ use interrupt::{InterruptGate, InterruptTicket};
 use outbox::KernelOutbox;
 pub use sandbox::SandboxGrants;
 
+/// The Python source that runs cells in CPython, 3.9 or newer, natively or in WebAssembly: `cells.py` and what it shares
+/// with the built-in kernel. Run it under a file name that no cell has (`<tracebook>`), then make one
+/// `Cells(send, ask)`; `cells.py` describes its methods.
+pub const CPYTHON_HARNESS: &str = concat!(
+    include_str!("cells.py"),
+    "\n\n_GETPASS_SOURCE = r'''",
+    include_str!("getpass.py"),
+    "'''\n_LOOK_SOURCE = r'''",
+    include_str!("look.py"),
+    "'''\n_SHOWN_SOURCE = r'''",
+    include_str!("shown.py"),
+    "'''\n_VARIABLES_SOURCE = r'''",
+    include_str!("variables.py"),
+    "'''\n",
+);
+
 use requests::{IncomingRequest, RequestBody, RequestReader};
 
 /// Enough for Python's recursion limit even if each call passes through native code, which takes about 4 KiB of stack,

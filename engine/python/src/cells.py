@@ -1,0 +1,1054 @@
+"""Runs a note's cells in CPython: in a process of its own, or inside WebAssembly.
+
+Not for the built-in kernel, which has `_tracebook.py`. `lib.rs` joins this file with those that both share (`look.py`,
+`shown.py`, `variables.py`, `getpass.py`) as `CPYTHON_HARNESS`. Whoever runs it makes one `Cells(send, ask)` and hands
+it requests; what cells print and show goes out through `send`. Works from Python 3.9 on, and without threads, signals,
+sockets and processes. Imports that only some cells need stand inside functions: WebAssembly pays for each at its start.
+"""
+
+import builtins
+import io
+import linecache
+import sys
+import time
+import types
+from _weakref import ref as _weak
+
+try:
+    from _thread import RLock as _Lock
+except ImportError:
+
+    class _Lock:
+        """Where there are no threads, nothing has to be locked."""
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return None
+
+
+# Frames of this file are not the user's and are never shown.
+_OWN = (lambda: 0).__code__.co_filename
+
+# A repr or a line of a traceback beyond this is cut: nobody reads it, and every window would have to lay it out.
+_TEXT_LIMIT = 1 << 20
+_LINE_LIMIT = 2_000
+_WORDS_LIMIT = 10_000
+_TRACEBACK_LIMIT = 200
+# A form of a value beyond this (letters) is not sent: no message of a kernel may be longer than 64 MiB.
+_FORM_LIMIT = 32 << 20
+# Containers with more items than this are cut before they become text.
+_ITEMS_LIMIT = 20_000
+_ITEMS_SHOWN = 1_000
+# The sources of so many runs are kept for tracebacks.
+_SOURCES_LIMIT = 1_000
+# Printed text: letters that leave at once, seconds that others may wait, and lines that need not wait in this time.
+_CHUNK = 4 << 10
+_WAIT = 0.05
+_LINES_AT_ONCE = 16
+# One message of printed text holds at most this.
+_STREAM_LIMIT = 1 << 20
+# Names of a namespace that are compared before and after a cell.
+_NAMES_LIMIT = 10_000
+
+_CO_COROUTINE = 0x80
+_AWAIT = 0x2000  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_ONLY_AST = 0x400  # ast.PyCF_ONLY_AST
+_FUTURES = 0x1FF0000  # every flag of __future__ in compiled code
+
+# Packages that are called differently from their modules.
+_PACKAGES = {
+    "Crypto": "pycryptodome",
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "fitz": "pymupdf",
+    "pptx": "python-pptx",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+
+# Libraries whose values know their shape without running code of the cells.
+_SHAPED = ("numpy", "pandas", "polars", "pyarrow", "scipy", "torch", "tensorflow", "jax", "jaxlib", "cupy", "xarray")
+
+_BUILT_IN = (list, dict, set, frozenset, tuple, bytearray)
+_SMALL = (bool, int, float, complex, type(None), types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
+
+# Method, MIME type. All that an object answers to are sent; the window picks the richest that it can draw.
+_HOOKS = (
+    ("_repr_html_", "text/html"),
+    ("_repr_markdown_", "text/markdown"),
+    ("_repr_svg_", "image/svg+xml"),
+    ("_repr_png_", "image/png"),
+    ("_repr_jpeg_", "image/jpeg"),
+    ("_repr_latex_", "text/latex"),
+    ("_repr_json_", "application/json"),
+    ("_repr_javascript_", "application/javascript"),
+    ("_repr_pdf_", "application/pdf"),
+)
+
+_MISSING = object()
+
+
+def _clean(text):
+    """Text that every reader of JSON takes: without halves of surrogate pairs."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _is_json(mime):
+    return mime == "application/json" or mime.endswith("+json")
+
+
+def _as_json(value):
+    """A value as JSON has it, or as text where JSON has no such thing."""
+    import json
+
+    try:
+        return json.loads(_clean(json.dumps(value, default=str, allow_nan=False, ensure_ascii=False)))
+    except (ValueError, TypeError, RecursionError):
+        return _clean(str(value)[:_TEXT_LIMIT])
+
+
+def _form(mime, form):
+    if _is_json(mime):
+        if isinstance(form, str):
+            import json
+
+            try:
+                form = json.loads(form)
+            except ValueError:
+                return _clean(form)
+        return _as_json(form)
+    if isinstance(form, str):
+        return _clean(form)
+    if isinstance(form, (bytes, bytearray, memoryview)):
+        import base64
+
+        return base64.b64encode(form).decode("ascii")
+    return _clean(str(form))
+
+
+def _plain_text(value):
+    """The repr of a value, cut where nobody would read on. Containers are cut before they are written out."""
+    kind = type(value)
+    if kind in (str, bytes, bytearray) and len(value) > _TEXT_LIMIT:
+        return f"{value[:_TEXT_LIMIT]!r}\n... {len(value) - _TEXT_LIMIT} more"
+    if kind in (list, tuple, set, frozenset, dict) and len(value) > _ITEMS_LIMIT:
+        import itertools
+
+        left = len(value) - _ITEMS_SHOWN
+        if kind is dict:
+            head = repr(dict(itertools.islice(value.items(), _ITEMS_SHOWN)))
+        else:
+            head = repr(kind(itertools.islice(value, _ITEMS_SHOWN)))
+        text = f"{head}\n... {left} more items"
+    else:
+        text = repr(value)
+    if len(text) > _TEXT_LIMIT:
+        text = f"{text[:_TEXT_LIMIT]}\n... {len(text) - _TEXT_LIMIT} characters left out"
+    return text
+
+
+class _Output(io.TextIOBase):
+    """`sys.stdout` or `sys.stderr`."""
+
+    encoding = "utf-8"
+    errors = "replace"
+    mode = "w"
+    newlines = None
+    line_buffering = True
+
+    def __init__(self, cells, name):
+        self.name = f"<{name}>"
+        self._cells = cells
+        self._stream = name
+
+    @property
+    def buffer(self):
+        return _Bytes(self)
+
+    def write(self, text, /):
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if text:
+            self._cells._print(self._stream, text)
+        return len(text)
+
+    def flush(self):
+        self._cells.flush()
+
+    def close(self):
+        """A cell that closes its output would leave the next one without."""
+
+    def writable(self):
+        return True
+
+    def isatty(self):
+        return False
+
+    def fileno(self):
+        raise io.UnsupportedOperation("fileno")
+
+    def reconfigure(self, **options):
+        """Accepted for programs that ask for UTF-8; there is nothing else here."""
+
+
+class _Bytes(io.BufferedIOBase):
+    """The bytes below an output: what a cell writes there is read as UTF-8."""
+
+    def __init__(self, text):
+        self._text = text
+        self.raw = self
+
+    def writable(self):
+        return True
+
+    def write(self, data, /):
+        data = bytes(data)
+        self._text.write(data.decode("utf-8", "replace"))
+        return len(data)
+
+    def flush(self):
+        self._text.flush()
+
+    def close(self):
+        """As above."""
+
+
+class _Input(io.TextIOBase):
+    encoding = "utf-8"
+    errors = "strict"
+    mode = "r"
+    name = "<stdin>"
+
+    def __init__(self, cells):
+        self._cells = cells
+
+    def readable(self):
+        return True
+
+    def isatty(self):
+        return False
+
+    def fileno(self):
+        raise io.UnsupportedOperation("fileno")
+
+    def readline(self, size=-1, /):
+        try:
+            return self._cells._question("", False) + "\n"
+        except EOFError:
+            return ""
+
+    def read(self, size=-1, /):
+        return self.readline()
+
+
+class _Finder:
+    """Finds the modules that stand in for others: the notebook's own, `getpass`, and `IPython` where there is none."""
+
+    def __init__(self, cells):
+        self._cells = cells
+        self._own = {"getpass": _run_getpass, "_tracebook_variables": _run_variables, "_tracebook_look": _run_look}
+        self._own["_tracebook_shown"] = _run_shown
+        self._stand_in = {"IPython": _run_ipython, "IPython.display": _run_ipython_display}
+        self._found = {}
+
+    def find_spec(self, name, path=None, target=None):
+        if name in self._own:
+            return self._spec(name, self._own[name])
+        if name in self._stand_in and not self._has_ipython():
+            return self._spec(name, self._stand_in[name])
+        if name == "IPython.core.display_functions" and self._has_ipython():
+            return self._patched(name, path)
+        return None
+
+    def _spec(self, name, run):
+        from importlib.machinery import ModuleSpec
+
+        self._found[name] = run
+        return ModuleSpec(name, self, origin="Tracebook", is_package=name == "IPython")
+
+    def _has_ipython(self):
+        known = sys.modules.get("IPython")
+        if known is not None:
+            return getattr(known, "__loader__", None) is not self
+        return self._elsewhere("IPython", None) is not None
+
+    def _elsewhere(self, name, path):
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = None if finder is self or find is None else find(name, path)
+            if spec is not None:
+                return spec
+        return None
+
+    def _patched(self, name, path):
+        """IPython's own module, whose functions would only print without a shell of IPython's."""
+        spec = self._elsewhere(name, path)
+        if spec is None or spec.loader is None:
+            return spec
+        loader, cells = spec.loader, self._cells
+
+        class Loader:
+            def create_module(self, spec):
+                return loader.create_module(spec)
+
+            def exec_module(self, module):
+                loader.exec_module(module)
+                module.display = cells.display
+                module.update_display = cells.update_display
+                module.clear_output = cells.clear_output
+                module.publish_display_data = cells.publish
+
+        spec.loader = Loader()
+        return spec
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        self._found[module.__name__](self._cells, module)
+
+
+def _run_source(module, source):
+    exec(compile(source, _OWN, "exec", dont_inherit=True), module.__dict__)
+
+
+def _run_getpass(cells, module):
+    _run_source(module, _GETPASS_SOURCE)
+
+
+def _run_variables(cells, module):
+    _run_source(module, _VARIABLES_SOURCE)
+
+
+def _run_shown(cells, module):
+    _run_source(module, _SHOWN_SOURCE)
+
+
+def _run_look(cells, module):
+    _run_source(module, _LOOK_SOURCE)
+    # There, modules are frozen into the program; here they are files.
+    module._standard = _standard
+    module._modules = _modules
+    module._names = cells.namespace
+
+
+def _standard(name):
+    """A module that was imported already, or one of the standard library; `_MISSING` of look.py if it is none."""
+    if name in sys.modules:
+        return sys.modules[name]
+    look = sys.modules["_tracebook_look"]
+    top = name.partition(".")[0]
+    standard = getattr(sys, "stdlib_module_names", sys.builtin_module_names)
+    if top not in standard or top in look._SURPRISING:
+        return look._MISSING
+    import importlib
+    import importlib.util
+    import os
+
+    try:
+        spec = importlib.util.find_spec(top)
+        # A file beside the note that has the name of one is the cells' own, and is not run.
+        own = spec is None or (spec.origin or "").startswith(os.getcwd() + os.sep)
+        return look._MISSING if own else importlib.import_module(name)
+    except Exception:
+        return look._MISSING
+
+
+_module_names = []
+
+
+def _modules():
+    """The modules that can be imported by their name, as far as they are found without running them."""
+    if not _module_names:
+        import pkgutil
+
+        standard = getattr(sys, "stdlib_module_names", sys.builtin_module_names)
+        found = {name for name in standard if not name.startswith("_")}
+        for number, module in enumerate(pkgutil.iter_modules()):
+            if number >= 10_000:
+                break
+            if not module.name.startswith("_"):
+                found.add(module.name)
+        _module_names.extend(sorted(found))
+    return _module_names
+
+
+def _run_ipython(cells, module):
+    module.__version__ = "9.0.0"
+    module.version_info = (9, 0, 0, "")
+    module.get_ipython = lambda: None
+    module.display = cells.display
+
+
+def _run_ipython_display(cells, module):
+    class DisplayObject:
+        """Text or bytes that are shown as what they are: given as such, by the name of a file, or by an address."""
+
+        _mime = "text/plain"
+        _read = "r"
+
+        def __init__(self, data=None, url=None, filename=None, metadata=None):
+            if isinstance(data, DisplayObject):
+                data = data.data
+            if url is None and isinstance(data, str) and data.startswith(("http://", "https://")):
+                data, url = None, data
+            self.data, self.url, self.filename, self.metadata = data, url, filename, metadata or {}
+            self.reload()
+
+        def reload(self):
+            if self.filename is not None:
+                encoding = None if "b" in self._read else "utf-8"
+                with open(self.filename, self._read, encoding=encoding) as file:
+                    self.data = file.read()
+            elif self.url is not None and self.data is None:
+                import urllib.request
+
+                with urllib.request.urlopen(self.url) as answer:
+                    read = answer.read()
+                self.data = read if "b" in self._read else read.decode("utf-8", "replace")
+
+        def _repr_mimebundle_(self, include=None, exclude=None):
+            about = {self._mime: self.metadata} if self.metadata else {}
+            return {self._mime: self.data, "text/plain": repr(self)}, about
+
+        def __repr__(self):
+            return f"<IPython.display.{type(self).__name__} object>"
+
+    def kind(name, mime, about):
+        return type(name, (DisplayObject,), {"_mime": mime, "__doc__": about, "__module__": module.__name__})
+
+    class Pretty(DisplayObject):
+        """Plain text."""
+
+        def _repr_mimebundle_(self, include=None, exclude=None):
+            return {"text/plain": self.data}, {}
+
+    class Math(DisplayObject):
+        """A formula, in the language of LaTeX."""
+
+        _mime = "text/latex"
+
+        def _repr_mimebundle_(self, include=None, exclude=None):
+            return {"text/latex": f"$\\displaystyle {str(self.data).strip('$')}$", "text/plain": repr(self)}, {}
+
+    class JSON(DisplayObject):
+        """What JSON can hold, shown as a tree."""
+
+        def _repr_mimebundle_(self, include=None, exclude=None):
+            return {"application/json": self.data, "text/plain": repr(self)}, {}
+
+    class Image(DisplayObject):
+        """A picture: PNG, JPEG, GIF, WebP or SVG."""
+
+        _read = "rb"
+
+        def __init__(self, data=None, url=None, filename=None, format=None, embed=None, width=None, height=None,
+                     retina=False, unconfined=False, metadata=None, alt=None):
+            if isinstance(data, str) and not data.startswith(("http://", "https://")) and filename is None:
+                data, filename = None, data
+            super().__init__(data, url, filename, metadata)
+            sizes = {"width": width, "height": height, "alt": alt}
+            self.metadata.update({name: size for name, size in sizes.items() if size is not None})
+            self.format = format
+
+        def _repr_mimebundle_(self, include=None, exclude=None):
+            data = bytes(self.data or b"")
+            starts = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"GIF8", "gif"), (b"RIFF", "webp"))
+            found = next((form for start, form in starts if data.startswith(start)), None)
+            named = {"jpg": "jpeg", "svg": "svg+xml"}.get(self.format, self.format)
+            mime = f"image/{found or named or 'svg+xml'}"
+            shown = data.decode("utf-8", "replace") if mime == "image/svg+xml" else data
+            return {mime: shown, "text/plain": repr(self)}, {mime: self.metadata} if self.metadata else {}
+
+    made = {
+        "HTML": kind("HTML", "text/html", "A piece of a page."),
+        "Markdown": kind("Markdown", "text/markdown", "Text in Markdown."),
+        "Latex": kind("Latex", "text/latex", "Text in LaTeX."),
+        "SVG": kind("SVG", "image/svg+xml", "A drawing."),
+        "Javascript": kind("Javascript", "application/javascript", "A script, which notes show and don't run."),
+        "DisplayHandle": _DisplayHandle,
+        "DisplayObject": DisplayObject,
+        "Image": Image,
+        "JSON": JSON,
+        "Math": Math,
+        "Pretty": Pretty,
+        "clear_output": cells.clear_output,
+        "display": cells.display,
+        "publish_display_data": cells.publish,
+        "update_display": cells.update_display,
+    }
+    module.__dict__.update(made, __all__=sorted(made))
+
+
+class _DisplayHandle:
+    """What was shown under a name, and can become something else."""
+
+    def __init__(self, cells, display_id):
+        self._cells = cells
+        self.display_id = display_id
+
+    def display(self, value, **options):
+        self._cells.display(value, display_id=self.display_id, **options)
+
+    def update(self, value, **options):
+        self._cells.update_display(value, display_id=self.display_id, **options)
+
+    def __repr__(self):
+        return f"<DisplayHandle display_id={self.display_id}>"
+
+
+class Cells:
+    """A namespace, and what runs cells in it and looks at it.
+
+    send(kind, content): hands out one message of the running request.
+    ask(prompt, password): asks the user and waits; "\\x04" is the end of all input. Neither may come back here.
+
+    Make one of them, before any cell: it takes the place of `sys.stdout`, `sys.stdin`, `__main__` and more.
+    """
+
+    def __init__(self, send, ask):
+        self._send = send
+        self._ask = ask
+        self._lock = _Lock()
+        # Printed text that waits: its stream, its pieces and their letters; when the last one was sent, and how many
+        # lines have left without waiting since.
+        self._stream, self._pieces, self._letters = "stdout", [], 0
+        self._sent, self._hurried = 0.0, 0
+        # File name of a run to the label of its cell; label to its newest file name.
+        self._files, self._newest = {}, {}
+        self._runs = self._count = self._displays = 0
+        self._loop = None
+        self._before = {}
+        self._changes = {"defined": [], "changed": []}
+        # What a cell is told that was refused access; nothing if nothing is refused.
+        self.walls = ""
+        # What a cell is told whose import failed; `{package}` is the name of the package.
+        self.advice = "this Python doesn't have the package {package}"
+        # Called with the cell's value, or None after an error, before it is shown. If one returns true, it isn't shown.
+        self.after_cell = [self._show_figures]
+        main = types.ModuleType("__main__")
+        main.__builtins__ = builtins
+        self.namespace = main.__dict__
+        # Whoever made us may be the old `__main__`, whose functions need their globals.
+        self._old_main, sys.modules["__main__"] = sys.modules.get("__main__"), main
+        self._install(main)
+
+    def _install(self, main):
+        self.stdout, self.stderr = _Output(self, "stdout"), _Output(self, "stderr")
+        sys.stdout = sys.__stdout__ = self.stdout
+        sys.stderr = sys.__stderr__ = self.stderr
+        sys.stdin = sys.__stdin__ = _Input(self)
+        sys.argv = [""]
+        tools = types.ModuleType("_tracebook")
+        tools._json = lambda value: value
+        kernel = types.ModuleType("_tracebook_kernel")
+        kernel.ask = self._question
+        kernel.display = self._display_forms
+        sys.modules["_tracebook"], sys.modules["_tracebook_kernel"] = tools, kernel
+        sys.modules.pop("getpass", None)
+        sys.meta_path.insert(0, _Finder(self))
+
+        def input(prompt="", /):
+            """Ask for a line of text, below the cell or in the terminal."""
+            return self._question(str(prompt), False)
+
+        def exit(code=None):
+            """Stop this cell. The kernel and its variables stay."""
+            raise SystemExit(code)
+
+        def help(*subject):
+            """Print what is known about an object, or about what a text names."""
+            import pydoc
+
+            if not subject:
+                print("help(object) prints what is known about the object.")
+                return
+            try:
+                print(pydoc.render_doc(*subject, title="Help on %s:", renderer=pydoc.plaintext))
+            except ImportError as error:
+                print(error)
+
+        def table(rows, columns=None):
+            """Rows as a table that can be sorted, filtered and copied: what a cell ends in, or displays.
+
+            rows: dictionaries, sequences, a dictionary of columns, an array, a database's cursor.
+            columns: the names of the columns.
+            """
+            from _tracebook_shown import Table
+
+            return Table(rows, columns)
+
+        def progress(over=None, total=None, title=""):
+            """A bar below the cell: `for x in progress(xs)`, or `with progress(total=10) as bar: bar.update()`."""
+            from _tracebook_shown import Progress
+
+            return Progress(over, total, title)
+
+        for function in (exit, help, input, progress, table):
+            function.__qualname__ = function.__name__
+            setattr(builtins, function.__name__, function)
+        builtins.quit = exit
+        builtins.display = self.display
+
+    # What cells print and ask.
+
+    def _print(self, stream, text):
+        text = _clean(text)
+        with self._lock:
+            if stream != self._stream:
+                self._flush()
+                self._stream = stream
+            self._pieces.append(text)
+            self._letters += len(text)
+            now = time.monotonic()
+            # A process that was saved and continued elsewhere may find an earlier time.
+            if not 0 <= now - self._sent < _WAIT:
+                self._hurried = 0
+                self._flush()
+            elif self._letters >= _CHUNK:
+                self._flush()
+            elif text.endswith("\n") and self._hurried < _LINES_AT_ONCE:
+                self._hurried += 1
+                self._flush()
+
+    def flush(self):
+        """Sends printed text that waits."""
+        with self._lock:
+            self._flush()
+
+    def _flush(self):
+        if not self._pieces:
+            return
+        text = "".join(self._pieces)
+        self._pieces, self._letters = [], 0
+        self._sent = time.monotonic()
+        for at in range(0, len(text), _STREAM_LIMIT):
+            self._send("stream", {"name": self._stream, "text": text[at : at + _STREAM_LIMIT]})
+
+    def _tell(self, kind, content):
+        """Sends a message, after all text that was printed before it."""
+        with self._lock:
+            self._flush()
+            self._send(kind, content)
+
+    def _question(self, prompt, password):
+        self.flush()
+        answer = self._ask(_clean(prompt), bool(password))
+        if answer == "\x04":
+            if prompt:
+                self._print("stdout", f"{prompt}\n")
+            raise EOFError("EOF when reading a line")
+        shown = "········" if password else answer
+        self._print("stdout", f"{prompt}{shown}\n")
+        return answer
+
+    # What cells show.
+
+    def _forms(self, value):
+        """The forms of a value as ({MIME type: form}, metadata)."""
+        data, about = {}, {}
+        kind = type(value)
+        # Looked up on the type: an object that answers to every name (a mock, a proxy) has no form of its own.
+        for name, mime in (("_repr_mimebundle_", None), *_HOOKS):
+            hook = getattr(kind, name, None)
+            if hook is None or mime in data or isinstance(value, type):
+                continue
+            try:
+                form = hook(value)
+            except NotImplementedError:
+                continue
+            except Exception as error:
+                # One broken form does not hide the others, nor the reason.
+                self._print("stderr", "\n".join(self._explain(error)[2]) + "\n")
+                continue
+            if form is None:
+                continue
+            more = None
+            if isinstance(form, tuple) and len(form) == 2:
+                form, more = form
+            if mime is None:
+                data.update(form)
+                about.update(more or {})
+            elif form is not None:
+                data[mime] = form
+                if more:
+                    about[mime] = more
+        if "text/plain" not in data:
+            data["text/plain"] = _plain_text(value)
+        return data, about
+
+    def _content(self, data, about):
+        sent = {}
+        for mime, form in data.items():
+            mime = str(mime)
+            form = _form(mime, form)
+            if isinstance(form, str) and len(form) > _FORM_LIMIT:
+                self._print("stderr", f"{mime} of {len(form)} characters is too long to be shown\n")
+                continue
+            sent[mime] = form
+        return {"data": sent, "metadata": _as_json(about) if about else {}}
+
+    def _display_forms(self, data, metadata, name=None, again=False):
+        """What `shown.py` shows."""
+        content = self._content(data, {})
+        if name is not None:
+            content["transient"] = {"display_id": name}
+        self._tell("update_display_data" if again else "display_data", content)
+
+    def display(self, *values, raw=False, metadata=None, display_id=None, update=False, include=None, exclude=None,
+                transient=None, clear=False, **options):
+        """Show values below the cell, each in its richest form.
+
+        raw: the values are dictionaries from MIME type to data, shown as they are.
+        metadata: a dictionary that is sent along.
+        display_id: a name under which `update_display` shows something else later, or True for a new one.
+        """
+        if clear:
+            self.clear_output(wait=True)
+        if display_id is True:
+            self._displays += 1
+            display_id = f"display-{self._displays}-{time.time_ns()}"
+        if update and display_id is None:
+            raise TypeError("display_id required for update_display")
+        for value in values:
+            data, about = (value, {}) if raw else self._forms(value)
+            if include or exclude:
+                data = {mime: form for mime, form in data.items()
+                        if (not include or mime in include) and (not exclude or mime not in exclude)}
+            content = self._content(data, {**about, **(metadata or {})})
+            if display_id is not None or transient:
+                content["transient"] = {**(transient or {})}
+                if display_id is not None:
+                    content["transient"]["display_id"] = str(display_id)
+            self._tell("update_display_data" if update else "display_data", content)
+        return None if display_id is None else _DisplayHandle(self, display_id)
+
+    def update_display(self, value, *, display_id, **options):
+        """Show something else where `display` showed a value under this name."""
+        self.display(value, display_id=display_id, update=True, **options)
+
+    def clear_output(self, wait=False):
+        """Remove what the cell has shown. wait: only once there is something new."""
+        self._tell("clear_output", {"wait": bool(wait)})
+
+    def publish(self, data, metadata=None, *, transient=None, update=False, **options):
+        """Show forms by their MIME types."""
+        self.display(data, raw=True, metadata=metadata, transient=transient, update=update,
+                     display_id=(transient or {}).get("display_id"))
+
+    def _show_figures(self, value):
+        """Shows the figures that pyplot holds, as PNG, where its backend shows none by itself."""
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is None or not hasattr(pyplot, "get_fignums"):
+            return False
+        import matplotlib
+
+        numbers = pyplot.get_fignums()
+        if not numbers or str(matplotlib.get_backend()).lower() != "agg":
+            return False
+        try:
+            for number in numbers:
+                picture = io.BytesIO()
+                figure = pyplot.figure(number)
+                figure.savefig(picture, format="png", bbox_inches="tight")
+                forms = {"image/png": picture.getvalue(), "text/plain": repr(figure)}
+                self._tell("display_data", self._content(forms, {}))
+        finally:
+            pyplot.close("all")
+        parts = value if type(value) in (list, tuple) else (value,)
+        return all(type(part).__module__.partition(".")[0] == "matplotlib" for part in parts[:100])
+
+    # Running.
+
+    def execute(self, code, label="cell", forget=(), silent=False):
+        """Runs a cell. Sends what it prints, shows and ends in, or its error; returns the reply's content."""
+        self._runs += 1
+        self._count += not silent
+        self._sent, self._hurried = 0.0, 0
+        status = "ok"
+        try:
+            for name in forget:
+                self.namespace.pop(name, None)
+            self._before = _seen(self.namespace)
+            self._run(code, label, silent)
+        except BaseException as error:  # of the cell, which ends nothing but itself
+            status = "error"
+            try:
+                self._fail(error)
+            except BaseException:  # another interrupt; the cell is over
+                self._tell("error", {"ename": type(error).__name__, "evalue": "", "traceback": []})
+            del error
+        self.flush()
+        try:
+            self._changes = _compared(self._before, self.namespace)
+        except BaseException:  # an interrupt that came too late
+            self._changes = {"defined": [], "changed": []}
+        self._before = {}
+        return {"status": status, "execution_count": self._count, "cached": False}
+
+    def defined_and_changed(self):
+        """The names that the last cell bound, and those that it bound anew or visibly changed, sorted."""
+        return self._changes
+
+    def _run(self, code, label, silent):
+        source = code.replace("\r\n", "\n").replace("\r", "\n")
+        body, last = self._compile(source, self._register(label, source))
+        try:
+            self._evaluate(body)
+            value = None if last is None else self._evaluate(last)
+        except BaseException:
+            # Figures drawn so far show what it did; the error says why there are no more.
+            for hook in list(self.after_cell):
+                hook(None)
+            raise
+        shown = False
+        for hook in list(self.after_cell):
+            shown = hook(value) is True or shown
+        if value is None or silent or (shown and value is not None):
+            return
+        self.namespace["_"] = value
+        data, about = self._forms(value)
+        content = self._content(data, about)
+        content["execution_count"] = self._count
+        self._tell("execute_result", content)
+
+    def _compile(self, source, file):
+        """The code of a cell, and that of the expression in which it ends. All is compiled before any of it runs."""
+        flags = _AWAIT
+        tree = compile(source, file, "exec", flags | _ONLY_AST, dont_inherit=True)
+        import ast
+
+        last = tree.body[-1] if tree.body else None
+        if not isinstance(last, ast.Expr) or _ends_with_semicolon(source, last):
+            return compile(tree, file, "exec", flags, dont_inherit=True), None
+        tree.body.pop()
+        body = compile(tree, file, "exec", flags, dont_inherit=True)
+        flags |= body.co_flags & _FUTURES
+        return body, compile(ast.Expression(last.value), file, "eval", flags, dont_inherit=True)
+
+    def _evaluate(self, code):
+        value = eval(code, self.namespace)
+        return self._awaited(value) if code.co_flags & _CO_COROUTINE else value
+
+    def _awaited(self, coroutine):
+        """Runs a cell that awaits something, in the loop in which all such cells run."""
+        import asyncio
+
+        if self._loop is None or self._loop.is_closed():
+            self._loop = _new_loop()
+        asyncio.set_event_loop(self._loop)
+        task = self._loop.create_task(coroutine)
+        try:
+            return self._loop.run_until_complete(task)
+        except KeyboardInterrupt:
+            task.cancel()
+            try:
+                self._loop.run_until_complete(task)
+            except asyncio.CancelledError:
+                pass
+            raise
+
+    # Errors.
+
+    def _register(self, label, source):
+        """Give a run of a cell a file name of its own: there, tracebacks find the lines that ran, not newer ones."""
+        name = f"{label} [{self._runs}]"
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
+        self._files[name] = label
+        self._newest[label] = name
+        if len(self._files) > _SOURCES_LIMIT:
+            oldest = next(iter(self._files))
+            del self._files[oldest]
+            linecache.cache.pop(oldest, None)
+        return name
+
+    def _shown(self, name):
+        label = self._files.get(name)
+        if label is None:
+            return name
+        return label if self._newest[label] == name else f"{label} (an earlier run)"
+
+    def _fail(self, error):
+        try:
+            name, words, lines = self._explain(error)
+        except KeyboardInterrupt:
+            name, words, lines = type(error).__name__, "", [type(error).__name__]
+        except BaseException:  # of the error's own __str__; its class alone must do
+            name, words, lines = type(error).__name__, "", [type(error).__name__]
+        content = {"ename": _clean(name), "evalue": _clean(words), "traceback": [_clean(line) for line in lines]}
+        self._tell("error", content)
+
+    def _explain(self, error):
+        """An exception as (name of its class, its words, the lines of its traceback)."""
+        import traceback
+
+        options = {"compact": True} if sys.version_info >= (3, 10) else {}
+        report = traceback.TracebackException(type(error), error, error.__traceback__, **options)
+        parts = [report]
+        while parts:
+            part = parts.pop()
+            # What leads to the cell (the loop of one that awaits) is not the user's either.
+            first = next((at for at, frame in enumerate(part.stack) if frame.filename in self._files), 0)
+            part.stack[:] = [frame for frame in part.stack[first:] if frame.filename != _OWN]
+            for frame in part.stack:
+                frame.filename = self._shown(frame.filename)
+            if hasattr(part, "msg") and hasattr(part, "text"):
+                # What only compiling finds (a `return` outside a function) comes without its line.
+                if part.text is None and part.lineno is not None and part.filename:
+                    part.text = linecache.getline(part.filename, int(part.lineno)) or None
+                part.filename = self._shown(part.filename)
+            parts += filter(None, (part.__cause__, part.__context__, *(getattr(part, "exceptions", None) or ())))
+        words = str(getattr(report, "_str", ""))
+        if isinstance(error, PermissionError) and self.walls:
+            words = report._str = f"{words} ({self.walls})"
+        if isinstance(error, ModuleNotFoundError) and self.advice and _lacks(error.name):
+            top = error.name.partition(".")[0]
+            advice = self.advice.replace("{package}", _PACKAGES.get(top, top))
+            words = report._str = f"{words} ({advice})"
+        lines = "".join(report.format()).splitlines()
+        if len(lines) > _TRACEBACK_LIMIT:
+            head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2
+            lines[head:-tail] = [f"  ... {len(lines) - head - tail} lines left out ..."]
+        lines = [line if len(line) <= _LINE_LIMIT else line[:_LINE_LIMIT] + "..." for line in lines]
+        if isinstance(error, SyntaxError) and error.filename in self._files:
+            words = words.replace(error.filename, self._shown(error.filename))
+        return type(error).__name__, words[:_WORDS_LIMIT], lines
+
+    # What is known while code is written.
+
+    def complete(self, code, at, imports=""):
+        """The completions at a place (in characters). `imports`: the import statements of the note, a line each."""
+        return self._look(lambda look: look.complete(code, at, imports))
+
+    def inspect(self, code, at):
+        """What is known of the name at a place (in characters)."""
+        return self._look(lambda look: look.inspect_at(code, at))
+
+    def variables(self):
+        """The variables of the cells as rows: name, type, size, value in short."""
+        return self._look(lambda look: look.variables())
+
+    def values(self, names):
+        """Some variables as what JSON has, within bounds."""
+        return self._look(lambda look: look.values("\n".join(names)))
+
+    def _look(self, question):
+        try:
+            import _tracebook_look
+
+            return _as_json(question(_tracebook_look))
+        except BaseException:  # code of the cells (a `__repr__`) has failed, or was interrupted
+            return {"status": "error"}
+        finally:
+            self.flush()
+
+
+def _lacks(name):
+    """Whether this Python has no module of that name, nor the note's folder: not one that lacks a part of its own."""
+    top = (name or "").partition(".")[0]
+    if not top or top in sys.modules:
+        return False
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(top) is None
+    except (ImportError, ValueError):
+        return False
+
+
+def _ends_with_semicolon(source, last):
+    """Whether `;` follows the last expression: then its value isn't wanted."""
+    lines = source.split("\n")
+    rest = lines[last.end_lineno - 1].encode("utf-8")[last.end_col_offset :]
+    return rest.lstrip().startswith(b";")
+
+
+def _new_loop():
+    """An event loop. Without sockets (in WebAssembly) it waits only for time to pass."""
+    import asyncio
+
+    try:
+        return asyncio.new_event_loop()
+    except (OSError, AttributeError, ImportError, NotImplementedError, RuntimeError):
+        pass
+
+    class Selector:
+        def select(self, timeout=None):
+            if timeout is None:
+                raise RuntimeError("the cell awaits something that never happens here: there are no threads or sockets")
+            if timeout > 0:
+                time.sleep(timeout)
+            return []
+
+    class Loop(asyncio.BaseEventLoop):
+        def __init__(self):
+            super().__init__()
+            self._selector = Selector()
+
+        def _process_events(self, events):
+            return None
+
+        def _write_to_self(self):
+            return None
+
+    return Loop()
+
+
+def _seen(namespace):
+    """What is seen of the values of a namespace from outside, by name. Keeps no large value alive."""
+    import itertools
+
+    names = itertools.islice(list(namespace.items()), _NAMES_LIMIT)
+    return {name: _mark(value) for name, value in names if _counts(name)}
+
+
+def _counts(name):
+    return isinstance(name, str) and name != "_" and not (name.startswith("__") and name.endswith("__"))
+
+
+def _mark(value):
+    """(what keeps the identity, its type, its size). The identity of what is gone may be given to something else."""
+    kind = type(value)
+    if kind in _SMALL or (kind in (str, bytes) and len(value) < 1_000):
+        return value, kind, None
+    size = None
+    if kind in _BUILT_IN:
+        size = len(value)
+    elif kind.__module__.partition(".")[0] in _SHAPED:
+        try:
+            size = tuple(value.shape)
+        except Exception:
+            size = None
+    try:
+        return _weak(value), kind, size
+    except TypeError:
+        return id(value), kind, size
+
+
+def _is_same(mark, value):
+    known, kind, size = mark
+    if type(value) is not kind:
+        return False
+    again, _, now = _mark(value)
+    if type(known) is not type(again) or now != size:
+        return False
+    if isinstance(known, int) and kind is not int:
+        return known == again
+    if isinstance(known, _weak) and kind is not _weak:
+        return known() is value
+    return known is again
+
+
+def _compared(before, namespace):
+    now = {name: value for name, value in list(namespace.items())[:_NAMES_LIMIT] if _counts(name)}
+    defined = sorted(name for name in now if name not in before)
+    changed = sorted(name for name, value in now.items() if name in before and not _is_same(before[name], value))
+    return {"defined": defined, "changed": changed}
