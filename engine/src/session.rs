@@ -23,7 +23,8 @@ mod volume_paths;
 mod volumes;
 
 pub use crate::records::kernels::{
-    CleanRunReport, EMBEDDED_KERNEL, END_OF_INPUT, KernelGrant, KernelSpec, StdinRequest,
+    CleanRunReport, EMBEDDED_KERNEL, END_OF_INPUT, ENVIRONMENT_KERNEL, INSTANT_KERNEL, KernelGrant, KernelKind,
+    KernelSpec, SCIENCE_KERNEL, StdinRequest,
 };
 pub use crate::records::moves::{
     CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove,

@@ -2,7 +2,7 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::{GrantArguments, KernelsArguments};
-use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelSpec, Session};
+use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelKind, KernelSpec, Session};
 use host::python_setup::{PythonSetup, SetupError, follow_setup, shell_line};
 use serde_json::json;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
     }
     let found = find_kernels(scene, note)?;
     if let Some(name) = args.use_kernel.as_ref() {
-        if name != EMBEDDED_KERNEL && !found.iter().any(|spec| spec.name == *name) {
+        if !KernelKind::of(Some(name)).is_confined() && !found.iter().any(|spec| spec.name == *name) {
             return Err(CliError::usage(format!(
                 "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
             )));
@@ -168,7 +168,7 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
         let ask = if spec.doubt.is_some() { " (asks before it runs)" } else { "" };
         writeln!(scene.out, "{} {}  {}, with your rights: {place}{ask}", mark(&spec.name), spec.name, spec.title)?;
     }
-    if !found.iter().any(|spec| spec.name == used) && used != EMBEDDED_KERNEL {
+    if !found.iter().any(|spec| spec.name == used) && !KernelKind::of(Some(&used)).is_confined() {
         writeln!(scene.out, "* {used}  is not installed here")?;
     }
     Ok(EXIT_DONE)

@@ -3,7 +3,7 @@
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, output_files, resolve};
 use crate::arguments::RunArguments;
-use engine::{Command, END_OF_INPUT, Note, Session};
+use engine::{Command, END_OF_INPUT, KernelKind, Note, Session};
 use std::io::{Read, Write};
 use std::time::Duration;
 use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
@@ -82,7 +82,7 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
 /// The cells that the note's kernel can run.
 fn runnable_cells(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<BlockId>, CliError> {
     let look = move |session: &Session| {
-        let named = session.note(note).is_some_and(|note| note.kernel_name().is_some());
+        let named = session.note(note).is_some_and(|note| KernelKind::of(note.kernel_name()) == KernelKind::Jupyter);
         (named, session.kernel_searches())
     };
     let (named, before) = scene.handle.read(look)?;

@@ -12,7 +12,7 @@ use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry, PendingInquir
 use crate::kernel::pure_cache::PureCache;
 use crate::mailbox::{Mailbox, MailboxMessage, StoreWriter};
 use anyhow::{Context, bail};
-use engine::{Event, KernelGrant};
+use engine::{Event, KernelGrant, KernelKind};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufReader, Read, Write};
@@ -288,7 +288,8 @@ impl RunningKernels {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.arg("kernel");
-        if kernel.is_none() {
+        let kind = KernelKind::of(kernel.map(|kernel| kernel.name.as_str()));
+        if kind.is_confined() {
             // Keys and tokens in the surroundings are not a cell's business; a user's own kernel is as in their shell.
             let surroundings = KERNEL_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
             command.arg("--shut").arg(&self.workspace);
@@ -315,7 +316,7 @@ impl RunningKernels {
         let reader =
             KernelReplyReader::new(note.clone(), self.inbox.clone(), self.writer.clone(), inquiries.clone(), kept);
         let place = folder.clone();
-        let jupyter = kernel.cloned();
+        let jupyter = kernel.filter(|_| kind == KernelKind::Jupyter).cloned();
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
             let inbox = reader.inbox();

@@ -64,8 +64,49 @@ pub struct StdinRequest {
     pub(crate) limit: Option<u64>,
 }
 
-/// Name of the built-in kernel; all other names are Jupyter's.
+/// Name of the built-in kernel.
 pub const EMBEDDED_KERNEL: &str = "embedded";
+/// Another name of the built-in kernel.
+pub const INSTANT_KERNEL: &str = "instant";
+/// Name of the kernel that runs the science pack. Its state is saved.
+pub const SCIENCE_KERNEL: &str = "science";
+/// Name of the kernel that runs this machine's Python with the note's own packages.
+pub const ENVIRONMENT_KERNEL: &str = "environment";
+
+/// The kinds of kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelKind {
+    /// The built-in Python, which needs no installation.
+    Instant,
+    /// CPython with numpy, pandas and more in WebAssembly.
+    Science,
+    /// This machine's CPython with the note's packages.
+    Environment,
+    /// One of the user's Jupyter kernels.
+    Jupyter,
+}
+
+impl KernelKind {
+    /// The kind that a kernel's name means; no name is the built-in one.
+    pub fn of(name: Option<&str>) -> KernelKind {
+        match name {
+            None | Some(EMBEDDED_KERNEL | INSTANT_KERNEL) => KernelKind::Instant,
+            Some(SCIENCE_KERNEL) => KernelKind::Science,
+            Some(ENVIRONMENT_KERNEL) => KernelKind::Environment,
+            Some(_) => KernelKind::Jupyter,
+        }
+    }
+
+    /// Whether it runs Python in our sandbox, so that it needs no approval.
+    pub fn is_confined(self) -> bool {
+        self != KernelKind::Jupyter
+    }
+
+    /// Whether its variables outlive its process.
+    pub fn saves_state(self) -> bool {
+        self == KernelKind::Science
+    }
+}
 /// The answer to a cell's question that says that there will be no answers: Python's `EOFError`. It is what Jupyter's
 /// clients send.
 pub const END_OF_INPUT: &str = "\u{4}";
@@ -73,7 +114,7 @@ pub const END_OF_INPUT: &str = "\u{4}";
 /// The property that names a note's kernel.
 pub(crate) const KERNEL_PROPERTY: &str = "kernel";
 
-/// The kernel that a text names in its properties, if it is one of Jupyter's.
+/// The kernel that a text names in its properties, unless it is the built-in one.
 pub(crate) fn named_kernel(text: &str) -> Option<String> {
     if !text.starts_with("---") {
         return None;
@@ -82,7 +123,11 @@ pub(crate) fn named_kernel(text: &str) -> Option<String> {
     let stated = properties.iter().find(|property| property.key == KERNEL_PROPERTY)?;
     let (name, _) = stated.values.first()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    (name != EMBEDDED_KERNEL && !name.is_empty() && name.len() <= 200 && name.chars().all(plain)).then(|| name.clone())
+    (KernelKind::of(Some(name)) != KernelKind::Instant
+        && !name.is_empty()
+        && name.len() <= 200
+        && name.chars().all(plain))
+    .then(|| name.clone())
 }
 
 /// What cells reach beyond the folder of their note.
@@ -149,7 +194,9 @@ mod tests {
     #[test]
     fn a_note_names_its_kernel_in_its_properties() {
         assert_eq!(named_kernel("---\nkernel: python3\n---\n").as_deref(), Some("python3"));
+        assert_eq!(named_kernel("---\nkernel: science\n---\n").as_deref(), Some("science"));
         assert_eq!(named_kernel("---\nkernel: embedded\n---\n"), None);
+        assert_eq!(named_kernel("---\nkernel: instant\n---\n"), None);
         assert_eq!(named_kernel("---\nkernel: the one of Linux\n---\n"), None);
         assert_eq!(named_kernel("kernel: python3\n"), None);
         assert_eq!(named_kernel("---\ntitle: x\n---\n"), None);

@@ -2,6 +2,7 @@
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase, code_hash};
+use crate::records::kernels::KernelKind;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
@@ -67,10 +68,10 @@ impl NotesState {
         };
         cancel_queue(note);
         let asked = note.kill.is_some_and(|(_, asked)| asked == execution);
-        let grace = match (&note.kernel_is, asked) {
-            (None, _) => INTERRUPT_GRACE_MS,
-            (Some(_), false) => JUPYTER_INTERRUPT_GRACE_MS,
-            (Some(_), true) => 0,
+        let grace = match (KernelKind::of(note.kernel_is.as_deref()), asked) {
+            (KernelKind::Instant | KernelKind::Science, _) => INTERRUPT_GRACE_MS,
+            (KernelKind::Environment | KernelKind::Jupyter, false) => JUPYTER_INTERRUPT_GRACE_MS,
+            (KernelKind::Environment | KernelKind::Jupyter, true) => 0,
         };
         let at = turn.now.plus_ms(grace);
         note.kill = Some((at, execution));

@@ -2,7 +2,7 @@
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase};
-use crate::records::kernels::KernelGrant;
+use crate::records::kernels::{KernelGrant, KernelKind};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::notes::NotesState;
 use crate::session::state::workspace::WorkspaceState;
@@ -63,7 +63,9 @@ impl WorkspaceState {
     ) -> bool {
         let granted = self.kernel_grant(id);
         let Some(note) = notes.open.get_mut(&id) else { return false };
-        let other = note.kernel == KernelPhase::Idle && note.kernel_is.is_none() && note.grant_is != granted;
+        let other = note.kernel == KernelPhase::Idle
+            && KernelKind::of(note.kernel_is.as_deref()).is_confined()
+            && note.grant_is != granted;
         if other && !note.stopping {
             note.stopping = true;
             turn.effects.push(Effect::KillKernel { note: id });
@@ -75,6 +77,7 @@ impl WorkspaceState {
 impl Note {
     /// Returns the grant of its running built-in kernel.
     pub fn running_grant(&self) -> Option<&KernelGrant> {
-        (self.kernel != KernelPhase::Off && self.kernel_is.is_none()).then_some(&self.grant_is)
+        (self.kernel != KernelPhase::Off && KernelKind::of(self.kernel_is.as_deref()).is_confined())
+            .then_some(&self.grant_is)
     }
 }

@@ -2,7 +2,7 @@
 //! cell asks of the user.
 
 use crate::note::{KernelPhase, Note, NotePhase};
-use crate::records::kernels::{EMBEDDED_KERNEL, KERNEL_PROPERTY, StdinRequest};
+use crate::records::kernels::{KERNEL_PROPERTY, KernelKind, StdinRequest};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
@@ -42,7 +42,8 @@ impl Note {
 impl KernelsState {
     /// Searches for the Jupyter kernel that a note names, because its language decides which cells it runs.
     pub(super) fn find_named_kernel(&self, turn: &mut ApplyContext<'_>, files: &FilesState, id: DocId) {
-        let named = files.notes.open.get(&id).is_some_and(|note| note.kernel_name().is_some());
+        let note = files.notes.open.get(&id);
+        let named = note.is_some_and(|note| KernelKind::of(note.kernel_name()) == KernelKind::Jupyter);
         if named && self.searches == 0 {
             // It refuses only where the note is gone.
             let _ = files.volumes.find_kernels(turn, id);
@@ -60,7 +61,7 @@ impl KernelsState {
         (id, kernel): (DocId, Option<String>),
         (keep, seen): (bool, Option<&str>),
     ) -> Result<(), CommandError> {
-        let kernel = kernel.filter(|name| name != EMBEDDED_KERNEL);
+        let kernel = kernel.filter(|name| KernelKind::of(Some(name)) != KernelKind::Instant);
         let spec = kernel.as_ref().and_then(|name| self.specs.iter().find(|spec| spec.name == *name));
         if let Some(spec) = spec.filter(|spec| spec.doubt.is_some() && seen != Some(&spec.print)) {
             let kept = workspace.settings.kernel_prints.iter().any(|(of, print)| *of == id && *print == spec.print);
@@ -81,7 +82,8 @@ impl KernelsState {
         if keep {
             let mut settings = workspace.settings.clone();
             settings.kernels.retain(|(other, _)| *other != id);
-            settings.kernels.extend(kernel.clone().map(|kernel| (id, kernel)));
+            let asks = |name: &String| !KernelKind::of(Some(name)).is_confined();
+            settings.kernels.extend(kernel.clone().filter(asks).map(|kernel| (id, kernel)));
             let over = settings.kernels.len().saturating_sub(MAX_REMEMBERED_KERNELS);
             settings.kernels.drain(..over);
             settings.kernel_prints.retain(|(other, _)| *other != id);

@@ -1,7 +1,7 @@
 //! The state of kernels: those that were found, and the spare one.
 
 use crate::note::Note;
-use crate::records::kernels::KernelSpec;
+use crate::records::kernels::{KernelKind, KernelSpec};
 use std::path::PathBuf;
 use store::BlockId;
 use store::DocId;
@@ -21,7 +21,7 @@ impl KernelsState {
     /// Why the note's kernel cannot run a cell: it is of another language.
     pub(in crate::session) fn other_language_reason(&self, note: &Note, cell: BlockId) -> Option<String> {
         let language = note.cell_language(cell)?;
-        match note.kernel_name() {
+        match note.kernel_name().filter(|name| !KernelKind::of(Some(name)).is_confined()) {
             None if language == "python" => None,
             None => {
                 Some(format!("this cell is in {language}: choose a kernel of Jupyter's that runs it (Choose kernel)"))

@@ -1,7 +1,7 @@
 //! The state of the workspace as a whole: its id, folder, document, writer, and settings.
 
 use crate::note::Note;
-use crate::records::kernels::KernelGrant;
+use crate::records::kernels::{KernelGrant, KernelKind};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::settings::Settings;
 use std::path::PathBuf;
@@ -50,7 +50,9 @@ impl WorkspaceState {
 
     /// Whether the user has allowed that this note's cells run in the kernel that it names.
     pub(in crate::session) fn allows_kernel(&self, note: &Note) -> bool {
-        let Some(name) = note.kernel_name() else { return true };
+        let Some(name) = note.kernel_name().filter(|name| !KernelKind::of(Some(name)).is_confined()) else {
+            return true;
+        };
         let kept = &self.settings.kernels;
         note.kernel_once.is_some() || kept.iter().any(|(id, allowed)| *id == note.id && allowed == name)
     }

