@@ -204,6 +204,13 @@ pub enum Command {
         /// The note whose kernel ends.
         note: DocId,
     },
+    /// Makes another of the saved states of a note's kernel the current one ([`crate::Note::state_move`]).
+    MoveState {
+        /// The note whose kernel it is.
+        note: DocId,
+        /// Which state.
+        to: crate::records::kernels::KernelStateMove,
+    },
     /// Moves or renames files of one volume. Links to them and relative links in them are updated.
     MoveFiles {
         /// The files and their new paths in the volume; `.md` is added to a note's path without an extension.

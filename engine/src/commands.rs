@@ -468,8 +468,14 @@ command_table!(
         line: Some(CommandLineForm {
             name: "kernels",
             args: &[
-                NOTE_ARGUMENT,
+                command_argument(
+                    "WORDS",
+                    ArgumentForm::Many,
+                    "a note; or `states`, `undo`, `redo`, `fork`, `switch`, `adopt` or `discard` and a note"
+                ),
                 command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
+                command_argument("as", ArgumentForm::Value, "with `fork` and its like: the name of the fork"),
+                command_argument("state", ArgumentForm::Value, "with `undo` and `redo`: go to this state"),
                 command_argument(
                     "allow",
                     ArgumentForm::Value,
@@ -484,6 +490,24 @@ command_table!(
             ],
         }),
     },
+    KernelUndo = window_command(
+        "kernel.undo",
+        "Undo run",
+        &["Ctrl+Alt+Z"],
+        "Go back to the variables before the last run. Only the kernel science keeps them.",
+    ),
+    KernelRedo = window_command(
+        "kernel.redo",
+        "Redo run",
+        &["Ctrl+Alt+Shift+Z"],
+        "Go forward again to the variables that Undo run left.",
+    ),
+    KernelStates = window_command(
+        "kernel.states",
+        "Saved states",
+        &[],
+        "List the saved variables of the note's kernel: after which cell, what it defined and changed. Choose one to go back to it.",
+    ),
     KernelGrant = CommandInfo {
         id: "kernel.grant",
         title: "Cell permissions…",

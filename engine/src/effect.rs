@@ -162,6 +162,20 @@ pub enum Effect {
         forget: Vec<String>,
         /// If the result may come from the cache: the names that it depends on, and those that it assigns.
         pure: Option<(Vec<String>, Vec<String>)>,
+        /// Where states are saved: the executions in whose state it runs, in their order; others are undone first
+        /// (`StateMoved`). `None`: it runs in the current state.
+        after: Option<Vec<ExecutionId>>,
+    },
+    /// Makes another saved state of the note's kernel the current one; starts a kernel if there's none (`StateMoved`).
+    MoveState {
+        /// The note whose kernel it is.
+        note: DocId,
+        /// The folder that the kernel runs in.
+        folder: PathBuf,
+        /// What the kernel may reach beyond the folder.
+        grant: crate::records::kernels::KernelGrant,
+        /// Which state.
+        to: crate::records::kernels::KernelStateMove,
     },
     /// Starts a built-in kernel for this folder in advance; one for another folder ends. `None`: none is
     /// needed.

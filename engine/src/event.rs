@@ -283,6 +283,30 @@ pub enum Event {
         /// The note that the kernel belongs to.
         note: DocId,
     },
+    /// The variables after an execution are on the disk.
+    StateSaved {
+        /// The note that holds the cell.
+        note: DocId,
+        /// Id of the execution.
+        execution: ExecutionId,
+        /// Why they aren't.
+        problem: Option<String>,
+    },
+    /// Another saved state of the note's kernel is the current one.
+    StateMoved {
+        /// The note whose kernel it is.
+        note: DocId,
+        /// The state; `None`: a kernel that has run nothing.
+        state: Option<String>,
+        /// The branch.
+        branch: String,
+        /// Executions whose effect is gone.
+        undone: Vec<ExecutionId>,
+        /// Whether a cell made room for itself: what ran below it runs again.
+        rerun: bool,
+        /// Why it failed; then nothing has changed.
+        problem: Option<String>,
+    },
     /// The kernel started an execution.
     Began {
         /// The note that holds the cell.

@@ -4,7 +4,7 @@
 use crate::event::{FileMark, FileText};
 
 use crate::records::files::FileStamp;
-use crate::records::kernels::{CleanRun, CleanRunReport, named_kernel};
+use crate::records::kernels::{CleanRun, CleanRunReport, KernelStateReport, is_faithful, named_kernel};
 use crate::staleness::{HeldName, KeptStaleness, Reactivity};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -182,6 +182,15 @@ pub struct Note {
     /// The Jupyter kernel named in its properties.
     pub(crate) kernel_stated: Option<String>,
     pub(crate) kernel_once: Option<Option<String>>,
+    /// Whether its cells run as from top to bottom, where states are saved.
+    pub(crate) faithful: bool,
+    /// Executions whose state is on the disk.
+    pub(crate) saved_states: BTreeSet<ExecutionId>,
+    /// Whether the next kernel begins with nothing.
+    pub(crate) starts_fresh: bool,
+    pub(crate) state_move: KernelStateReport,
+    /// Why its last kernel ended.
+    pub(crate) kernel_trouble: Option<String>,
     /// Fingerprint of the kernel that was last chosen.
     pub(crate) kernel_print: Option<String>,
     pub(crate) kernel_is: Option<String>,
@@ -253,6 +262,11 @@ impl Note {
             reactivity: Reactivity::default(),
             kernel_stated: None,
             kernel_once: None,
+            faithful: true,
+            saved_states: BTreeSet::new(),
+            starts_fresh: false,
+            state_move: KernelStateReport::default(),
+            kernel_trouble: None,
             kernel_print: None,
             kernel_is: None,
             grant_is: crate::records::kernels::KernelGrant::default(),
@@ -489,6 +503,7 @@ impl Note {
         }
         let first = self.blocks().next().map(|block| Reactivity::from_note_text(&block.text)).unwrap_or_default();
         self.kernel_stated = self.blocks.first().and_then(|block| named_kernel(&block.text));
+        self.faithful = self.blocks.first().is_none_or(|block| is_faithful(&block.text));
         if first != self.reactivity {
             self.reactivity = first;
             self.cells_revision += 1;

@@ -5,6 +5,7 @@ mod cells;
 mod external_renames;
 mod grants;
 mod kernel_pool;
+mod kernel_states;
 mod kernels;
 mod memory_maintenance;
 mod moves;
@@ -24,7 +25,7 @@ mod volumes;
 
 pub use crate::records::kernels::{
     CleanRunReport, EMBEDDED_KERNEL, END_OF_INPUT, ENVIRONMENT_KERNEL, INSTANT_KERNEL, KernelGrant, KernelKind,
-    KernelSpec, SCIENCE_KERNEL, StdinRequest,
+    KernelSpec, KernelStateMove, KernelStateReport, SCIENCE_KERNEL, StdinRequest,
 };
 pub use crate::records::moves::{
     CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove,
@@ -228,6 +229,7 @@ impl SessionState {
             ),
             Command::Answer { note, text } => self.files.notes.answer_stdin(turn, note, text),
             Command::Interrupt { note } => self.files.notes.interrupt_kernel(turn, note),
+            Command::MoveState { note, to } => self.files.move_kernel_state(turn, &self.workspace, note, to),
             Command::RestartKernel { note } => self.files.notes.restart_kernel(turn, note),
             Command::MoveFiles { moves } => self.files.move_files(turn, &mut self.sync, &moves),
             Command::DeleteFiles { files } => self.files.delete_files(turn, &mut self.sync, &files),
@@ -441,6 +443,19 @@ impl SessionState {
             Event::BlobsCame { count } => self.sync.on_blobs_received(&mut self.files.notes, count),
             Event::KernelsFound { kernels } => self.kernels.kernels_found(kernels),
             Event::KernelReady { note } => self.files.notes.on_kernel_ready(note),
+            Event::StateSaved { note, execution, problem } => {
+                self.files.notes.on_state_saved(note, execution, problem);
+            }
+            Event::StateMoved { note, state, branch, undone, rerun, problem } => {
+                let report = KernelStateReport { count: 0, state, branch, undone: Vec::new(), problem };
+                self.files.on_state_moved(
+                    turn,
+                    (&self.kernels, &self.sync, &self.workspace),
+                    note,
+                    report,
+                    (&undone, rerun),
+                );
+            }
             Event::Began { note, execution } => self.files.notes.on_execution_started(turn, note, execution),
             Event::Output { note, execution, output } => self.files.notes.on_output(turn, note, execution, output),
             Event::Finished { note, execution, status, count, whole, cached, took } => {

@@ -77,8 +77,12 @@ pub(super) struct CellsArguments {
 /// `kernels`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct KernelsArguments {
-    #[arg(id = "NOTE")]
-    pub(super) note: String,
+    #[arg(id = "WORDS")]
+    pub(super) words: Vec<String>,
+    #[arg(id = "as", long = "as")]
+    pub(super) name: Option<String>,
+    #[arg(long)]
+    pub(super) state: Option<String>,
     #[arg(id = "use", long = "use")]
     pub(super) use_kernel: Option<String>,
     #[arg(long)]

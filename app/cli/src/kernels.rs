@@ -1,6 +1,6 @@
 //! `cmd_kernels`, `cmd_grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, kernel_states, resolve};
 use crate::arguments::{GrantArguments, KernelsArguments};
 use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelKind, KernelSpec, Session};
 use host::python_setup::{PythonSetup, SetupError, follow_setup, shell_line};
@@ -110,7 +110,12 @@ fn set_up_python(scene: &mut CommandContext<'_>, note: DocId, packages: &[String
 }
 
 pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArguments) -> Result<u8, CliError> {
-    let note = resolve::resolve_note(scene, args.note.as_str())?;
+    let note = match args.words.as_slice() {
+        [note] => note,
+        [action, note] => return kernel_states::cmd_kernel_states(scene, action, note, args),
+        _ => return Err(CliError::usage("name one note, or an action and a note".to_owned())),
+    };
+    let note = resolve::resolve_note(scene, note)?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
     if args.setup {
         if args.use_kernel.is_some() {

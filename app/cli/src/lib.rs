@@ -14,6 +14,7 @@ mod help;
 mod history;
 #[cfg(feature = "hub")]
 mod hub;
+mod kernel_states;
 mod kernels;
 mod links;
 mod maintenance;
@@ -207,6 +208,7 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             Some([flag, spec, allowed @ ..]) if flag == "--jupyter" => {
                 jupyter::bridge::run_bridge(std::path::Path::new(spec), allowed.first().map(String::as_str))
             }
+            Some([flag, words @ ..]) if flag == "--science" => run_science_kernel(words),
             words => python::run_kernel(python::SandboxGrants::from_args(words.unwrap_or_default())),
         };
     }
@@ -241,6 +243,17 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
     };
     host::logging::finish();
     ExitCode::from(code)
+}
+
+#[cfg(feature = "science")]
+fn run_science_kernel(words: &[String]) -> ExitCode {
+    science::run_science_kernel(words)
+}
+
+#[cfg(not(feature = "science"))]
+fn run_science_kernel(_words: &[String]) -> ExitCode {
+    eprintln!("tracebook kernel: {}", host::BUILT_WITHOUT_SCIENCE);
+    ExitCode::FAILURE
 }
 
 fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {

@@ -15,6 +15,7 @@ pub(crate) mod generated_views;
 pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod kernel_permissions;
+pub(crate) mod kernel_states;
 pub(crate) mod link_completion;
 pub(crate) mod link_hover;
 pub(crate) mod link_navigation;

@@ -45,6 +45,8 @@ impl eframe::App for AppWindow {
         self.panes.sync_step(&self.host);
         self.overlay.follow_python_setup(&mut self.host);
         self.overlay.show_kernels(&self.host, &mut self.panes, &mut self.notices, &mut self.jobs);
+        self.overlay.show_states(&self.panes, &mut self.notices, &self.jobs);
+        self.jobs.report_state_moves(&self.host, &self.panes, &mut self.notices);
         self.panes.active.editor.shape = self.panes.caret_shape(&self.host, &self.input);
         let actions = self.show_layout(ui);
         self.panes.open_embedded_collections(&mut self.host);

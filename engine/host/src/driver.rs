@@ -498,15 +498,19 @@ impl Driver {
                         });
                     });
                 }
-                Effect::Eval { note, folder, kernel, allowed, grant, execution, code, label, forget, pure } => {
+                Effect::Eval { note, folder, kernel, allowed, grant, execution, code, label, forget, pure, after } => {
                     let folder = self.confined_path(&folder);
                     let kernel = kernel.map(|name| AllowedKernel { name, allowed, shared: self.writable_folders() });
                     self.kernels.execute_cell(
                         note,
                         &folder,
                         execution,
-                        &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure },
+                        &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure, after },
                     );
+                }
+                Effect::MoveState { note, folder, grant, to } => {
+                    let folder = self.confined_path(&folder);
+                    self.kernels.move_state(note, &folder, &grant, &to);
                 }
                 Effect::Reserve { folder } => {
                     let folder = folder.map(|folder| self.confined_path(&folder));

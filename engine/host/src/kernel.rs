@@ -2,9 +2,11 @@
 
 pub(crate) mod kernel_messages;
 pub(crate) mod kernel_requests;
+pub mod kernel_states;
 pub(crate) mod kernelspec;
 pub(crate) mod pure_cache;
 pub mod python_setup;
+pub(crate) mod science;
 
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};
@@ -114,6 +116,8 @@ pub(crate) struct QueuedCell {
     pub(crate) forgotten_names: Vec<String>,
     /// If the result may come from the cache: the names that it depends on, and those that it assigns.
     pub(crate) pure: Option<(Vec<String>, Vec<String>)>,
+    /// Where states are saved: the executions in whose state it runs.
+    pub(crate) after: Option<Vec<ExecutionId>>,
 }
 
 /// All running kernels of this process.
@@ -156,18 +160,7 @@ impl RunningKernels {
         execution: ExecutionId,
         cell: &QueuedCell,
     ) {
-        if self.running.get(&note).is_some_and(|kernel| !kernel.alive.load(Ordering::Acquire)) {
-            self.running.remove(&note);
-        }
-        if !self.running.contains_key(&note) {
-            let kernel = match self.take_warm_kernel(folder, cell) {
-                Some(kernel) => kernel,
-                None => self.start_kernel(folder, cell.kernel.as_ref(), &cell.grant),
-            };
-            // A kernel has its note from here on, for good.
-            let _ = kernel.note.set(note);
-            self.running.insert(note, kernel);
-        }
+        self.ensure_kernel(note, folder, cell.kernel.as_ref(), &cell.grant);
         let mut request = json!({
             "header": {"msg_type": "execute_request", "msg_id": execution},
             "parent_header": {},
@@ -176,6 +169,49 @@ impl RunningKernels {
         if let Some((uses, binds)) = &cell.pure {
             request["content"]["pure"] = json!({"uses": uses, "binds": binds});
         }
+        if let Some(after) = &cell.after {
+            request["content"]["after"] = json!(after);
+        }
+        self.send_message(note, &request);
+    }
+
+    /// Starts the note's kernel if there is none.
+    fn ensure_kernel(
+        &mut self,
+        note: DocId,
+        folder: &ConfinedPath,
+        kernel: Option<&AllowedKernel>,
+        grant: &KernelGrant,
+    ) {
+        if self.running.get(&note).is_some_and(|kernel| !kernel.alive.load(Ordering::Acquire)) {
+            self.running.remove(&note);
+        }
+        if !self.running.contains_key(&note) {
+            let started = match self.take_warm_kernel(folder, kernel, grant) {
+                Some(kernel) => kernel,
+                None => self.start_kernel(folder, kernel, grant, Some(note)),
+            };
+            // A kernel has its note from here on, for good.
+            let _ = started.note.set(note);
+            self.running.insert(note, started);
+        }
+    }
+
+    /// Makes another saved state of the note's kernel the current one; starts a kernel if there is none.
+    pub(crate) fn move_state(
+        &mut self,
+        note: DocId,
+        folder: &ConfinedPath,
+        grant: &KernelGrant,
+        to: &engine::KernelStateMove,
+    ) {
+        let science = AllowedKernel { name: engine::SCIENCE_KERNEL.to_owned(), allowed: None, shared: Vec::new() };
+        self.ensure_kernel(note, folder, Some(&science), grant);
+        let request = json!({
+            "header": {"msg_type": "state_request", "msg_id": "state"},
+            "parent_header": {},
+            "content": to,
+        });
         self.send_message(note, &request);
     }
 
@@ -240,12 +276,17 @@ impl RunningKernels {
             KernelProcess::end_process(&kernel.process);
         }
         self.warm_kernel =
-            folder.map(|folder| (folder.clone(), self.start_kernel(&folder, None, &KernelGrant::default())));
+            folder.map(|folder| (folder.clone(), self.start_kernel(&folder, None, &KernelGrant::default(), None)));
     }
 
-    fn take_warm_kernel(&mut self, folder: &ConfinedPath, cell: &QueuedCell) -> Option<RunningKernel> {
+    fn take_warm_kernel(
+        &mut self,
+        folder: &ConfinedPath,
+        kernel: Option<&AllowedKernel>,
+        grant: &KernelGrant,
+    ) -> Option<RunningKernel> {
         let fits = |(known, ready): &mut (ConfinedPath, RunningKernel)| {
-            cell.kernel.is_none() && cell.grant.is_none() && known == folder && ready.alive.load(Ordering::Acquire)
+            kernel.is_none() && grant.is_none() && known == folder && ready.alive.load(Ordering::Acquire)
         };
         self.warm_kernel.take_if(fits).map(|(_, kernel)| kernel)
     }
@@ -282,6 +323,7 @@ impl RunningKernels {
         folder: &ConfinedPath,
         kernel: Option<&AllowedKernel>,
         grant: &KernelGrant,
+        note: Option<DocId>,
     ) -> RunningKernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
@@ -289,6 +331,11 @@ impl RunningKernels {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.arg("kernel");
         let kind = KernelKind::of(kernel.map(|kernel| kernel.name.as_str()));
+        // Why it can't be started, if that is known now.
+        let mut refused = None;
+        if kind == KernelKind::Science {
+            refused = science::add_arguments(&mut command, &self.workspace, note).err();
+        }
         if kind.is_confined() {
             // Keys and tokens in the surroundings are not a cell's business; a user's own kernel is as in their shell.
             let surroundings = KERNEL_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
@@ -323,7 +370,11 @@ impl RunningKernels {
             let log = crate::logging::KernelLog::start(number, jupyter.is_some());
             // The folder stays open until the process has started in it, and in no other.
             let held = ConfinedFolder::open_root(&place.root).and_then(|root| root.open_folder(&place.path));
-            let begun = held.map_err(anyhow::Error::from).and_then(|folder| {
+            let held = match refused {
+                Some(why) => Err(why),
+                None => held.map_err(anyhow::Error::from),
+            };
+            let begun = held.and_then(|folder| {
                 command.current_dir(folder.stable_path());
                 if let Some(chosen) = &jupyter {
                     configure_jupyter_kernel(&mut command, chosen, folder.original_path())?;

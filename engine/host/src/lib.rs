@@ -32,7 +32,9 @@ mod workspace;
 mod writer;
 
 pub use crate::kernel::kernel_requests::{CompletionChoice, InquiryAnswer, KernelInquiry, KernelVariable};
+pub use crate::kernel::kernel_states;
 pub use crate::kernel::python_setup;
+pub use crate::kernel::science::{BUILT_WITHOUT_SCIENCE, states_folder};
 pub use crate::maintenance::capabilities::{MachineCapability, detect_capabilities, has_display};
 pub use crate::search::unlinked_mentions::UnlinkedMention;
 #[cfg(feature = "hub")]

@@ -13,30 +13,35 @@ use vm::{PyObjectRef, PyResult, VirtualMachine};
 
 /// What an `execute_request` asks for.
 #[derive(Debug, PartialEq)]
-pub(crate) struct CellRequest {
-    pub(crate) code: String,
+pub struct CellRequest {
+    /// The code to run.
+    pub code: String,
     /// How tracebacks call the cell. One line, not empty.
-    pub(crate) label: String,
+    pub label: String,
     /// Runs for its effects alone: no value is shown, nothing is counted. Prints and errors are still sent.
-    pub(crate) silent: bool,
+    pub silent: bool,
     /// Names that are taken out of the namespace before.
-    pub(crate) forget: Vec<String>,
+    pub forget: Vec<String>,
     /// For a pure cell: its inputs and outputs, by which a cached result is found.
-    pub(crate) pure: Option<PureCellBindings>,
+    pub pure: Option<PureCellBindings>,
+    /// Where states are saved: the executions whose state it is to run in, in their order. `None`: the current state.
+    pub after: Option<Vec<String>>,
 }
 
 /// Names that a pure cell reads and assigns.
 #[derive(Debug, PartialEq)]
-pub(crate) struct PureCellBindings {
-    pub(crate) uses: Vec<String>,
-    pub(crate) binds: Vec<String>,
+pub struct PureCellBindings {
+    /// Names that it reads.
+    pub uses: Vec<String>,
+    /// Names that it assigns.
+    pub binds: Vec<String>,
 }
 
 impl CellRequest {
     pub(crate) fn new(code: String, label: &str, silent: bool) -> CellRequest {
         let label: String = label.chars().filter(|c| !c.is_control()).take(200).collect();
         let label = if label.trim().is_empty() { "cell".to_owned() } else { label };
-        CellRequest { code, label, silent, forget: Vec::new(), pure: None }
+        CellRequest { code, label, silent, forget: Vec::new(), pure: None, after: None }
     }
 
     /// Runs the cell under the file name `file` and returns the value of its last expression, else None; with `true`,

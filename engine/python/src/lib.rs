@@ -32,7 +32,15 @@ use serde_json::{Value, json};
 
 use interrupt::{InterruptGate, InterruptTicket};
 use outbox::KernelOutbox;
-pub use sandbox::SandboxGrants;
+pub use sandbox::{CellSandbox, SandboxGrants};
+
+/// How a kernel's process speaks with its parent; the kernels in other crates use it, too.
+pub mod protocol {
+    pub use crate::cell::{CellRequest, PureCellBindings};
+    pub use crate::outbox::{KernelOutbox, OutputStream};
+    pub use crate::requests::{IncomingRequest, KernelQuery, RequestBody, RequestReader};
+    pub use crate::stdio::{die_with_parent, take};
+}
 
 /// The Python source that runs cells in CPython, 3.9 or newer, natively or in WebAssembly: `cells.py` and what it shares
 /// with the built-in kernel. Run it under a file name that no cell has (`<tracebook>`), then make one
@@ -69,6 +77,11 @@ enum KernelTask {
     Info { header: Value },
     Query { header: Value, ticket: InterruptTicket, look: requests::KernelQuery },
     Shutdown { header: Option<Value> },
+}
+
+/// Closes what this process has inherited from its parent besides the standard streams.
+pub fn close_inherited() {
+    ::sandbox::close_inherited();
 }
 
 /// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code.
@@ -150,6 +163,11 @@ pub fn run_kernel(reach: SandboxGrants) -> ExitCode {
             }
             RequestBody::PureReply(content) => {
                 pure_results::deliver_reply(content);
+                Ok(())
+            }
+            RequestBody::State(_) => {
+                let why = "the built-in kernel saves no states; choose the kernel science";
+                outbox.send_reply(&header, "state_reply", json!({"status": "error", "why": why}));
                 Ok(())
             }
             RequestBody::Execute(cell) => work.send(KernelTask::Execute { header, ticket: gate.ticket(), cell }),

@@ -27,8 +27,10 @@ const FLUSH_DELAY: Duration = Duration::from_millis(50);
 
 /// Where printed text belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputStream {
+pub enum OutputStream {
+    /// Standard output.
     Out,
+    /// Standard error.
     Err,
 }
 
@@ -42,7 +44,7 @@ impl OutputStream {
 }
 
 /// The messages to the host. One per process, shared by all threads.
-pub(crate) struct KernelOutbox {
+pub struct KernelOutbox {
     state: Mutex<OutboxState>,
     /// Text has begun to wait.
     waiting: Condvar,
@@ -73,7 +75,7 @@ static KERNEL_OUTBOX: OnceLock<KernelOutbox> = OnceLock::new();
 
 impl KernelOutbox {
     /// Makes the process's outbox and starts the thread that sends what has waited long enough.
-    pub(crate) fn install(out: File) -> &'static KernelOutbox {
+    pub fn install(out: File) -> &'static KernelOutbox {
         let outbox = KERNEL_OUTBOX.get_or_init(|| KernelOutbox::new(Box::new(out)));
         // Without the thread (no memory) text still leaves with the next chunk or message.
         let _ = std::thread::Builder::new().name("output".into()).spawn(|| outbox.flush_periodically());
@@ -81,7 +83,7 @@ impl KernelOutbox {
     }
 
     /// The process's outbox, for the native functions that Python calls: they have no place to keep it.
-    pub(crate) fn get() -> Option<&'static KernelOutbox> {
+    pub fn get() -> Option<&'static KernelOutbox> {
         KERNEL_OUTBOX.get()
     }
 
@@ -104,12 +106,12 @@ impl KernelOutbox {
     }
 
     /// Whether this is the kernel itself and not a fork that a cell made.
-    pub(crate) fn is_ours(&self) -> bool {
+    pub fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
 
     /// From here on, messages answer the request with this header, and limits restart.
-    pub(crate) fn begin_reply(&self, parent: Value) {
+    pub fn begin_reply(&self, parent: Value) {
         let Some(mut state) = self.lock() else { return };
         state.flush();
         state.parent = parent;
@@ -118,21 +120,21 @@ impl KernelOutbox {
     }
 
     /// Begins to keep what the cell shows.
-    pub(crate) fn start_recording(&self) {
+    pub fn start_recording(&self) {
         if let Some(mut state) = self.lock() {
             (state.record, state.recorded) = (Some(Vec::new()), 0);
         }
     }
 
     /// Ends that; gives what the cell has shown, unless that was too much.
-    pub(crate) fn take_recording(&self) -> Option<Vec<Value>> {
+    pub fn take_recording(&self) -> Option<Vec<Value>> {
         let mut state = self.lock()?;
         state.flush();
         state.record.take()
     }
 
     /// Sends a message, after all text that was printed before it.
-    pub(crate) fn send(&self, msg_type: &str, content: Value) {
+    pub fn send(&self, msg_type: &str, content: Value) {
         let Some(mut state) = self.lock() else { return };
         state.flush();
         let line = state.encode_message(msg_type, None, content);
@@ -140,14 +142,14 @@ impl KernelOutbox {
     }
 
     /// Sends a message that answers another request than the current one.
-    pub(crate) fn send_reply(&self, parent: &Value, msg_type: &str, content: Value) {
+    pub fn send_reply(&self, parent: &Value, msg_type: &str, content: Value) {
         let Some(mut state) = self.lock() else { return };
         let line = state.encode_message(msg_type, Some(parent), content);
         state.write_line(&line);
     }
 
     /// Sends displayed data, unless the cell has displayed too much already.
-    pub(crate) fn send_display(&self, msg_type: &str, content: Value) {
+    pub fn send_display(&self, msg_type: &str, content: Value) {
         let Some(mut state) = self.lock() else { return };
         if state.displayed >= MAX_DISPLAY_BYTES {
             return;
@@ -164,7 +166,7 @@ impl KernelOutbox {
     }
 
     /// Takes printed text, unless the cell has printed too much already.
-    pub(crate) fn print_text(&self, stream: OutputStream, text: &str) {
+    pub fn print_text(&self, stream: OutputStream, text: &str) {
         let Some(mut state) = self.lock() else { return };
         if text.is_empty() || state.streamed >= MAX_STREAM_BYTES {
             return;
@@ -193,7 +195,7 @@ impl KernelOutbox {
     }
 
     /// Sends the waiting text now.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         if let Some(mut state) = self.lock() {
             state.flush();
         }

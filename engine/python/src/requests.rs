@@ -14,63 +14,89 @@ pub(crate) const MAX_KERNEL_REQUEST_BYTES: usize = 64 << 20;
 
 /// A message from the host.
 #[derive(Debug, PartialEq)]
-pub(crate) enum IncomingRequest {
+pub enum IncomingRequest {
     /// A request and its header, which every answer repeats.
-    Request { header: Value, body: RequestBody },
+    Request {
+        /// Its header.
+        header: Value,
+        /// What it asks for.
+        body: RequestBody,
+    },
     /// An invalid line. `parent` is its header if it has one.
-    Invalid { parent: Value, why: String },
+    Invalid {
+        /// The header to answer.
+        parent: Value,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The other side is gone.
     End,
 }
 
 /// The requests that the kernel knows.
 #[derive(Debug, PartialEq)]
-pub(crate) enum RequestBody {
+pub enum RequestBody {
+    /// Run a cell.
     Execute(CellRequest),
+    /// Answer a question.
     Query(KernelQuery),
     /// The answer to a cell's prompt.
     Answer(String),
     /// What the host says about the result of a pure cell.
     PureReply(Value),
+    /// The running cell is to stop.
     Interrupt,
+    /// What kernel this is.
     Info,
+    /// The kernel is to end.
     Shutdown,
+    /// Another of the saved states is to become the current one.
+    State(Value),
 }
 
 /// A query about variables, or about code being edited. Positions are in characters.
 #[derive(Debug, PartialEq)]
-pub(crate) enum KernelQuery {
-    /// `imports`: the import statements of the whole note, a line each.
+pub enum KernelQuery {
+    /// What could stand at a place.
     Complete {
+        /// The cell's code.
         code: String,
+        /// The place.
         at: usize,
+        /// The import statements of the whole note, a line each.
         imports: String,
     },
+    /// What is known of the name at a place.
     Inspect {
+        /// The cell's code.
         code: String,
+        /// The place.
         at: usize,
     },
+    /// All variables.
     Variables,
-    /// Names, a line each.
+    /// The values of some variables.
     Values {
+        /// Names, a line each.
         names: String,
     },
 }
 
 /// The requests of one input, in order.
-pub(crate) struct RequestReader<R> {
+pub struct RequestReader<R> {
     input: R,
     limit: usize,
     line: Vec<u8>,
 }
 
 impl<R: BufRead> RequestReader<R> {
-    pub(crate) fn new(input: R) -> RequestReader<R> {
+    /// Reads requests from an input.
+    pub fn new(input: R) -> RequestReader<R> {
         RequestReader { input, limit: MAX_KERNEL_REQUEST_BYTES, line: Vec::new() }
     }
 
     /// Waits for the next request. Empty lines are passed over.
-    pub(crate) fn next_request(&mut self) -> IncomingRequest {
+    pub fn next_request(&mut self) -> IncomingRequest {
         loop {
             self.line.clear();
             self.line.shrink_to(1 << 20); // do not hold on to what one huge cell needed
@@ -146,6 +172,7 @@ fn parse_request(line: &[u8]) -> IncomingRequest {
             RequestBody::Answer(value.unwrap_or_default().to_owned())
         }
         Some("pure_reply") => RequestBody::PureReply(message.get_mut("content").map(Value::take).unwrap_or_default()),
+        Some("state_request") => RequestBody::State(message.get_mut("content").map(Value::take).unwrap_or_default()),
         Some("interrupt_request") => RequestBody::Interrupt,
         Some("kernel_info_request") => RequestBody::Info,
         Some("shutdown_request") => RequestBody::Shutdown,
@@ -178,7 +205,8 @@ fn parse_execute(content: Option<&mut Value>) -> Option<CellRequest> {
     };
     let pure = content.get("pure").filter(|pure| pure.is_object());
     let pure = pure.map(|pure| PureCellBindings { uses: names(pure, "uses"), binds: names(pure, "binds") });
-    Some(CellRequest { forget: names(content, "forget"), pure, ..CellRequest::new(code, label, silent) })
+    let after = content.get("after").filter(|after| after.is_array()).map(|_| names(content, "after"));
+    Some(CellRequest { forget: names(content, "forget"), pure, after, ..CellRequest::new(code, label, silent) })
 }
 
 #[cfg(test)]

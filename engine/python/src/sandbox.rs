@@ -29,6 +29,8 @@ pub struct SandboxGrants {
     pub read: Vec<PathBuf>,
     /// Folders and files that they may read and write.
     pub write: Vec<PathBuf>,
+    /// Bytes of addresses that the process may use, where that isn't 4 GiB.
+    pub address_bytes: Option<u64>,
 }
 
 impl SandboxGrants {
@@ -53,7 +55,7 @@ impl SandboxGrants {
 
 /// The restrictions that are in force.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CellSandbox {
+pub struct CellSandbox {
     files: bool,
     network: bool,
     processes: bool,
@@ -66,18 +68,18 @@ static ACTIVE_SANDBOX: OnceLock<CellSandbox> = OnceLock::new();
 
 impl CellSandbox {
     /// What is enforced in this process.
-    pub(crate) fn get() -> CellSandbox {
+    pub fn get() -> CellSandbox {
         ACTIVE_SANDBOX.get().copied().unwrap_or_default()
     }
 
     /// Locks this process in for good: it reaches the working folder and what is granted, nothing else. Call it before
     /// any thread is started.
-    pub(crate) fn enter(reach: SandboxGrants) {
+    pub fn enter(reach: SandboxGrants) {
         let mut sandbox = CellSandbox::default();
         let folder = std::env::current_dir().ok();
         #[cfg(unix)]
         {
-            sandbox.memory = limits::set_limits();
+            sandbox.memory = limits::set_limits(reach.address_bytes.unwrap_or(MAX_MEMORY_BYTES));
         }
         #[cfg(target_os = "linux")]
         {
@@ -122,7 +124,7 @@ impl CellSandbox {
     }
 
     /// The part of `kernel_info_reply` that says it.
-    pub(crate) fn to_json(self) -> Value {
+    pub fn to_json(self) -> Value {
         json!({"files": self.files, "network": self.network, "processes": self.processes, "memory": self.memory})
     }
 
@@ -169,7 +171,7 @@ fn granted(folder: &Path, home: Option<&Path>, shut: Option<&Path>) -> Vec<PathB
 #[cfg(unix)]
 mod limits {
     /// Sets the limits; says whether the one of memory holds.
-    pub(super) fn set_limits() -> bool {
+    pub(super) fn set_limits(address_bytes: u64) -> bool {
         let limit = |kind, most: u64| {
             let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
             #[allow(unsafe_code, reason = "std has no wrapper for setrlimit")]
@@ -185,7 +187,7 @@ mod limits {
         // These limits aren't security boundaries: failures are ignored.
         let _ = limit(libc::RLIMIT_CORE, 0) && limit(libc::RLIMIT_FSIZE, super::MAX_WRITTEN_FILE_BYTES);
         let _ = limit(libc::RLIMIT_NOFILE, super::MAX_OPEN_FILES);
-        limit(libc::RLIMIT_AS, super::MAX_MEMORY_BYTES)
+        limit(libc::RLIMIT_AS, address_bytes)
     }
 }
 

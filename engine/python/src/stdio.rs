@@ -8,7 +8,7 @@ use std::io;
 
 /// Returns the private ends of the protocol, closed on exec: where requests come from, where messages go.
 #[cfg(unix)]
-pub(crate) fn take() -> io::Result<(File, File)> {
+pub fn take() -> io::Result<(File, File)> {
     use std::os::fd::{AsFd, AsRawFd};
 
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -28,7 +28,7 @@ pub(crate) fn take() -> io::Result<(File, File)> {
 /// Returns the ends of the protocol. The standard handles stay in place: `sys.stdin` and `sys.stdout` are the
 /// kernel's own objects, but a child process of a cell could still write in between.
 #[cfg(windows)]
-pub(crate) fn take() -> io::Result<(File, File)> {
+pub fn take() -> io::Result<(File, File)> {
     use std::os::windows::io::AsHandle;
 
     let input = File::from(io::stdin().as_handle().try_clone_to_owned()?);
@@ -38,7 +38,7 @@ pub(crate) fn take() -> io::Result<(File, File)> {
 
 /// Asks Linux to kill this process when the thread that started it ends, so that a crashed parent leaves no busy
 /// loop behind. Elsewhere the end of standard input must do.
-pub(crate) fn die_with_parent() {
+pub fn die_with_parent() {
     #[cfg(target_os = "linux")]
     {
         #[allow(unsafe_code, reason = "std has no wrapper for prctl")]

@@ -13,7 +13,7 @@ use wasmtime::{
     UpdateDeadline,
 };
 use wasmtime_wasi::p1::WasiP1Ctx;
-use wasmtime_wasi::{DirPerms, FilePerms, WasiCtxBuilder};
+use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
 use crate::ScienceError;
 
@@ -82,6 +82,8 @@ fn engine_config() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true);
     config.wasm_exceptions(true);
+    // Only its limit is of use: nothing runs asynchronously.
+    config.async_stack_size(2 * GUEST_STACK_BYTES);
     config.max_wasm_stack(GUEST_STACK_BYTES);
     config.memory_init_cow(true);
     config
@@ -176,13 +178,10 @@ impl LoadedPack {
         for (name, value) in variables {
             wasi.env(name, value);
         }
-        wasi.preopened_dir(&self.library, LIBRARY_FOLDER, DirPerms::READ, FilePerms::READ).map_err(fail)?;
+        wasi.preopened_dir(&self.library, LIBRARY_FOLDER, FsPerms::ReadOnly).map_err(fail)?;
         for folder in folders {
-            let (dirs, files) = match folder.write {
-                true => (DirPerms::all(), FilePerms::all()),
-                false => (DirPerms::READ, FilePerms::READ),
-            };
-            wasi.preopened_dir(&folder.host, &folder.guest, dirs, files).map_err(fail)?;
+            let perms = if folder.write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
+            wasi.preopened_dir(&folder.host, &folder.guest, perms).map_err(fail)?;
         }
         let limits = StoreLimitsBuilder::new().memory_size(MAX_GUEST_MEMORY_BYTES).trap_on_grow_failure(false).build();
         let state = HostState { wasi: wasi.build_p1(), limits, door, stop };

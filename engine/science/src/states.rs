@@ -325,7 +325,7 @@ impl StateFolder {
         let mut line = Vec::new();
         let mut next = id.map(ToOwned::to_owned);
         let mut seen = BTreeSet::new();
-        while let Some(id) = next.filter(|id| seen.insert(id.clone())) {
+        while let Some(id) = next.take().filter(|id| seen.insert(id.clone())) {
             let Ok(record) = self.record(&id) else { break };
             next.clone_from(&record.parent);
             line.push(record);
@@ -518,5 +518,126 @@ impl StateFolder {
             }
         };
         Ok((number, pages))
+    }
+}
+
+/// Which state is to be current.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateMove {
+    /// The one before the current one.
+    Undo,
+    /// The one that the last undo left.
+    Redo,
+    /// None: a fresh kernel.
+    Fresh,
+    /// This one.
+    To(String),
+    /// The current one, on a new branch of this name.
+    Fork(String),
+    /// The last one of the branch of this name.
+    Switch(String),
+    /// The branch of this name goes; not the current one.
+    Discard(String),
+    /// The current branch goes on from the state of the branch of this name, which goes.
+    Adopt(String),
+}
+
+impl StateMove {
+    /// Reads a move from a message: `{"move": "undo"}`, and `name` or `state` where it needs one.
+    #[must_use]
+    pub fn from_json(content: &serde_json::Value) -> Option<StateMove> {
+        let text = |key: &str| content[key].as_str().map(ToOwned::to_owned);
+        Some(match content["move"].as_str()? {
+            "undo" => StateMove::Undo,
+            "redo" => StateMove::Redo,
+            "fresh" => StateMove::Fresh,
+            "to" => StateMove::To(text("state")?),
+            "fork" => StateMove::Fork(text("name")?),
+            "switch" => StateMove::Switch(text("name")?),
+            "discard" => StateMove::Discard(text("name")?),
+            "adopt" => StateMove::Adopt(text("name")?),
+            _ => return None,
+        })
+    }
+
+    /// The message that `from_json` reads.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            StateMove::Undo => serde_json::json!({"move": "undo"}),
+            StateMove::Redo => serde_json::json!({"move": "redo"}),
+            StateMove::Fresh => serde_json::json!({"move": "fresh"}),
+            StateMove::To(state) => serde_json::json!({"move": "to", "state": state}),
+            StateMove::Fork(name) => serde_json::json!({"move": "fork", "name": name}),
+            StateMove::Switch(name) => serde_json::json!({"move": "switch", "name": name}),
+            StateMove::Discard(name) => serde_json::json!({"move": "discard", "name": name}),
+            StateMove::Adopt(name) => serde_json::json!({"move": "adopt", "name": name}),
+        }
+    }
+
+    /// The heads after the move. `record` reads a state.
+    ///
+    /// # Errors
+    /// There is nothing to undo or to redo, or no such state or branch, or the name can't be used.
+    pub fn apply(
+        &self,
+        heads: &StateHeads,
+        record: &dyn Fn(&str) -> Option<StateRecord>,
+    ) -> Result<StateHeads, ScienceError> {
+        let mut heads = heads.clone();
+        let branch = heads.branch.clone();
+        let current = heads.current().map(ToOwned::to_owned);
+        match self {
+            StateMove::Undo => {
+                let current = current.ok_or(ScienceError::NothingToUndo)?;
+                let parent = record(&current).ok_or(ScienceError::NoSuchState)?.parent;
+                heads.redo.entry(branch.clone()).or_default().push(current);
+                heads.branches.insert(branch, parent);
+            }
+            StateMove::Redo => {
+                let next = heads.redo.get_mut(&branch).and_then(Vec::pop).ok_or(ScienceError::NothingToRedo)?;
+                heads.branches.insert(branch, Some(next));
+            }
+            StateMove::Fresh => {
+                heads.redo.remove(&branch);
+                heads.branches.insert(branch, None);
+            }
+            StateMove::To(id) => {
+                record(id).ok_or(ScienceError::NoSuchState)?;
+                heads.redo.remove(&branch);
+                heads.branches.insert(branch, Some(id.clone()));
+            }
+            StateMove::Fork(name) => {
+                if !is_branch_name(name) {
+                    return Err(ScienceError::BranchName { name: name.clone() });
+                }
+                if heads.branches.contains_key(name) {
+                    return Err(ScienceError::BranchExists { name: name.clone() });
+                }
+                heads.branches.insert(name.clone(), current);
+                heads.branch.clone_from(name);
+            }
+            StateMove::Switch(name) => {
+                if !heads.branches.contains_key(name) {
+                    return Err(ScienceError::NoSuchBranch { name: name.clone() });
+                }
+                heads.branch.clone_from(name);
+            }
+            StateMove::Discard(name) | StateMove::Adopt(name) if *name == branch => {
+                return Err(ScienceError::CurrentBranch { name: name.clone() });
+            }
+            StateMove::Discard(name) => {
+                heads.branches.remove(name).ok_or_else(|| ScienceError::NoSuchBranch { name: name.clone() })?;
+                heads.redo.remove(name);
+            }
+            StateMove::Adopt(name) => {
+                let state = heads.branches.remove(name);
+                let state = state.ok_or_else(|| ScienceError::NoSuchBranch { name: name.clone() })?;
+                heads.redo.remove(name);
+                heads.redo.remove(&branch);
+                heads.branches.insert(branch, state);
+            }
+        }
+        Ok(heads)
     }
 }

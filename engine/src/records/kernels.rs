@@ -114,6 +114,16 @@ pub const END_OF_INPUT: &str = "\u{4}";
 /// The property that names a note's kernel.
 pub(crate) const KERNEL_PROPERTY: &str = "kernel";
 
+/// The property that says whether cells of a note with saved states run as from top to bottom.
+const FAITHFUL_PROPERTY: &str = "faithful";
+
+/// Whether a cell of a note with this beginning runs in the state that the cells above it left.
+pub(crate) fn is_faithful(text: &str) -> bool {
+    let stated = properties::read(text).and_then(Result::ok).unwrap_or_default();
+    let stated = stated.iter().find(|property| property.key == FAITHFUL_PROPERTY);
+    stated.and_then(|property| property.values.first()).is_none_or(|(value, _)| value != "false")
+}
+
 /// The kernel that a text names in its properties, unless it is the built-in one.
 pub(crate) fn named_kernel(text: &str) -> Option<String> {
     if !text.starts_with("---") {
@@ -164,6 +174,58 @@ impl KernelGrant {
         }
         if words.is_empty() { "nothing beyond its folder".to_owned() } else { words.join("; ") }
     }
+}
+
+/// Which of a kernel's saved states is to be the current one. As JSON it is the kernel's own message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "move", rename_all = "lowercase")]
+pub enum KernelStateMove {
+    /// The one before the last run.
+    Undo,
+    /// The one that the last undo left.
+    Redo,
+    /// None: a kernel that has run nothing.
+    Fresh,
+    /// This one.
+    To {
+        /// Its id.
+        state: String,
+    },
+    /// The current one, on a new branch.
+    Fork {
+        /// Name of the branch.
+        name: String,
+    },
+    /// The last one of a branch.
+    Switch {
+        /// Name of the branch.
+        name: String,
+    },
+    /// A branch goes.
+    Discard {
+        /// Name of the branch.
+        name: String,
+    },
+    /// The current branch goes on from another one's state; that branch goes.
+    Adopt {
+        /// Name of the branch.
+        name: String,
+    },
+}
+
+/// Where the last move between a note's saved states led.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelStateReport {
+    /// Counts the note's moves.
+    pub count: u64,
+    /// The current state; `None`: a kernel that has run nothing.
+    pub state: Option<String>,
+    /// The current branch.
+    pub branch: String,
+    /// Cells whose effect on variables is gone.
+    pub undone: Vec<BlockId>,
+    /// Why it failed; then nothing has changed.
+    pub problem: Option<String>,
 }
 
 /// A clean run in progress: the earlier results of the cells.

@@ -2,7 +2,7 @@
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase, code_hash};
-use crate::records::kernels::KernelKind;
+use crate::records::kernels::{KernelKind, KernelStateMove};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
@@ -87,6 +87,7 @@ impl NotesState {
         }
         cancel_queue(note);
         note.stopping = true;
+        note.starts_fresh = note.saves_states();
         turn.effects.push(Effect::KillKernel { note: id });
         Ok(())
     }
@@ -372,6 +373,7 @@ impl FilesState {
             let execution = execution.id;
             let forget = note.prepare_execution(execution, cell);
             let pure = note.pure_names(cell);
+            let after = note.executions_above(cell);
             let label = format!("cell {place}");
             let kernel = note.kernel_name().map(ToOwned::to_owned);
             note.kernel_is.clone_from(&kernel);
@@ -387,6 +389,7 @@ impl FilesState {
                 label,
                 forget,
                 pure,
+                after,
             });
             return;
         }
@@ -441,18 +444,21 @@ impl FilesState {
         let now = turn.now;
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         let asked = std::mem::take(&mut note.stopping);
+        let saves_states = KernelKind::of(note.kernel_is.as_deref()).saves_state();
+        note.kernel_trouble = Some(why.to_owned());
         if let KernelPhase::Busy(execution) = note.kernel {
             if let Some(current) = note.executions.values_mut().find(|known| known.id == execution) {
                 current.status = if asked { ExecutionStatus::Interrupted } else { ExecutionStatus::Died };
                 current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
                 let overran = note.overran.filter(|(over, _)| *over == execution);
+                let variables = match saves_states {
+                    true => "variables are as they were before the cell",
+                    false => "variables are gone",
+                };
                 let (ename, evalue) = if let Some((_, seconds)) = overran.filter(|_| asked) {
-                    (TIME_LIMIT_ERROR.to_owned(), format!("{}; variables are gone", timeout_message(seconds)))
+                    (TIME_LIMIT_ERROR.to_owned(), format!("{}; {variables}", timeout_message(seconds)))
                 } else if asked {
-                    (
-                        "KernelStopped".to_owned(),
-                        "stopped by force; variables are gone, text and outputs stay".to_owned(),
-                    )
+                    ("KernelStopped".to_owned(), format!("stopped by force; {variables}, text and outputs stay"))
                 } else {
                     ("KernelDied".to_owned(), why.to_owned())
                 };
@@ -465,8 +471,17 @@ impl FilesState {
         note.kernel = KernelPhase::Off;
         note.question = None;
         note.kill = None;
-        note.held.clear();
-        note.kernel_executions.clear();
+        if saves_states && !note.starts_fresh {
+            note.keep_saved_results();
+        } else {
+            note.held.clear();
+            note.kernel_executions.clear();
+        }
+        if std::mem::take(&mut note.starts_fresh)
+            && let Some(folder) = self.volumes.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned))
+        {
+            note.send_state_move(turn, folder, workspace.kernel_grant(id), KernelStateMove::Fresh);
+        }
         note.running = None;
         note.again.clear();
         note.runs += 1;

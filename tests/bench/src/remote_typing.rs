@@ -126,6 +126,7 @@ impl HostlessSession {
                 | Effect::Present { .. }
                 | Effect::RefuseReceived { .. }
                 | Effect::Eval { .. }
+                | Effect::MoveState { .. }
                 | Effect::FindKernels { .. }
                 | Effect::Answer { .. }
                 | Effect::Reserve { .. }

@@ -10,6 +10,7 @@ use egui::text::LayoutJob;
 use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{KernelSpec, Session};
+use host::kernel_states::{NoteStates, SavedState};
 use store::DocId;
 use text::untrusted_text;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
@@ -55,6 +56,8 @@ pub(crate) enum PaletteChoice {
     Learn(String),
     /// A kernel for the open note; `None`: the built-in one.
     Kernel(Option<String>),
+    /// Go to this saved state of the note's kernel.
+    State(String),
     /// A line behind Vim's colon.
     Line(String),
 }
@@ -122,6 +125,7 @@ impl CommandPalette {
             PaletteChoice::Learn(_)
             | PaletteChoice::Template(_)
             | PaletteChoice::Kernel(_)
+            | PaletteChoice::State(_)
             | PaletteChoice::Line(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
@@ -233,6 +237,33 @@ impl CommandPalette {
         }
         entries.sort_by_key(|entry| !matches!(&entry.choice, PaletteChoice::Kernel(name) if name.as_deref() == used));
         CommandPalette::new("Choose kernel", "Search kernels", entries, false)
+    }
+
+    /// The saved states of a note's kernel, the newest first.
+    pub(crate) fn states(states: &NoteStates) -> CommandPalette {
+        let entry = |state: &SavedState| {
+            let current = states.current.as_ref() == Some(&state.state);
+            let title = format!("After {}{}", state.cell, if current { ", now" } else { "" });
+            let mut said = Vec::new();
+            for (what, names) in [("defines", &state.defined), ("changes", &state.changed)] {
+                if !names.is_empty() {
+                    said.push(format!("{what} {}", names.join(", ")));
+                }
+            }
+            let first = state.code.lines().next().unwrap_or_default();
+            let about = if said.is_empty() { first.to_owned() } else { said.join("; ") };
+            PaletteEntry {
+                choice: PaletteChoice::State(state.state.clone()),
+                hay: FuzzyCandidate::new(&title),
+                about_hay: FuzzyCandidate::new(&about),
+                title,
+                about,
+                key: None,
+                aliases: Vec::new(),
+            }
+        };
+        let entries = states.states.iter().rev().map(entry).collect();
+        CommandPalette::new("Saved states", "Search saved states", entries, false)
     }
 
     fn new(name: &'static str, hint: &'static str, entries: Vec<PaletteEntry>, makes: bool) -> CommandPalette {

@@ -5,7 +5,10 @@ use crate::shell::notes_replacement::NotesReplacement;
 use eframe::egui::ColorImage;
 use host::desktop::TypedPath;
 use host::fs::obsidian_settings::ObsidianSettings;
+use host::kernel_states::NoteStates;
+use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use store::DocId;
 
 /// What a vault of Obsidian says.
 pub(crate) struct VaultSettings {
@@ -29,6 +32,10 @@ pub(crate) struct BackgroundJobs {
     pub(crate) copied: (Sender<ColorImage>, Receiver<ColorImage>),
     /// Number of kernel searches when the user asked for the list.
     pub(crate) kernels_asked: Option<u64>,
+    /// Saved states that were read from the disk.
+    pub(crate) states: (Sender<(DocId, NoteStates)>, Receiver<(DocId, NoteStates)>),
+    /// How many moves between saved states each note has reported.
+    pub(crate) state_moves: HashMap<DocId, u64>,
 }
 
 impl Default for BackgroundJobs {
@@ -41,6 +48,8 @@ impl Default for BackgroundJobs {
             saved: channel(),
             copied: channel(),
             kernels_asked: None,
+            states: channel(),
+            state_moves: HashMap::new(),
         }
     }
 }

@@ -57,6 +57,12 @@ pub(crate) enum WindowCommand {
     Variables,
     Stop,
     Restart,
+    /// Go to the variables before the last run, or forward again.
+    UndoRun {
+        redo: bool,
+    },
+    /// List the saved states of the note's kernel.
+    States,
     Left,
     Files,
     Tags,
@@ -158,6 +164,9 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::KernelGrant => WindowCommand::Grant,
         CommandId::CellStop => WindowCommand::Stop,
         CommandId::KernelRestart => WindowCommand::Restart,
+        CommandId::KernelUndo => WindowCommand::UndoRun { redo: false },
+        CommandId::KernelRedo => WindowCommand::UndoRun { redo: true },
+        CommandId::KernelStates => WindowCommand::States,
         CommandId::ViewNextRegion => WindowCommand::Region { back: false },
         CommandId::ViewPreviousRegion => WindowCommand::Region { back: true },
         CommandId::ViewLeft => WindowCommand::Left,

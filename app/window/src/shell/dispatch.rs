@@ -19,8 +19,8 @@ use editor::note_editor::NoteEdit;
 use editor::row_splitter::RowKind;
 use eframe::egui;
 use egui_tiles::LinearDir;
-use engine::Command;
 use engine::keymap::KeymapPreset;
+use engine::{Command, KernelStateMove};
 use notebook::actions::{PageAction, RowDrag};
 use notebook::page;
 use std::path::PathBuf;
@@ -241,6 +241,11 @@ impl AppWindow {
             WindowCommand::Restart => {
                 self.host.note_command(&mut self.notices, on_note(|note| Command::RestartKernel { note }))
             }
+            WindowCommand::UndoRun { redo } => {
+                let to = if redo { KernelStateMove::Redo } else { KernelStateMove::Undo };
+                self.host.note_command(&mut self.notices, note.map(|note| Command::MoveState { note, to }))
+            }
+            WindowCommand::States => self.panes.list_states(&self.host, &mut self.notices, &self.jobs, ctx),
             WindowCommand::Region { back } => self.dock.regions.go_to_region(&mut self.panes, ctx, back),
             WindowCommand::Left => self.prefs.left_open = !self.prefs.left_open,
             WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs.left_open),
@@ -410,6 +415,11 @@ impl AppWindow {
             PaletteChoice::Learn(word) => self.host.learn_word(&mut self.notices, word),
             PaletteChoice::Kernel(name) => {
                 self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, name, None)
+            }
+            PaletteChoice::State(state) => {
+                let to = KernelStateMove::To { state };
+                let asked = self.panes.active.note.map(|note| Command::MoveState { note, to });
+                self.host.note_command(&mut self.notices, asked);
             }
             PaletteChoice::Line(line) => {
                 self.input.record_line(&line);

@@ -467,6 +467,11 @@ pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTa
     item(ui, "Run stale", CommandId::NoteRunStale, true);
     item(ui, "Stop", CommandId::CellStop, busy);
     item(ui, "Restart", CommandId::KernelRestart, true);
+    if note.saves_states() {
+        item(ui, "Undo run", CommandId::KernelUndo, !busy);
+        item(ui, "Redo run", CommandId::KernelRedo, !busy);
+        item(ui, "Saved states…", CommandId::KernelStates, true);
+    }
     menu_separator(ui);
     item(ui, "Choose Python…", CommandId::KernelChoose, true);
     item(ui, "Permissions…", CommandId::KernelGrant, true);

@@ -131,6 +131,10 @@ impl KernelReplyReader {
             self.kept.answer_pure_request(self.note, kind, content);
             return;
         }
+        if kind == "state_reply" {
+            self.report_state_move(content);
+            return;
+        }
         let id = message["parent_header"]["msg_id"].as_str().and_then(|id| id.parse().ok());
         let Some(execution): Option<ExecutionId> = id else { return };
         match kind {
@@ -140,6 +144,10 @@ impl KernelReplyReader {
                     ExecutionProgress { since: Some(Instant::now()), ..ExecutionProgress::default() },
                 );
                 self.inbox.send_event(Event::Began { note: self.note, execution });
+            }
+            "state_saved" => {
+                let problem = content["why"].as_str().map(ToOwned::to_owned);
+                self.inbox.send_event(Event::StateSaved { note: self.note, execution, problem });
             }
             "clear_output" => {
                 if content["wait"] == true {
@@ -197,6 +205,20 @@ impl KernelReplyReader {
             }
             _ => {}
         }
+    }
+
+    /// Another saved state is the current one, or isn't.
+    fn report_state_move(&self, content: &Value) {
+        let text = |key: &str| content[key].as_str().map(ToOwned::to_owned);
+        let undone = content["undone"].as_array().into_iter().flatten();
+        self.inbox.send_event(Event::StateMoved {
+            note: self.note,
+            state: text("state"),
+            branch: text("branch").unwrap_or_default(),
+            undone: undone.filter_map(|id| id.as_str()?.parse().ok()).collect(),
+            rerun: content["rerun"] == true,
+            problem: text("why"),
+        });
     }
 
     /// The kernel answers a question of the window.

@@ -68,6 +68,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::WriteMarker { .. } => "WriteMarker",
         Effect::FindKernels { .. } => "FindKernels",
         Effect::Eval { .. } => "Eval",
+        Effect::MoveState { .. } => "MoveState",
         Effect::Reserve { .. } => "Reserve",
         Effect::Answer { .. } => "Answer",
         Effect::Interrupt { .. } => "Interrupt",

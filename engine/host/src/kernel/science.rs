@@ -1,0 +1,33 @@
+//! The science kernel as the host sees it: how it is started, and where a note's saved states lie.
+
+use anyhow::bail;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use store::DocId;
+
+/// Folder of the workspace that holds the saved states of notes.
+const STATES_FOLDER: &str = "states";
+
+/// What a program without the science kernel says.
+pub const BUILT_WITHOUT_SCIENCE: &str =
+    "this tracebook was built without the kernel science; build it with --features science";
+
+/// The folder of a note's saved states, which need not be there.
+pub fn states_folder(workspace: &Path, note: DocId) -> PathBuf {
+    workspace.join(STATES_FOLDER).join(note.to_string())
+}
+
+/// Adds to `tracebook kernel` what starts it as the science kernel.
+pub(crate) fn add_arguments(command: &mut Command, workspace: &Path, note: Option<DocId>) -> anyhow::Result<()> {
+    if !cfg!(feature = "science") {
+        bail!(BUILT_WITHOUT_SCIENCE);
+    }
+    let Some(pack) = science_pack::PackFolder::of_user().installed() else {
+        bail!("the science pack isn't installed; run `tracebook kernels install science` (98 MB download)");
+    };
+    command.arg("--science").arg("--pack").arg(&pack.folder).arg("--pack-id").arg(&pack.wheel_sha256);
+    if let Some(note) = note {
+        command.arg("--states").arg(states_folder(workspace, note));
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+"""The guest's side of the science kernel: hands requests to `Cells`, and its messages to the host.
+
+Run once in an instance, behind `HARNESS`, the text of the harness. Lives in the module `_tracebook_cells`, so that the
+cells' `__main__` has no name of ours. Its state is the guest's memory: it is saved and restored with everything else.
+"""
+
+import json
+import os
+import sys
+import types
+
+import _host
+
+_FOLDER = "/note"
+# Descriptors that are looked at for open files.
+_FILES_LIMIT = 64
+
+
+def _door(kind, content):
+    return _host.call(json.dumps([kind, content], ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _send(kind, content):
+    _door(kind, content)
+
+
+def _ask(prompt, password):
+    answer = json.loads(_door("input_request", {"prompt": prompt, "password": password}))
+    if answer is None:
+        raise KeyboardInterrupt
+    return answer
+
+
+_harness = types.ModuleType("_tracebook_harness")
+exec(compile(HARNESS, "<tracebook>", "exec"), _harness.__dict__)
+del HARNESS
+
+try:
+    os.chdir(_FOLDER)
+except OSError:
+    pass  # cells then name files by their whole path
+sys.path.insert(0, _FOLDER)
+# The first descriptor that a file of a cell can have.
+_first = os.open("/dev/null", os.O_RDONLY) if os.path.exists("/dev/null") else 3
+_open_files = []
+
+cells = _harness.Cells(_send, _ask)
+
+
+def _note_files():
+    """Remembers the open files: their descriptors are not part of memory."""
+    _open_files.clear()
+    found = [number for number in range(4, _FILES_LIMIT) if _is_file(number)]
+    if not found:
+        return
+    import gc
+    import io
+
+    for value in gc.get_objects():
+        raw = getattr(value, "raw", None) if isinstance(value, io.BufferedIOBase) else value
+        if isinstance(raw, io.FileIO) and not raw.closed and raw.fileno() in found and isinstance(raw.name, str):
+            flags = {"rb": os.O_RDONLY, "wb": os.O_WRONLY, "ab": os.O_WRONLY | os.O_APPEND}.get(raw.mode, os.O_RDWR)
+            place = raw.tell() if raw.seekable() else 0
+            entry = (raw.fileno(), os.path.join(os.getcwd(), raw.name), flags, place)
+            if entry not in _open_files:
+                _open_files.append(entry)
+    _open_files.sort()
+
+
+def _is_file(number):
+    import stat
+
+    try:
+        return stat.S_ISREG(os.fstat(number).st_mode)
+    except OSError:
+        return False
+
+
+def execute(request):
+    request = json.loads(request)
+    reply = cells.execute(request["code"], request["label"], request["forget"], request["silent"])
+    cells.flush()
+    reply.update(cells.defined_and_changed())
+    try:
+        _note_files()
+    except Exception:
+        _open_files.clear()  # they are closed after a restore
+    _door("reply", reply)
+
+
+def look(request):
+    kind, content = json.loads(request)
+    _door("reply", getattr(cells, kind)(*content))
+
+
+def restored():
+    """Opens again what was open when this state was saved. A file that is gone stays closed."""
+    gone = []
+    held = []
+    for number, path, flags, place in _open_files:
+        try:
+            while True:
+                opened = os.open(path, flags)
+                if opened >= number:
+                    break
+                held.append(opened)
+            if opened == number:
+                os.lseek(opened, place, os.SEEK_SET)
+            else:
+                os.close(opened)
+                gone.append(path)
+        except OSError:
+            gone.append(path)
+    for number in held:
+        os.close(number)
+    _door("reply", {"gone": gone})

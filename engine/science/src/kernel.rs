@@ -1,0 +1,723 @@
+//! The body of the process `tracebook kernel --science`: requests in, messages out, and a state saved after each cell.
+//!
+//! Four threads: the first reads requests, so that an interrupt arrives while a cell runs; `python` owns the machine;
+//! `states` hashes, compresses and writes what a cell changed, behind its reply; `clock` lets running code look up from
+//! time to time.
+
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use python::protocol::{
+    CellRequest, IncomingRequest, KernelOutbox, KernelQuery, OutputStream, RequestBody, RequestReader,
+};
+use python::{CellSandbox, SandboxGrants};
+use serde_json::{Value, json};
+
+use crate::ScienceError;
+use crate::machine::{DoorAnswer, GuestFolder, LoadedPack, Machine, StopSwitch, TurnEnd, compiled_name, new_engine};
+use crate::states::{ChangedPages, SavedMemory, StateFolder, StateMove, StateRecord};
+
+/// Addresses that the process may use: the guest's memory is reserved as a whole.
+const ADDRESS_BYTES: u64 = 24 << 30;
+/// How often running code looks up.
+const CLOCK_INTERVAL: Duration = Duration::from_millis(5);
+/// How long an interrupted cell may take to notice.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(400);
+/// How often a cell that waits for an answer looks whether it was interrupted.
+const ANSWER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// What the guest calls the note's folder.
+const NOTE_FOLDER: &str = "/note";
+/// The guest's side.
+const GUEST_SOURCE: &str = include_str!("guest.py");
+
+/// What the words behind `tracebook kernel --science` say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ScienceArguments {
+    /// Folder of the installed pack.
+    pack: PathBuf,
+    /// What the pack is called in saved states.
+    pack_id: String,
+    /// Folder of the note's states; `None`: none are saved.
+    states: Option<PathBuf>,
+}
+
+impl ScienceArguments {
+    fn from_args(words: &[String]) -> ScienceArguments {
+        let mut arguments = ScienceArguments::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut next = || words.next().cloned().unwrap_or_default();
+            match word.as_str() {
+                "--pack" => arguments.pack = next().into(),
+                "--pack-id" => arguments.pack_id = next(),
+                "--states" => arguments.states = Some(next().into()),
+                _ => {}
+            }
+        }
+        arguments
+    }
+}
+
+/// What the reading thread hands on.
+enum Task {
+    Execute { header: Value, cell: CellRequest },
+    Query { header: Value, look: KernelQuery },
+    Info { header: Value },
+    State { header: Value, content: Value },
+    Shutdown { header: Option<Value> },
+}
+
+/// What the thread of states does.
+enum SaverTask {
+    Save {
+        changes: ChangedPages,
+        record: Box<StateRecord>,
+        parent: Value,
+    },
+    Load {
+        state: String,
+        reply: Sender<Result<SavedMemory, ScienceError>>,
+    },
+    Move {
+        to: StateMove,
+        reply: Sender<Result<MovedState, ScienceError>>,
+    },
+    Lineage {
+        reply: Sender<Vec<StateRecord>>,
+    },
+    /// Another memory is current: pages lie here.
+    Adopt {
+        places: Vec<crate::states::PagePlace>,
+    },
+}
+
+/// Where a move led.
+struct MovedState {
+    /// The state that is current now.
+    state: Option<String>,
+    /// Executions whose effect is gone by it.
+    undone: Vec<String>,
+    branch: String,
+}
+
+impl MovedState {
+    /// `rerun`: a cell made room for itself.
+    fn to_json(&self, rerun: bool) -> Value {
+        json!({"status": "ok", "state": self.state, "undone": self.undone, "branch": self.branch, "rerun": rerun})
+    }
+}
+
+/// What the threads share about the running cell.
+#[derive(Default)]
+struct CellClock {
+    running: Mutex<bool>,
+    changed: Condvar,
+    /// Whether the running cell was asked to stop.
+    interrupted: AtomicBool,
+    /// Counts the cells that were asked to stop before they ran.
+    interrupts: AtomicU64,
+    asked: Mutex<Option<Instant>>,
+    stop: Mutex<StopSwitch>,
+    answer: Mutex<Option<String>>,
+    answered: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl CellClock {
+    fn begin(&self) {
+        self.interrupted.store(false, Ordering::Release);
+        *lock(&self.asked) = None;
+        *lock(&self.running) = true;
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        *lock(&self.running) = false;
+    }
+
+    fn interrupt(&self) {
+        self.interrupts.fetch_add(1, Ordering::AcqRel);
+        if *lock(&self.running) {
+            self.interrupted.store(true, Ordering::Release);
+            lock(&self.asked).get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Advances the engine's epoch while a cell runs, and ends one that doesn't notice its interrupt.
+    fn tick(&self, engine: &wasmtime::Engine) {
+        loop {
+            let mut running = lock(&self.running);
+            while !*running {
+                running = self.changed.wait(running).unwrap_or_else(PoisonError::into_inner);
+            }
+            drop(running);
+            std::thread::sleep(CLOCK_INTERVAL);
+            if lock(&self.asked).is_some_and(|asked| asked.elapsed() > INTERRUPT_GRACE) {
+                lock(&self.stop).stop();
+            }
+            engine.increment_epoch();
+        }
+    }
+
+    /// Waits for what the user types. `None`: the cell was interrupted.
+    fn wait_for_answer(&self) -> Option<String> {
+        loop {
+            let waiting = lock(&self.answer);
+            let (mut answer, _) = self
+                .answered
+                .wait_timeout_while(waiting, ANSWER_CHECK_INTERVAL, |answer| answer.is_none())
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(answer) = answer.take() {
+                return Some(answer);
+            }
+            if self.interrupted.load(Ordering::Acquire) {
+                // It noticed.
+                *lock(&self.asked) = None;
+                return None;
+            }
+        }
+    }
+}
+
+/// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code.
+///
+/// Call it once, first thing in `main`: it takes standard input and output for the protocol, and locks the process in.
+/// `words`: those behind `tracebook kernel --science`.
+#[must_use]
+pub fn run_science_kernel(words: &[String]) -> ExitCode {
+    let arguments = ScienceArguments::from_args(words);
+    let mut reach = SandboxGrants::from_args(words);
+    let folders = guest_folders(&reach);
+    python::close_inherited();
+    python::protocol::die_with_parent();
+    let (input, output) = match python::protocol::take() {
+        Ok(pair) => pair,
+        Err(error) => {
+            eprintln!("tracebook kernel: cannot take standard input and output: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    // The kernel reaches the pack and the note's states; the guest doesn't: it sees `folders` alone.
+    reach.network = false;
+    reach.read.push(arguments.pack.clone());
+    if let Some(states) = &arguments.states {
+        if let Err(error) = std::fs::create_dir_all(states) {
+            eprintln!("tracebook kernel: cannot make {}: {error}", states.display());
+            return ExitCode::FAILURE;
+        }
+        reach.write.push(states.clone());
+    }
+    reach.address_bytes = Some(ADDRESS_BYTES);
+    // Compiled code is mapped before the walls stand: behind them, no memory becomes executable. No guest code runs yet.
+    let loaded = new_engine()
+        .and_then(|engine| LoadedPack::load(&arguments.pack.join(compiled_name(&engine)), &arguments.pack.join("lib")));
+    let pack = match loaded {
+        Ok(pack) => pack,
+        Err(why) => {
+            eprintln!("tracebook kernel: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    CellSandbox::enter(reach);
+    let outbox = KernelOutbox::install(output);
+    let clock: Arc<CellClock> = Arc::default();
+    let (work, queue) = channel();
+    let (alive, ended) = channel::<()>();
+    let spawned = {
+        let clock = clock.clone();
+        std::thread::Builder::new().name("python".into()).stack_size(16 << 20).spawn(move || {
+            let _alive = alive;
+            match ScienceKernel::start(pack, &arguments, folders, outbox, &clock) {
+                Ok(mut kernel) => kernel.serve(&queue),
+                Err(why) => {
+                    eprintln!("tracebook kernel: {why}");
+                    std::process::exit(1);
+                }
+            }
+        })
+    };
+    if let Err(error) = spawned {
+        eprintln!("tracebook kernel: cannot start a thread for Python: {error}");
+        return ExitCode::FAILURE;
+    }
+    let mut requests = RequestReader::new(BufReader::new(input));
+    let asked = loop {
+        let (header, body) = match requests.next_request() {
+            IncomingRequest::End => break None,
+            IncomingRequest::Invalid { parent, why } => {
+                outbox.send_reply(&parent, "error", json!({"ename": "ProtocolError", "evalue": why, "traceback": []}));
+                continue;
+            }
+            IncomingRequest::Request { header, body } => (header, body),
+        };
+        let sent = match body {
+            RequestBody::Interrupt => {
+                clock.interrupt();
+                outbox.send_reply(&header, "interrupt_reply", json!({"status": "ok"}));
+                Ok(())
+            }
+            RequestBody::Shutdown => break Some(header),
+            RequestBody::Info => work.send(Task::Info { header }),
+            RequestBody::Query(look) => work.send(Task::Query { header, look }),
+            RequestBody::State(content) => work.send(Task::State { header, content }),
+            RequestBody::Answer(text) => {
+                *lock(&clock.answer) = Some(text);
+                clock.answered.notify_all();
+                Ok(())
+            }
+            RequestBody::PureReply(_) => Ok(()),
+            RequestBody::Execute(cell) => work.send(Task::Execute { header, cell }),
+        };
+        if sent.is_err() {
+            break None;
+        }
+    };
+    clock.interrupt();
+    // It fails if the thread has ended by itself, which the next line finds out.
+    let _ = work.send(Task::Shutdown { header: asked });
+    // What the last cell changed is saved before the process ends.
+    let _ = ended.recv_timeout(Duration::from_secs(10));
+    ExitCode::SUCCESS
+}
+
+/// The folders that cells see: the note's, and those that were granted.
+fn guest_folders(reach: &SandboxGrants) -> Vec<GuestFolder> {
+    let mut folders = Vec::new();
+    if let Ok(host) = std::env::current_dir() {
+        folders.push(GuestFolder { host, guest: NOTE_FOLDER.to_owned(), write: true });
+    }
+    for (paths, write) in [(&reach.read, false), (&reach.write, true)] {
+        let dirs = paths.iter().filter(|path| path.is_dir());
+        folders.extend(dirs.map(|path| GuestFolder {
+            host: path.clone(),
+            guest: path.to_string_lossy().into_owned(),
+            write,
+        }));
+    }
+    folders
+}
+
+struct ScienceKernel {
+    pack: LoadedPack,
+    folders: Vec<GuestFolder>,
+    outbox: &'static KernelOutbox,
+    clock: Arc<CellClock>,
+    machine: Machine,
+    /// The memory of an instance that has run nothing.
+    fresh: Arc<Vec<u8>>,
+    /// Memory as it was after the last cell.
+    saved: SavedMemory,
+    reply: Arc<Mutex<Option<Value>>>,
+    saver: Option<Sender<SaverTask>>,
+    saver_thread: Option<std::thread::JoinHandle<()>>,
+    /// What to tell with the next cell.
+    notice: Option<String>,
+    count: u64,
+}
+
+impl ScienceKernel {
+    fn start(
+        pack: LoadedPack,
+        arguments: &ScienceArguments,
+        folders: Vec<GuestFolder>,
+        outbox: &'static KernelOutbox,
+        clock: &Arc<CellClock>,
+    ) -> Result<ScienceKernel, ScienceError> {
+        {
+            let (engine, clock) = (pack.engine().clone(), clock.clone());
+            let spawned = std::thread::Builder::new().name("clock".into()).spawn(move || clock.tick(&engine));
+            spawned.map_err(|source| ScienceError::Thread { source })?;
+        }
+        let reply = Arc::default();
+        let machine = start_machine(&pack, &folders, outbox, clock, &reply)?;
+        let fresh = Arc::new(machine.memory().to_vec());
+        let mut kernel = ScienceKernel {
+            pack,
+            folders,
+            outbox,
+            clock: clock.clone(),
+            machine,
+            saved: SavedMemory::of_fresh(&fresh),
+            fresh,
+            reply,
+            saver: None,
+            saver_thread: None,
+            notice: None,
+            count: 0,
+        };
+        let mut current = None;
+        if let Some(states) = &arguments.states {
+            match StateFolder::open(states, &arguments.pack_id) {
+                Ok(folder) => {
+                    current = folder.heads().current().map(ToOwned::to_owned);
+                    let (tasks, queue) = channel();
+                    let fresh = kernel.fresh.clone();
+                    let thread = std::thread::Builder::new()
+                        .name("states".into())
+                        .spawn(move || save_states(folder, &queue, &fresh, outbox));
+                    kernel.saver_thread = Some(thread.map_err(|source| ScienceError::Thread { source })?);
+                    kernel.saver = Some(tasks);
+                }
+                Err(why) => kernel.notice = Some(format!("Variables aren't saved: {why}.")),
+            }
+        }
+        match current {
+            Some(state) => match kernel.load_state(&state) {
+                Ok(()) => kernel.count = kernel.lineage().last().map_or(0, |record| record.count),
+                Err(why) => {
+                    kernel.notice =
+                        Some(format!("The saved variables could not be restored: {why}. Run the cells again."));
+                    kernel.start_over()?;
+                }
+            },
+            None => kernel.prepare()?,
+        }
+        outbox.send("kernel_info_reply", kernel_info());
+        Ok(kernel)
+    }
+
+    fn serve(&mut self, queue: &Receiver<Task>) {
+        for task in queue {
+            match task {
+                Task::Execute { header, cell } => self.execute(header, &cell),
+                Task::Query { header, look } => self.answer(header, &look),
+                Task::Info { header } => self.outbox.send_reply(&header, "kernel_info_reply", kernel_info()),
+                Task::State { header, content } => self.change_state(&header, &content),
+                Task::Shutdown { header } => {
+                    // The thread of states ends once all is written.
+                    self.saver = None;
+                    if let Some(thread) = self.saver_thread.take() {
+                        let _ = thread.join(); // a panic there was told on standard error
+                    }
+                    if let Some(header) = header {
+                        self.outbox.send_reply(&header, "shutdown_reply", json!({"status": "ok"}));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Puts the harness into a fresh instance.
+    fn prepare(&mut self) -> Result<(), ScienceError> {
+        let literal = |text: &str| Value::from(text).to_string();
+        let program = format!(
+            "import sys, types\nm = types.ModuleType('_tracebook_cells')\nsys.modules['_tracebook_cells'] = m\n\
+             m.HARNESS = {}\nexec(compile({}, '<tracebook>', 'exec'), m.__dict__)\n",
+            literal(python::CPYTHON_HARNESS),
+            literal(GUEST_SOURCE)
+        );
+        match self.machine.turn(&program) {
+            TurnEnd::Returned(0) => Ok(()),
+            TurnEnd::Returned(_) | TurnEnd::Lost => Err(ScienceError::OtherProgram),
+        }
+    }
+
+    /// Begins with a fresh instance.
+    fn start_over(&mut self) -> Result<(), ScienceError> {
+        self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
+        self.saved = SavedMemory::of_fresh(&self.fresh);
+        self.count = 0;
+        if let Some(saver) = &self.saver {
+            let _ = saver.send(SaverTask::Adopt { places: self.saved.places.clone() }); // it has reported its end
+        }
+        self.prepare()
+    }
+
+    /// Begins with an instance that has the memory of the last saved state.
+    fn return_to_saved(&mut self) -> Result<(), ScienceError> {
+        if self.saved.places.iter().all(|place| *place == crate::states::PagePlace::Fresh) {
+            return self.start_over();
+        }
+        self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
+        self.machine.memory_mut(self.saved.bytes.len())?[..self.saved.bytes.len()].copy_from_slice(&self.saved.bytes);
+        self.reopen_files();
+        Ok(())
+    }
+
+    fn load_state(&mut self, state: &str) -> Result<(), ScienceError> {
+        let Some(saver) = &self.saver else { return Err(ScienceError::NoStates) };
+        let (reply, answer) = channel();
+        let gone = |_| ScienceError::NoStates;
+        saver.send(SaverTask::Load { state: state.to_owned(), reply }).map_err(|_| ScienceError::NoStates)?;
+        self.saved = answer.recv().map_err(gone)??;
+        self.return_to_saved()
+    }
+
+    fn reopen_files(&mut self) {
+        let reply = self.call("restored", &[]);
+        let gone = reply.as_ref().and_then(|reply| reply["gone"].as_array()).cloned().unwrap_or_default();
+        if !gone.is_empty() {
+            let names: Vec<&str> = gone.iter().filter_map(Value::as_str).collect();
+            self.notice = Some(format!("Files that were open are closed now: {}.", names.join(", ")));
+        }
+    }
+
+    /// Calls a function of the guest's side with JSON texts; gives its reply.
+    fn call(&mut self, function: &str, arguments: &[&Value]) -> Option<Value> {
+        lock(&self.reply).take();
+        let arguments: Vec<String> =
+            arguments.iter().map(|argument| Value::from(argument.to_string()).to_string()).collect();
+        let program = format!("__import__('_tracebook_cells').{function}({})", arguments.join(", "));
+        match self.machine.turn(&program) {
+            TurnEnd::Returned(_) => lock(&self.reply).take(),
+            TurnEnd::Lost => None,
+        }
+    }
+
+    fn lineage(&self) -> Vec<StateRecord> {
+        let Some(saver) = &self.saver else { return Vec::new() };
+        let (reply, answer) = channel();
+        if saver.send(SaverTask::Lineage { reply }).is_err() {
+            return Vec::new();
+        }
+        answer.recv().unwrap_or_default()
+    }
+
+    /// Makes the state current in which only these executions have run, if there is one on the current branch.
+    fn run_after(&mut self, after: &[String]) -> Result<(), ScienceError> {
+        let line = self.lineage();
+        let have: Vec<&str> = line.iter().map(|record| record.execution.as_str()).collect();
+        let wanted: Vec<&str> = after.iter().map(String::as_str).collect();
+        // Executions that the line doesn't have ran in no state of it: a run elsewhere, or before states were kept.
+        let wanted: Vec<&str> = wanted.into_iter().filter(|execution| have.contains(execution)).collect();
+        if have == wanted {
+            return Ok(());
+        }
+        let common = have.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
+        if common < wanted.len() {
+            return Ok(()); // cells ran in another order than they stand: there is no such state
+        }
+        let to = match common {
+            0 => StateMove::Fresh,
+            count => StateMove::To(line[count - 1].state.clone()),
+        };
+        let moved = self.move_state(to)?;
+        self.outbox.send("state_reply", moved.to_json(true));
+        Ok(())
+    }
+
+    fn move_state(&mut self, to: StateMove) -> Result<MovedState, ScienceError> {
+        let Some(saver) = &self.saver else { return Err(ScienceError::NoStates) };
+        let (reply, answer) = channel();
+        saver.send(SaverTask::Move { to, reply }).map_err(|_| ScienceError::NoStates)?;
+        let moved = answer.recv().map_err(|_| ScienceError::NoStates)??;
+        match &moved.state {
+            Some(state) => self.load_state(state)?,
+            None => self.start_over()?,
+        }
+        self.count = self.lineage().last().map_or(0, |record| record.count);
+        Ok(moved)
+    }
+
+    fn change_state(&mut self, header: &Value, content: &Value) {
+        let to = StateMove::from_json(content);
+        let moved = to.ok_or(ScienceError::NoSuchState).and_then(|to| self.move_state(to));
+        let said = match moved {
+            Ok(moved) => moved.to_json(false),
+            Err(why) => json!({"status": "error", "why": why.to_string()}),
+        };
+        self.outbox.send_reply(header, "state_reply", said);
+    }
+
+    fn execute(&mut self, header: Value, cell: &CellRequest) {
+        let interrupts = self.clock.interrupts.load(Ordering::Acquire);
+        let execution = header["msg_id"].as_str().unwrap_or_default().to_owned();
+        self.outbox.begin_reply(header.clone());
+        self.outbox.send("status", json!({"execution_state": "busy"}));
+        if let Some(after) = &cell.after
+            && let Err(why) = self.run_after(after)
+        {
+            self.notice = Some(format!("The cell runs with the variables as they are: {why}."));
+        }
+        if let Some(notice) = self.notice.take() {
+            self.outbox.print_text(OutputStream::Err, &format!("[{notice}]\n"));
+        }
+        let request = json!({"code": cell.code, "label": cell.label, "forget": cell.forget, "silent": cell.silent});
+        self.clock.begin();
+        let reply = match self.clock.interrupts.load(Ordering::Acquire) == interrupts {
+            true => self.call("execute", &[&request]),
+            false => None,
+        };
+        self.clock.end();
+        self.count += 1;
+        let content = match &reply {
+            Some(reply) => json!({
+                "status": reply["status"], "execution_count": self.count, "cached": false,
+            }),
+            None => self.end_lost_cell(),
+        };
+        self.outbox.send("execute_reply", content);
+        self.outbox.send("status", json!({"execution_state": "idle"}));
+        if let Some(reply) = reply {
+            self.save(cell, execution, &reply, header);
+        }
+    }
+
+    /// A cell was ended, or ended its Python: what was before it comes back.
+    fn end_lost_cell(&mut self) -> Value {
+        let interrupted = self.clock.interrupted.load(Ordering::Acquire);
+        let (name, why) = match interrupted {
+            true => ("KeyboardInterrupt", "the cell was stopped by force; variables are as they were before it"),
+            false => ("KernelError", "the cell ended Python; variables are as they were before it"),
+        };
+        if let Err(why) = self.return_to_saved() {
+            eprintln!("tracebook kernel: {why}");
+            std::process::exit(1);
+        }
+        self.count = self.count.saturating_sub(1);
+        let traceback = [format!("{name}: {why}")];
+        self.outbox.send("error", json!({"ename": name, "evalue": why, "traceback": traceback}));
+        json!({"status": "error", "execution_count": self.count, "cached": false})
+    }
+
+    fn save(&mut self, cell: &CellRequest, execution: String, reply: &Value, parent: Value) {
+        let changes = self.saved.take_changes(self.machine.memory());
+        let names = |key: &str| {
+            let names = reply[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.map(ToOwned::to_owned).collect::<Vec<_>>()
+        };
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
+        let record = StateRecord {
+            cell: cell.label.clone(),
+            execution,
+            defined: names("defined"),
+            changed: names("changed"),
+            time: u64::try_from(time).unwrap_or(u64::MAX),
+            code: cell.code.clone(),
+            count: self.count,
+            ..StateRecord::default()
+        };
+        if let Some(saver) = &self.saver {
+            // If the thread has ended, its panic was told on standard error.
+            let _ = saver.send(SaverTask::Save { changes, record: Box::new(record), parent });
+        }
+    }
+
+    fn answer(&mut self, header: Value, look: &KernelQuery) {
+        let (kind, request) = match look {
+            KernelQuery::Complete { code, at, imports } => ("complete_reply", json!(["complete", [code, at, imports]])),
+            KernelQuery::Inspect { code, at } => ("inspect_reply", json!(["inspect", [code, at]])),
+            KernelQuery::Variables => ("variables_reply", json!(["variables", []])),
+            KernelQuery::Values { names } => {
+                let names: Vec<&str> = names.lines().collect();
+                ("values_reply", json!(["values", [names]]))
+            }
+        };
+        self.outbox.begin_reply(header);
+        self.clock.begin();
+        let said = self.call("look", &[&request]);
+        self.clock.end();
+        if said.is_none()
+            && let Err(why) = self.return_to_saved()
+        {
+            eprintln!("tracebook kernel: {why}");
+            std::process::exit(1);
+        }
+        self.outbox.send(kind, said.unwrap_or_else(|| json!({"status": "error"})));
+    }
+}
+
+fn kernel_info() -> Value {
+    json!({
+        "status": "ok",
+        "protocol_version": "5.4",
+        "implementation": "tracebook-science",
+        "language_info": {"name": "python", "version": "3.15"},
+        "sandbox": CellSandbox::get().to_json(),
+    })
+}
+
+fn start_machine(
+    pack: &LoadedPack,
+    folders: &[GuestFolder],
+    outbox: &'static KernelOutbox,
+    clock: &Arc<CellClock>,
+    reply: &Arc<Mutex<Option<Value>>>,
+) -> Result<Machine, ScienceError> {
+    let stop = StopSwitch::default();
+    *lock(&clock.stop) = stop.clone();
+    let (clock, reply) = (clock.clone(), reply.clone());
+    let door: DoorAnswer = Box::new(move |message| {
+        let (kind, content): (String, Value) = serde_json::from_slice(message).ok()?;
+        let mut answer = Vec::new();
+        match kind.as_str() {
+            "reply" => *lock(&reply) = Some(content),
+            "stream" => {
+                let err = content["name"] == "stderr";
+                let stream = if err { OutputStream::Err } else { OutputStream::Out };
+                outbox.print_text(stream, content["text"].as_str().unwrap_or_default());
+            }
+            "input_request" => {
+                lock(&clock.answer).take(); // one that came too late for the question before
+                outbox.send("input_request", content);
+                answer = Value::from(clock.wait_for_answer()).to_string().into_bytes();
+            }
+            "display_data" | "update_display_data" | "execute_result" => outbox.send_display(&kind, content),
+            "error" | "clear_output" => outbox.send(&kind, content),
+            _ => return None,
+        }
+        Some(answer)
+    });
+    pack.start(folders, &[("HOME".to_owned(), NOTE_FOLDER.to_owned())], door, stop)
+}
+
+/// The body of the thread of states.
+fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, fresh: &[u8], outbox: &'static KernelOutbox) {
+    let mut places = SavedMemory::of_fresh(fresh).places;
+    for task in queue {
+        match task {
+            SaverTask::Save { changes, record, parent } => {
+                let before = Instant::now();
+                let said = match folder.save(&mut places, &changes, *record) {
+                    Ok(record) => {
+                        let mut said = serde_json::to_value(&record).unwrap_or_default();
+                        said["status"] = "ok".into();
+                        said["pages"] = changes.numbers.len().into();
+                        said["ms"] = (before.elapsed().as_secs_f64() * 1000.0).into();
+                        said
+                    }
+                    Err(why) => json!({"status": "error", "why": why.to_string(), "execution": parent["msg_id"]}),
+                };
+                outbox.send_reply(&parent, "state_saved", said);
+            }
+            SaverTask::Load { state, reply } => {
+                let loaded = folder.load(&state, fresh);
+                if let Ok(loaded) = &loaded {
+                    places.clone_from(&loaded.places);
+                }
+                let _ = reply.send(loaded); // whoever asked may have ended
+            }
+            SaverTask::Move { to, reply } => {
+                let _ = reply.send(move_heads(&mut folder, &to)); // as above
+            }
+            SaverTask::Lineage { reply } => {
+                let current = folder.heads().current().map(ToOwned::to_owned);
+                let _ = reply.send(folder.lineage(current.as_deref())); // as above
+            }
+            SaverTask::Adopt { places: other } => places = other,
+        }
+    }
+}
+
+fn move_heads(folder: &mut StateFolder, to: &StateMove) -> Result<MovedState, ScienceError> {
+    let before = folder.lineage(folder.heads().current());
+    let heads = to.apply(folder.heads(), &|id| folder.record(id).ok())?;
+    folder.set_heads(heads)?;
+    let after: std::collections::BTreeSet<String> =
+        folder.lineage(folder.heads().current()).into_iter().map(|record| record.state).collect();
+    let undone = before.into_iter().filter(|record| !after.contains(&record.state)).map(|record| record.execution);
+    Ok(MovedState {
+        state: folder.heads().current().map(ToOwned::to_owned),
+        undone: undone.collect(),
+        branch: folder.heads().branch.clone(),
+    })
+}

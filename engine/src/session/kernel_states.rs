@@ -1,0 +1,152 @@
+//! Saved states of a note's kernel: moving between them, and running a cell in the state that the cells above it left.
+
+use crate::effect::Effect;
+use crate::note::{KernelPhase, Note, NotePhase};
+use crate::records::kernels::{KernelKind, KernelStateMove, KernelStateReport};
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::state::FilesState;
+use crate::session::state::kernels::KernelsState;
+use crate::session::state::notes::NotesState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
+use std::collections::HashSet;
+use store::{BlockId, DocId, ExecutionId, ExecutionStatus};
+
+impl Note {
+    /// Where the last move between its kernel's saved states led.
+    pub fn state_move(&self) -> &KernelStateReport {
+        &self.state_move
+    }
+
+    /// Why its last kernel ended.
+    pub fn kernel_trouble(&self) -> Option<&str> {
+        self.kernel_trouble.as_deref()
+    }
+
+    /// Whether its kernel saves states.
+    pub fn saves_states(&self) -> bool {
+        KernelKind::of(self.kernel_name()).saves_state()
+    }
+
+    /// The executions in whose state a cell runs: those of the cells above it. `None`: in the current state.
+    pub(in crate::session) fn executions_above(&self, cell: BlockId) -> Option<Vec<ExecutionId>> {
+        if !self.saves_states() || !self.faithful {
+            return None;
+        }
+        let above = self.cells().take_while(|other| *other != cell);
+        Some(above.filter_map(|above| self.executions.get(&above)).map(|run| run.id).collect())
+    }
+
+    /// What these executions have bound is gone.
+    fn forget_executions(&mut self, undone: &[ExecutionId]) {
+        for execution in undone {
+            self.kernel_executions.remove(execution);
+            self.held.retain(|_, held| {
+                held.by.retain(|by| by != execution);
+                !held.by.is_empty()
+            });
+        }
+        self.runs += 1;
+    }
+
+    /// The kernel's process is gone, and with it what it had not saved.
+    pub(in crate::session) fn keep_saved_results(&mut self) {
+        let unsaved: Vec<ExecutionId> = self.kernel_executions.difference(&self.saved_states).copied().collect();
+        self.forget_executions(&unsaved);
+    }
+}
+
+impl NotesState {
+    pub(super) fn on_state_saved(&mut self, id: DocId, execution: ExecutionId, problem: Option<String>) {
+        let Some(note) = self.open.get_mut(&id) else { return };
+        match problem {
+            None => _ = note.saved_states.insert(execution),
+            Some(why) => {
+                let said = format!("the variables after the last cell aren't saved: {why}");
+                if !note.problems.contains(&said) {
+                    note.problems.push(said);
+                }
+            }
+        }
+    }
+}
+
+impl FilesState {
+    /// The user goes to another saved state.
+    pub(super) fn move_kernel_state(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        workspace: &WorkspaceState,
+        id: DocId,
+        to: KernelStateMove,
+    ) -> Result<(), CommandError> {
+        let folder = self.volumes.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned));
+        let note = self.notes.open.get_mut(&id).filter(|note| note.phase == NotePhase::Ready);
+        let (Some(note), Some(folder)) = (note, folder) else {
+            return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
+        };
+        if !note.saves_states() {
+            let why = "only the kernel science saves its variables; choose it for this note (Choose kernel)";
+            return Err(CommandError(why.to_owned()));
+        }
+        if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
+            return Err(CommandError("a cell is running; stop it first".to_owned()));
+        }
+        note.send_state_move(turn, folder, workspace.kernel_grant(id), to);
+        Ok(())
+    }
+
+    /// Another state is the current one.
+    pub(super) fn on_state_moved(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        (kernels, sync, workspace): (&KernelsState, &SyncState, &WorkspaceState),
+        id: DocId,
+        report: KernelStateReport,
+        (undone, rerun): (&[ExecutionId], bool),
+    ) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        note.forget_executions(undone);
+        let gone: HashSet<ExecutionId> = undone.iter().copied().collect();
+        let cells: Vec<BlockId> =
+            note.cells().filter(|cell| note.executions.get(cell).is_some_and(|run| gone.contains(&run.id))).collect();
+        note.state_move = KernelStateReport { count: note.state_move.count + 1, undone: cells.clone(), ..report };
+        if !rerun {
+            return;
+        }
+        // The running cell made room for itself. What ran below it shows results of variables that are gone.
+        let KernelPhase::Busy(running) = note.kernel else { return };
+        let order: Vec<BlockId> = note.cells().collect();
+        let Some(at) = order.iter().position(|cell| note.executions.get(cell).is_some_and(|run| run.id == running))
+        else {
+            return;
+        };
+        let again: Vec<BlockId> = order[at + 1..]
+            .iter()
+            .filter(|cell| cells.contains(cell) && !note.queue.contains(cell))
+            .filter(|cell| note.executions.get(cell).is_some_and(|run| run.status == ExecutionStatus::Ok))
+            .copied()
+            .collect();
+        if !again.is_empty() {
+            // It refuses where the note can't run any more; then nothing is to run.
+            let _ = self.queue_cells(turn, kernels, sync, workspace, id, again);
+        }
+    }
+}
+
+impl Note {
+    /// Sends a move to the kernel, which is started for it if there is none.
+    pub(in crate::session) fn send_state_move(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        folder: std::path::PathBuf,
+        grant: crate::records::kernels::KernelGrant,
+        to: KernelStateMove,
+    ) {
+        self.kernel = KernelPhase::Idle;
+        self.kernel_is = self.kernel_name().map(ToOwned::to_owned);
+        self.grant_is.clone_from(&grant);
+        self.runs += 1;
+        turn.effects.push(Effect::MoveState { note: self.id, folder, grant, to });
+    }
+}
