@@ -5,6 +5,7 @@ pub(crate) mod kernel_requests;
 pub(crate) mod kernelspec;
 pub(crate) mod pure_cache;
 pub mod python_setup;
+pub mod science_pack;
 
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};

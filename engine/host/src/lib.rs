@@ -33,6 +33,7 @@ mod writer;
 
 pub use crate::kernel::kernel_requests::{CompletionChoice, InquiryAnswer, KernelInquiry, KernelVariable};
 pub use crate::kernel::python_setup;
+pub use crate::kernel::science_pack;
 pub use crate::maintenance::capabilities::{MachineCapability, detect_capabilities, has_display};
 pub use crate::search::unlinked_mentions::UnlinkedMention;
 #[cfg(feature = "hub")]
