@@ -2,11 +2,11 @@
 //! belongs to the user, not to a workspace, so the session doesn't know of it.
 
 use super::end_process_group;
+use science_pack::{DownloadControl, download_wheel};
 pub use science_pack::{
     DownloadProgress, InstalledPack, PACK_PROJECT, PACK_VERSION, PACK_WHEEL_BYTES, PACK_WHEEL_SHA256, PackError,
     PackFolder, PackIndex, has_module,
 };
-use science_pack::{DownloadControl, download_wheel};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -244,7 +244,10 @@ struct WheelDownload<'a> {
 /// What the thread that reads sends.
 enum BodyPart {
     /// The answer has begun: whether it continues what is here, and its tag.
-    Begun { continues: bool, etag: Option<String> },
+    Begun {
+        continues: bool,
+        etag: Option<String>,
+    },
     Bytes(Vec<u8>),
     /// The server has refused with this status.
     Refused(u16),
@@ -318,7 +321,8 @@ impl<'a> WheelDownload<'a> {
     /// One connection. Gives why it ended before the file did.
     fn fetch_once(&mut self, agent: &Agent, url: &Url) -> Result<Option<String>, PackError> {
         let (tell, parts) = sync_channel(WAITING_CHUNKS);
-        let request = BodyRequest { agent: agent.clone(), url: url.clone(), from: self.length, etag: self.etag.clone() };
+        let request =
+            BodyRequest { agent: agent.clone(), url: url.clone(), from: self.length, etag: self.etag.clone() };
         std::thread::spawn(move || request.run(&tell));
         loop {
             // When the user stops it, the reading thread ends with its next message.
@@ -338,7 +342,8 @@ impl<'a> WheelDownload<'a> {
                         self.cut_to(0)?;
                         return Ok(Some("it sends more than the file has".to_owned()));
                     }
-                    let written = self.file.seek(SeekFrom::Start(self.length)).and_then(|_| self.file.write_all(&bytes));
+                    let written =
+                        self.file.seek(SeekFrom::Start(self.length)).and_then(|_| self.file.write_all(&bytes));
                     written.map_err(|error| PackError::io("write", &self.path, error))?;
                     self.length += bytes.len() as u64;
                     self.tell();

@@ -4,6 +4,8 @@
 mod download;
 mod error;
 mod modules;
+#[cfg(test)]
+mod tests;
 mod wheel;
 
 pub use download::{DownloadControl, DownloadProgress, PackIndex, download_wheel};
@@ -210,8 +212,8 @@ impl PackFolder {
         let folder = self.root.join(name);
         let record: PackRecord = serde_json::from_slice(&std::fs::read(folder.join(RECORD_FILE)).ok()?).ok()?;
         let length = |name: &str| std::fs::metadata(folder.join(name)).ok().map(|found| found.len());
-        let is_whole = length(SNAPSHOT_FILE) == Some(record.snapshot_bytes)
-            && length(LIBRARY_FILE) == Some(record.library_bytes);
+        let is_whole =
+            length(SNAPSHOT_FILE) == Some(record.snapshot_bytes) && length(LIBRARY_FILE) == Some(record.library_bytes);
         let manifest = PackManifest::parse(&std::fs::read_to_string(folder.join(MANIFEST_FILE)).ok()?);
         let PackRecord { version, wheel_sha256, .. } = record;
         is_whole.then(|| InstalledPack { bytes: folder_bytes(&folder), folder, version, wheel_sha256, manifest })

