@@ -7,6 +7,7 @@ pub(crate) mod kernelspec;
 pub(crate) mod pure_cache;
 pub mod python_setup;
 pub(crate) mod science;
+pub mod science_pack;
 
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};

@@ -35,6 +35,7 @@ pub use crate::kernel::kernel_requests::{CompletionChoice, InquiryAnswer, Kernel
 pub use crate::kernel::kernel_states;
 pub use crate::kernel::python_setup;
 pub use crate::kernel::science::{BUILT_WITHOUT_SCIENCE, states_folder};
+pub use crate::kernel::science_pack;
 pub use crate::maintenance::capabilities::{MachineCapability, detect_capabilities, has_display};
 pub use crate::search::unlinked_mentions::UnlinkedMention;
 #[cfg(feature = "hub")]

