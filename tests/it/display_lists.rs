@@ -62,7 +62,9 @@ fn a_display_list_becomes_svg_with_shapes_and_letters() {
     }
     let words = kept_lists().into_iter().find(|list| list.ends_with("words.json")).expect("kept");
     let svg = plot::render_svg(&read_figure(&words)).expect("drawn");
-    for part in ["<pattern id=\"h0\"", "clip-path=\"url(#c0)\"", "<use xlink:href=\"#g0\"", "stroke-dasharray", "<image "] {
+    for part in
+        ["<pattern id=\"h0\"", "clip-path=\"url(#c0)\"", "<use xlink:href=\"#g0\"", "stroke-dasharray", "<image "]
+    {
         assert!(svg.contains(part), "{part}");
     }
 }
@@ -194,8 +196,10 @@ fn odd_value() -> impl Strategy<Value = Value> {
         Just(json!("M9L999999999Z")),
         Just(json!("AADAfwAAgH8AAID/AADAfw==")),
         Just(json!("#00000001")),
-        Just(json!({"op": "path", "v": [0, 0, 1e9, 1e9, 5, 900], "fill": "#ff0000", "dash": [0, 1e-9], "edge": "#000000",
-                    "width": 1e9})),
+        Just(
+            json!({"op": "path", "v": [0, 0, 1e9, 1e9, 5, 900], "fill": "#ff0000", "dash": [0, 1e-9], "edge": "#000000",
+                    "width": 1e9})
+        ),
         Just(json!({"op": "mesh", "columns": 18_446_744_073_709_551_615_u64, "v": [0, 0, 1, 1], "fills": "AAAAAA=="})),
         any::<i32>().prop_map(|number| json!(number)),
         any::<f32>().prop_map(|number| json!(number)),
@@ -222,7 +226,8 @@ proptest! {
 
 #[test]
 fn work_is_bounded() {
-    let list = |ops: Value| json!({"width": 600, "height": 400, "display_list": {"version": 1, "dpi": 100, "ops": ops}});
+    let list =
+        |ops: Value| json!({"width": 600, "height": 400, "display_list": {"version": 1, "dpi": 100, "ops": ops}});
     // Shapes that cover everything, as many as are read.
     let large = json!({"op": "path", "v": [-9, -9, 900, -9, 900, 900, -9, 900], "fill": "#00ff0001", "edge": "#000000",
                        "width": 300, "aa": true});

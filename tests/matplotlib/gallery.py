@@ -130,15 +130,16 @@ def main():
     asked.out.mkdir(parents=True, exist_ok=True)
     out = asked.out.resolve()
     scripts = [script for part in asked.parts.split(",") for script in sorted((asked.galleries / part).rglob("*.py"))]
-    scripts = [script for script in scripts if asked.only in str(script) and not any(no in str(script) for no in SKIPPED)]
+    scripts = [script for script in scripts if asked.only in str(script)]
+    scripts = [script for script in scripts if not any(no in str(script) for no in SKIPPED)]
     failed = []
     for script in scripts[: asked.limit]:
         stem = str(out / "-".join(script.relative_to(asked.galleries).with_suffix("").parts))
         if Path(stem + ".facts").exists():
             continue
         try:
-            done = subprocess.run([sys.executable, __file__, "--draw", str(script.resolve()), stem], capture_output=True,
-                                  timeout=EXAMPLE_SECONDS, text=True, errors="replace")
+            command = [sys.executable, __file__, "--draw", str(script.resolve()), stem]
+            done = subprocess.run(command, capture_output=True, timeout=EXAMPLE_SECONDS, text=True, errors="replace")
             if done.returncode:
                 failed.append((script.name, done.stderr.strip().splitlines()[-1:]))
         except subprocess.TimeoutExpired:
@@ -164,10 +165,11 @@ def main():
         pairs.append((ours.stem, a, b, *compare(np.asarray(a), np.asarray(b))))
     sheets(sorted(pairs, key=lambda pair: pair[4]), out)
     scores, differences = (np.array([pair[at] for pair in pairs]) for at in (4, 3))
-    print(f"{len(scripts)} examples, {len(failed)} failed to run, {len(pairs)} figures compared, {len(missing)} without")
+    print(f"{len(scripts)} examples, {len(failed)} failed to run")
+    print(f"{len(pairs)} figures compared, {len(missing)} without a display list")
     if len(pairs):
-        print(f"mean absolute difference (0 to 255): mean {differences.mean():.2f}, median {np.median(differences):.2f}, "
-              f"worst {differences.max():.2f}")
+        print(f"mean absolute difference (0 to 255): mean {differences.mean():.2f}, "
+              f"median {np.median(differences):.2f}, worst {differences.max():.2f}")
         print(f"score of blocks (1 is equal): mean {scores.mean():.3f}, median {np.median(scores):.3f}, "
               f"worst {scores.min():.3f}")
     for name, why in failed:

@@ -40,5 +40,10 @@ fn render(path: &std::path::Path, scale: f64, svg: bool) -> Result<String, Box<d
     if svg {
         std::fs::write(path.with_extension("svg"), plot::render_svg(&figure)?)?;
     }
-    Ok(format!("{} bytes\tread {:.1} ms\tdrawn {:.1} ms", json.len(), read.as_secs_f64() * 1e3, drawn.as_secs_f64() * 1e3))
+    Ok(format!(
+        "{} bytes\tread {:.1} ms\tdrawn {:.1} ms",
+        json.len(),
+        read.as_secs_f64() * 1e3,
+        drawn.as_secs_f64() * 1e3
+    ))
 }

@@ -532,7 +532,8 @@ impl DisplayList {
     fn operation_work(&self, shape: &OperationShape) -> (usize, usize) {
         match shape {
             OperationShape::Path { path, style } => {
-                let hatch = style.hatch.and_then(|hatch| self.hatches.get(hatch)).map_or(0, |hatch| hatch.path.length());
+                let hatch =
+                    style.hatch.and_then(|hatch| self.hatches.get(hatch)).map_or(0, |hatch| hatch.path.length());
                 (path.length() * 2 + style.dash.len(), path.length() + hatch)
             }
             OperationShape::Markers { path, at, .. } => {

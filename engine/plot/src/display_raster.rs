@@ -29,6 +29,55 @@ pub(crate) const GLYPH_UNITS: f32 = 100.0;
 /// A point of the pixels.
 type PixelPoint = (f32, f32);
 
+/// Places to a pixel, along each side, at which a marker's pixels are made once.
+const STAMPS_PER_PIXEL: usize = 4;
+/// Fewer markers are drawn one by one.
+const MIN_STAMPED_MARKERS: usize = 100;
+/// Larger markers are drawn one by one, in pixels.
+const MAX_STAMP_SIDE_PIXELS: f32 = 64.0;
+
+/// A marker: its inside and its edge, around the origin.
+#[derive(Clone, Copy)]
+struct MarkerShape<'s> {
+    path: &'s Path,
+    outline: Option<&'s Path>,
+    fill: Option<DisplayColor>,
+    edge: Option<DisplayColor>,
+    is_smooth: bool,
+}
+
+/// The pixels of a marker, for each part of a pixel at which it may stand.
+#[derive(Default)]
+struct MarkerStamps(HashMap<(usize, usize), Option<Pixmap>>);
+
+impl MarkerShape<'_> {
+    /// Left, top, right, bottom, in whole pixels with room for smooth edges.
+    fn bounds(&self) -> [f32; 4] {
+        let path = self.outline.unwrap_or(self.path).bounds();
+        let own = self.path.bounds();
+        [
+            path.left().min(own.left()).floor() - 1.0,
+            path.top().min(own.top()).floor() - 1.0,
+            path.right().max(own.right()).ceil() + 2.0,
+            path.bottom().max(own.bottom()).ceil() + 2.0,
+        ]
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small marker")]
+    fn stamp(&self, by: PixelPoint) -> Option<Pixmap> {
+        let [left, top, right, bottom] = self.bounds();
+        let mut pixmap = Pixmap::new((right - left) as u32, (bottom - top) as u32)?;
+        let turn = Transform::from_translate(by.0 - left, by.1 - top);
+        for (path, color) in [(Some(self.path), self.fill), (self.outline, self.edge)] {
+            if let (Some(path), Some(DisplayColor(color))) = (path, color) {
+                let paint = SolidBrush { color, is_smooth: self.is_smooth }.paint();
+                pixmap.fill_path(path, &paint, FillRule::Winding, turn, None);
+            }
+        }
+        Some(pixmap)
+    }
+}
+
 /// A shape in one color.
 #[derive(Clone, Copy)]
 struct SolidBrush {
@@ -202,18 +251,21 @@ impl<'a> DisplayRaster<'a> {
                     let stroke = stroke_of(style.width, &style.dash, style.join, style.cap, scale, &path)?;
                     stroked(&path, &stroke)
                 });
+                let (at_count, mut stamps) = (at.points().len(), MarkerStamps::default());
                 for at in at.points() {
                     let (mut x, mut y) = to_pixels(*at);
                     if snap {
                         (x, y) = ((x + 0.5).floor(), (y + 0.5).floor());
                     }
-                    let turn = Transform::from_translate(x, y);
-                    if let Some(color) = style.fill {
-                        self.fill(operation, &path, color, smooth, turn)?;
-                    }
-                    if let (Some(color), Some(outline)) = (style.edge, &outline) {
-                        self.fill(operation, outline, color, smooth, turn)?;
-                    }
+                    let shape = MarkerShape {
+                        path: &path,
+                        outline: outline.as_ref(),
+                        fill: style.fill,
+                        edge: style.edge,
+                        is_smooth: smooth,
+                    };
+                    let known = (at_count >= MIN_STAMPED_MARKERS).then_some(&mut stamps);
+                    self.draw_marker(operation, shape, (x, y), known)?;
                 }
             }
             OperationShape::Collection { .. } => self.draw_collection(operation, to_pixels, smooth)?,
@@ -301,6 +353,12 @@ impl<'a> DisplayRaster<'a> {
         // What was made for the last size and width; most items have the same.
         type ShapedItem = ([f32; 6], f32, Path, Option<Path>);
         let mut made: Option<ShapedItem> = None;
+        let alike = |count: usize| count < 2;
+        let is_uniform = *count >= MIN_STAMPED_MARKERS
+            && [turns.len(), sizes.0.len(), fills.0.len(), edges.0.len(), widths.0.len(), dashes.len()]
+                .into_iter()
+                .all(alike);
+        let mut stamps = MarkerStamps::default();
         for item in 0..*count {
             let (x, y) = to_pixels(places[item % places.len()]);
             if !(x.is_finite() && y.is_finite()) {
@@ -322,12 +380,56 @@ impl<'a> DisplayRaster<'a> {
                 });
             }
             let Some((.., path, outline)) = &made else { continue };
+            let shape = MarkerShape { path, outline: outline.as_ref(), fill, edge, is_smooth: smooth };
+            self.draw_marker(operation, shape, (x, y), is_uniform.then_some(&mut stamps))?;
+        }
+        Ok(())
+    }
+
+    /// Draws a marker at a place: as a shape, or as pixels that were made for an earlier one.
+    fn draw_marker(
+        &mut self,
+        operation: &DisplayOperation,
+        shape: MarkerShape<'_>,
+        (x, y): PixelPoint,
+        stamps: Option<&mut MarkerStamps>,
+    ) -> Result<(), FigureDrawError> {
+        let [left, top, right, bottom] = shape.bounds();
+        let small = (right - left).max(bottom - top) <= MAX_STAMP_SIDE_PIXELS;
+        let near = x.abs().max(y.abs()) < 1e6;
+        let Some(MarkerStamps(stamps)) = stamps.filter(|_| small && near) else {
             let turn = Transform::from_translate(x, y);
-            if let Some(color) = fill {
-                self.fill(operation, path, color, smooth, turn)?;
+            if let Some(color) = shape.fill {
+                self.fill(operation, shape.path, color, shape.is_smooth, turn)?;
             }
-            if let (Some(color), Some(outline)) = (edge, outline) {
-                self.fill(operation, outline, color, smooth, turn)?;
+            if let (Some(color), Some(outline)) = (shape.edge, shape.outline) {
+                self.fill(operation, outline, color, shape.is_smooth, turn)?;
+            }
+            return Ok(());
+        };
+        let part = self.visible_part(operation, [x + left, y + top, x + right, y + bottom])?;
+        if part == VisiblePart::Nothing {
+            return Ok(());
+        }
+        let steps = STAMPS_PER_PIXEL as f32;
+        let [(column, across), (row, down)] = [x, y].map(|at| {
+            let at = (at * steps).round();
+            ((at / steps).floor(), at.rem_euclid(steps))
+        });
+        let stamp = stamps
+            .entry((across as usize, down as usize))
+            .or_insert_with(|| shape.stamp((across / steps, down / steps)));
+        let Some(stamp) = stamp else { return Ok(()) };
+        let (first, top) = ((column + left) as i64, (row + top) as i64);
+        for (line, row) in stamp.pixels().chunks_exact(stamp.width() as usize).zip(top..) {
+            for (color, column) in line.iter().zip(first..) {
+                if color.alpha() > 0
+                    && let (Ok(column), Ok(row)) = (u32::try_from(column), u32::try_from(row))
+                    && column < self.pixmap.width()
+                    && row < self.pixmap.height()
+                {
+                    self.blend(column, row, *color, part);
+                }
             }
         }
         Ok(())
@@ -344,11 +446,7 @@ impl<'a> DisplayRaster<'a> {
     }
 
     /// What is seen of an operation within some bounds: left, top, right, bottom.
-    fn visible_part(
-        &mut self,
-        operation: &DisplayOperation,
-        bounds: [f32; 4],
-    ) -> Result<VisiblePart, FigureDrawError> {
+    fn visible_part(&mut self, operation: &DisplayOperation, bounds: [f32; 4]) -> Result<VisiblePart, FigureDrawError> {
         let outside = |[left, top, right, bottom]: [f32; 4]| {
             bounds[2] < left - 1.0 || bounds[0] > right + 1.0 || bounds[3] < top - 1.0 || bounds[1] > bottom + 1.0
         };
@@ -418,7 +516,8 @@ impl<'a> DisplayRaster<'a> {
         turn: Transform,
     ) -> Result<(), FigureDrawError> {
         let bounds = path.bounds();
-        let bounds = [bounds.left() + turn.tx, bounds.top() + turn.ty, bounds.right() + turn.tx, bounds.bottom() + turn.ty];
+        let bounds =
+            [bounds.left() + turn.tx, bounds.top() + turn.ty, bounds.right() + turn.tx, bounds.bottom() + turn.ty];
         let mask = match self.visible_part(operation, bounds)? {
             VisiblePart::Nothing => return Ok(()),
             VisiblePart::Everything => None,
@@ -451,8 +550,7 @@ impl<'a> DisplayRaster<'a> {
         is_smooth: bool,
     ) -> Result<(), FigureDrawError> {
         let (bounds, reach) = (path.bounds(), stroke.width * MITER_LIMIT);
-        let bounds =
-            [bounds.left() - reach, bounds.top() - reach, bounds.right() + reach, bounds.bottom() + reach];
+        let bounds = [bounds.left() - reach, bounds.top() - reach, bounds.right() + reach, bounds.bottom() + reach];
         self.count_work(path.len() as u64 * 8)?;
         let mask = match self.visible_part(operation, bounds)? {
             VisiblePart::Nothing => return Ok(()),
@@ -547,14 +645,8 @@ impl<'a> DisplayRaster<'a> {
         if !grid {
             let [left, top, right, bottom] = [left, top, right, bottom].map(|edge| (edge + 0.5).floor());
             let (wide, high) = ((right - left).max(1.0), (bottom - top).max(1.0));
-            let turn = Transform::from_row(
-                wide / image.width() as f32,
-                0.0,
-                0.0,
-                high / image.height() as f32,
-                left,
-                top,
-            );
+            let turn =
+                Transform::from_row(wide / image.width() as f32, 0.0, 0.0, high / image.height() as f32, left, top);
             let same = wide == image.width() as f32 && high == image.height() as f32;
             let quality = if same { FilterQuality::Nearest } else { FilterQuality::Bilinear };
             let shader = Pattern::new(image.as_ref(), SpreadMode::Pad, quality, 1.0, turn);
@@ -596,7 +688,8 @@ impl<'a> DisplayRaster<'a> {
             if part == VisiblePart::Nothing {
                 continue;
             }
-            let span = |low: f32, high: f32, most: f32| low.floor().max(0.0) as u32..high.ceil().clamp(0.0, most) as u32;
+            let span =
+                |low: f32, high: f32, most: f32| low.floor().max(0.0) as u32..high.ceil().clamp(0.0, most) as u32;
             let (columns, rows) = (span(left, right, wide), span(top, bottom, high));
             self.count_work(columns.len() as u64 * rows.len() as u64 * 4)?;
             for row in rows {

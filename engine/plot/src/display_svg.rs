@@ -118,7 +118,8 @@ impl DisplaySvg<'_> {
             self.append(format_args!("<path id=\"g{number}\" d=\"{}\"/>\n", path_data(glyph)))?;
         }
         for (number, clip) in list.clips.iter().enumerate() {
-            let outer = clip.rect.filter(|_| !clip.path.v.0.is_empty()).map(|_| format!(" clip-path=\"url(#r{number})\""));
+            let outer =
+                clip.rect.filter(|_| !clip.path.v.0.is_empty()).map(|_| format!(" clip-path=\"url(#r{number})\""));
             if let Some([left, top, right, bottom]) = clip.rect {
                 let name = if outer.is_some() { "r" } else { "c" };
                 let (wide, high) = ((right - left).max(0.0), (bottom - top).max(0.0));

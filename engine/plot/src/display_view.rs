@@ -58,13 +58,15 @@ fn decode_png(bytes: &[u8], most: usize) -> Option<Pixmap> {
     let frame = reader.next_frame(&mut raw).ok()?;
     let pixels = raw.get(..frame.buffer_size())?;
     let over = |part: u8, alpha: u8| u8::try_from((u16::from(part) * u16::from(alpha) + 127) / 255).unwrap_or(u8::MAX);
-    let rgba = |red: u8, green: u8, blue: u8, alpha: u8| {
-        [over(red, alpha), over(green, alpha), over(blue, alpha), alpha]
-    };
+    let rgba =
+        |red: u8, green: u8, blue: u8, alpha: u8| [over(red, alpha), over(green, alpha), over(blue, alpha), alpha];
     let data: Vec<u8> = match frame.color_type {
-        png::ColorType::Rgba => {
-            pixels.as_chunks::<4>().0.iter().flat_map(|[red, green, blue, alpha]| rgba(*red, *green, *blue, *alpha)).collect()
-        }
+        png::ColorType::Rgba => pixels
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .flat_map(|[red, green, blue, alpha]| rgba(*red, *green, *blue, *alpha))
+            .collect(),
         png::ColorType::Rgb => {
             pixels.as_chunks::<3>().0.iter().flat_map(|[red, green, blue]| [*red, *green, *blue, 255]).collect()
         }
@@ -305,7 +307,8 @@ fn data_points(shape: &OperationShape) -> Option<(&[[f32; 2]], bool)> {
 fn is_line(path: &OutlinePath) -> bool {
     use crate::display_list::PathStep;
     let steps = || path.steps();
-    steps().all(|step| matches!(step, PathStep::Move(_) | PathStep::Line(_))) && build_path(path, |[x, y]| (x, y)).is_some()
+    steps().all(|step| matches!(step, PathStep::Move(_) | PathStep::Line(_)))
+        && build_path(path, |[x, y]| (x, y)).is_some()
 }
 
 /// What is drawn nearest to a place in axes, not farther than `reach` points away; where nothing is, the place itself.

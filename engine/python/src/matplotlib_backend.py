@@ -657,19 +657,23 @@ def _define_backend():
         scale = axis.get_scale()
         if getattr(axes, "name", "") != "rectilinear" or (scale == "log" and min(limits) <= 0):
             scale = "other"
-        out = {"limits": [float(limit) * unit for limit in limits], "scale": scale}
+        limits = [float(limit) * unit for limit in limits]
+        if not np.isfinite(limits).all():
+            limits, scale = [0.0, 1.0], "other"
+        out = {"limits": limits, "scale": scale}
         if dates:
             out["dates"] = True
         return out
 
     def describe_axes(axes, height):
         frame = axes.bbox
+        edges = (frame.x0, height - frame.y1, frame.x1, height - frame.y0)
         label = axes.get_title() or axes.get_title(loc="left") or axes.get_title(loc="right")
         ink = axes.xaxis.label.get_color()
         from matplotlib import colors
 
         out = {
-            "frame": [round(float(part), 3) for part in (frame.x0, height - frame.y1, frame.x1, height - frame.y0)],
+            "frame": [round(float(edge), 3) if np.isfinite(edge) else 0.0 for edge in edges],
             "sides": [side(axes, axes.xaxis, axes.get_xlim()), side(axes, axes.yaxis, axes.get_ylim())],
             "title": label[:200],
             "ink": _colour(colors.to_rgba(ink)),
