@@ -222,9 +222,8 @@ impl OutlinePath {
     pub(crate) fn steps(&self) -> impl Iterator<Item = PathStep> + '_ {
         let points = self.v.points();
         // Without codes: a line through all points.
-        let line = [(PathVerb::Move, 1), (PathVerb::Line, u32::MAX)];
-        let (line, codes) = if self.c.0.is_empty() { (&line[..], &[][..]) } else { (&[][..], &self.c.0[..]) };
-        let verbs = line.to_vec().into_iter().chain(codes.iter().copied());
+        const LINE: &[(PathVerb, u32)] = &[(PathVerb::Move, 1), (PathVerb::Line, u32::MAX)];
+        let verbs = if self.c.0.is_empty() { LINE } else { &self.c.0 }.iter().copied();
         let mut at = 0;
         let mut take = move || {
             let point = points.get(at).copied();
@@ -559,7 +558,7 @@ impl DisplayList {
     /// A glyph by its number.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row of a short table")]
     pub(crate) fn glyph(&self, number: f32) -> Option<&OutlinePath> {
-        (number >= 0.0 && number < 1e6).then(|| self.glyphs.get(number as usize))?
+        (0.0..1e6).contains(&number).then(|| self.glyphs.get(number as usize))?
     }
 }
 
@@ -569,13 +568,14 @@ mod tests {
 
     #[test]
     fn a_path_is_read_with_its_codes() {
-        let path: OutlinePath = serde_json::from_str(r#"{"v": [0,0, 1,0, 1,1, 2,2, 3,3], "c": "ML2QZ"}"#).unwrap();
+        let path: OutlinePath =
+            serde_json::from_str(r#"{"v": [0,0, 1,0, 1,1, 2,2, 3,3], "c": "ML2QZ"}"#).expect("read");
         let steps: Vec<PathStep> = path.steps().collect();
         assert_eq!(steps.len(), 5);
         assert_eq!(steps[3], PathStep::Quad([2.0, 2.0], [3.0, 3.0]));
-        let short: OutlinePath = serde_json::from_str(r#"{"v": [0,0, 1,0], "c": "ML4000000000Z"}"#).unwrap();
+        let short: OutlinePath = serde_json::from_str(r#"{"v": [0,0, 1,0], "c": "ML4000000000Z"}"#).expect("read");
         assert_eq!(short.steps().count(), 2);
-        let line: OutlinePath = serde_json::from_str(r#"{"v": "AAAAAAAAAAAAAIA/AACAPw=="}"#).unwrap();
+        let line: OutlinePath = serde_json::from_str(r#"{"v": "AAAAAAAAAAAAAIA/AACAPw=="}"#).expect("read");
         assert_eq!(line.steps().collect::<Vec<_>>(), [PathStep::Move([0.0, 0.0]), PathStep::Line([1.0, 1.0])]);
     }
 
@@ -583,12 +583,12 @@ mod tests {
     fn work_is_bounded_before_it_is_done() {
         let json = r#"{"version": 1, "ops": [{"op": "collection", "path": {"v": [0,0, 1,1]}, "at": [0,0],
                        "count": 4000000000, "turns": [1,0,0,1,0,0]}]}"#;
-        let list: DisplayList = serde_json::from_str(json).unwrap();
-        let why = list.check_bounds().unwrap_err().to_string();
+        let list: DisplayList = serde_json::from_str(json).expect("read");
+        let why = list.check_bounds().expect_err("refused").to_string();
         assert!(why.contains("drawn points"), "{why}");
-        let newer: DisplayList = serde_json::from_str(r#"{"version": 2}"#).unwrap();
-        assert!(newer.check_bounds().unwrap_err().to_string().contains("newer version"));
+        let newer: DisplayList = serde_json::from_str(r#"{"version": 2}"#).expect("read");
+        assert!(newer.check_bounds().expect_err("refused").to_string().contains("newer version"));
         assert!(serde_json::from_str::<DisplayColor>("\"#12345\"").is_err());
-        assert_eq!(serde_json::from_str::<DisplayColor>("\"#01020380\"").unwrap(), DisplayColor([1, 2, 3, 128]));
+        assert_eq!(serde_json::from_str::<DisplayColor>("\"#01020380\"").expect("read"), DisplayColor([1, 2, 3, 128]));
     }
 }

@@ -810,7 +810,7 @@ def _define_backend():
     def show_figure(figure):
         data, about = mimebundle(figure)
         _show_bundle(data, about)
-        figure._tracebook_shown = True
+        figure._tracebook_shown, figure.stale = True, False
 
     class FigureManagerTracebook(FigureManagerBase):
         """A figure of pyplot."""
@@ -841,7 +841,7 @@ def _define_backend():
 
     def figure_bundle(figure, include=None, exclude=None):
         data, about = mimebundle(figure)
-        figure._tracebook_shown = True
+        figure._tracebook_shown, figure.stale = True, False
         return data, about
 
     # A figure that is a cell's value is shown like any other.
