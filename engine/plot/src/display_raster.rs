@@ -21,8 +21,8 @@ const MAX_FILLED_PIXELS: u64 = 2_000_000_000;
 const MAX_DASHES: f32 = 50_000.0;
 /// Masks that are kept; each is as large as the canvas.
 const MAX_KEPT_MASKS: usize = 8;
-/// After Agg: a longer miter is a bevel.
-const MITER_LIMIT: f32 = 4.0;
+/// A corner so sharp that it would reach more half widths than this is cut off.
+pub(crate) const MITER_LIMIT: f32 = 10.0;
 /// The unit of the outlines of letters, to their size.
 pub(crate) const GLYPH_UNITS: f32 = 100.0;
 

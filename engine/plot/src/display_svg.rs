@@ -5,7 +5,7 @@ use crate::display_list::{
     DisplayColor, DisplayOperation, OperationShape, OutlinePath, PackedFloats, PathStep, ShapeStyle, StrokeCap,
     StrokeJoin,
 };
-use crate::display_raster::mesh_cell;
+use crate::display_raster::{MITER_LIMIT, mesh_cell};
 use crate::display_view::{PreparedDisplay, rasterize_display};
 use crate::prepared::PreparedFigure;
 use crate::view::PlotView;
@@ -77,6 +77,9 @@ fn stroke_attributes(width: f32, dash: &[f32], join: StrokeJoin, cap: StrokeCap)
         StrokeCap::Projecting => "square",
     };
     let mut out = format!(" stroke-width=\"{}\" stroke-linejoin=\"{join}\" stroke-linecap=\"{cap}\"", short(width));
+    if join == "miter" {
+        let _ = write!(out, " stroke-miterlimit=\"{MITER_LIMIT}\"");
+    }
     if let [offset, pattern @ ..] = dash
         && !pattern.is_empty()
     {
