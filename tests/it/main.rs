@@ -10,6 +10,7 @@ mod budgets;
 mod confined;
 mod conformance;
 mod disk;
+mod display_lists;
 mod faults;
 mod hostile;
 mod hub;

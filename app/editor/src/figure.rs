@@ -7,6 +7,7 @@ mod shape_backend;
 use crate::render::TextStyleContext;
 use anyhow::anyhow;
 use eframe::egui;
+use egui::emath::GuiRounding;
 use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
 pub use interaction::FigureCommand;
 use plot::{PlacedAxes, PlotTheme, PlotView, PreparedFigure};
@@ -141,6 +142,8 @@ impl PaintedFigure {
 
     /// Paints it at a place.
     fn paint(&self, painter: &egui::Painter, at: Pos2) {
+        // A picture whose pixels are those of the screen stays sharp only on whole ones.
+        let at = at.round_to_pixels(painter.pixels_per_point());
         let moved = self.shapes.iter().cloned().map(|mut shape| {
             shape.translate(at.to_vec2());
             shape

@@ -2,6 +2,7 @@
 
 use crate::FigureDrawError;
 use crate::colour::{PlotTheme, Rgb};
+use crate::display_view;
 use crate::figure::{Axes, Figure, FigureLegend};
 use crate::legend;
 use crate::marks::MarkPainter;
@@ -31,6 +32,9 @@ pub fn draw_figure<B: PlotBackend>(
     look: &PlotTheme,
 ) -> Result<Vec<PlacedAxes>, FigureDrawError> {
     backend.ensure_prepared().map_err(|error| FigureDrawError::Backend(error.to_string()))?;
+    if let Some(display) = &ready.display {
+        return display_view::draw_display(ready, display, view, backend, steps);
+    }
     let figure = &ready.figure;
     let look = look.on_ground(&figure.ground, figure.dark);
     let mut pen = PlotPainter::new(backend, steps);

@@ -1,6 +1,7 @@
 //! A figure as data: what a cell asked to be drawn, and nothing of how. It crosses from the kernel as JSON of the media
 //! type [`FIGURE_MIME`], is kept with the outputs, and is drawn wherever it is looked at.
 
+use crate::display_list::{DisplayList, DisplayListError};
 use base64::Engine;
 use serde::Deserialize;
 
@@ -47,6 +48,9 @@ pub enum FigureReadError {
     /// It is not JSON of the expected form.
     #[error("this is no figure ({0})")]
     Json(#[from] serde_json::Error),
+    /// Its display list is not sound, or more than can be drawn.
+    #[error(transparent)]
+    DisplayList(#[from] DisplayListError),
     /// It is too small or too large.
     #[error("a figure of {width} by {height} points cannot be drawn")]
     Size {
@@ -116,6 +120,8 @@ pub struct Figure {
     pub dark: bool,
     /// The axes in drawing order.
     pub axes: Vec<Axes>,
+    /// A canvas that is drawn already, as operations: what matplotlib's figures are. It has axes of its own.
+    pub display_list: Option<Box<DisplayList>>,
 }
 
 /// Ticks that were asked for.
@@ -442,6 +448,9 @@ impl Figure {
         let figure: Figure = serde_json::from_str(json)?;
         if !(figure.width >= 16.0 && figure.height >= 16.0 && figure.width.max(figure.height) <= 10_000.0) {
             return Err(FigureReadError::Size { width: figure.width, height: figure.height });
+        }
+        if let Some(list) = &figure.display_list {
+            list.check_bounds()?;
         }
         Ok(figure)
     }

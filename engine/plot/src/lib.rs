@@ -5,6 +5,10 @@
 mod colormaps;
 mod colour;
 mod density;
+mod display_list;
+mod display_raster;
+mod display_svg;
+mod display_view;
 mod downsample;
 mod draw;
 mod figure;
@@ -20,6 +24,7 @@ mod view;
 
 pub use colormaps::{has_map, map_names, map_size};
 pub use colour::{PlotTheme, Rgb, colour_at};
+pub use display_list::{DisplayList, DisplayListError};
 pub use draw::draw_figure;
 pub use figure::{
     Axes, AxisSpec, Colorbar, FIGURE_MIME, Figure, FigureColumn, FigureColumnError, FigureLegend, FigureMark,
@@ -49,6 +54,9 @@ pub enum FigureDrawError {
         /// How many rows.
         height: usize,
     },
+    /// Drawing it would take too long.
+    #[error("there is too much to draw: its shapes cover its ground too often")]
+    TooMuchToDraw,
     /// The pixels can't be written as PNG.
     #[error("the picture cannot be written ({0})")]
     Png(#[from] png::EncodingError),
@@ -119,10 +127,13 @@ pub fn render_png_sheet(figures: &[Figure], columns: usize, scale: f64) -> Resul
 /// A figure as rows of pixels: red, green, blue.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the size is checked when it is read")]
 fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
+    let scale = scale.clamp(0.25, 8.0);
+    if figure.display_list.is_some() {
+        return rasterize_display_list(figure, scale);
+    }
     register_font();
     // Drawn larger and then made smaller: plotters smooths thin lines only.
     const SUPERSAMPLING: usize = 3;
-    let scale = scale.clamp(0.25, 8.0);
     let (wide, high) = ((figure.width * scale).ceil() as usize, (figure.height * scale).ceil() as usize);
     if wide * high > 50_000_000 {
         return Err(FigureDrawError::PictureTooLarge { width: wide, height: high });
@@ -149,6 +160,20 @@ fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), Fig
     Ok((wide, high, pixels))
 }
 
+/// A display list as rows of pixels on white paper: red, green, blue.
+fn rasterize_display_list(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
+    let ready = PreparedFigure::new(figure.clone());
+    let Some(display) = &ready.display else { return Ok((1, 1, vec![255; 3])) };
+    let size = [figure.width, figure.height];
+    let pixmap = display_view::rasterize_display(display, size, &PlotView::default(), scale, None)?;
+    let (wide, high) = (pixmap.width() as usize, pixmap.height() as usize);
+    // Colors are multiplied with their opacity: what is missing is the paper.
+    let on_paper = |part: u8, alpha: u8| part.saturating_add(255 - alpha);
+    let pixels = pixmap.data().as_chunks::<4>().0.iter();
+    let pixels = pixels.flat_map(|[red, green, blue, alpha]| [red, green, blue].map(|part| on_paper(*part, *alpha)));
+    Ok((wide, high, pixels.collect()))
+}
+
 /// Pixels as a PNG.
 #[allow(clippy::cast_possible_truncation, reason = "sides are checked before")]
 fn encode_png(wide: usize, high: usize, color: png::ColorType, pixels: &[u8]) -> Result<Vec<u8>, FigureDrawError> {
@@ -165,6 +190,9 @@ fn encode_png(wide: usize, high: usize, color: png::ColorType, pixels: &[u8]) ->
 /// # Errors
 /// It cannot be drawn.
 pub fn render_svg(figure: &Figure) -> Result<String, FigureDrawError> {
+    if figure.display_list.is_some() {
+        return display_svg::render_display_svg(&PreparedFigure::new(figure.clone()));
+    }
     register_font();
     // plotters counts in whole steps: so many to a point keep curves smooth.
     const SVG_STEPS_PER_POINT: f64 = 20.0;

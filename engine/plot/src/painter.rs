@@ -50,6 +50,11 @@ pub trait PlotBackend: DrawingBackend {
         None
     }
 
+    /// The longest side of a picture that [`PlotBackend::draw_pixels`] draws, in pixels.
+    fn max_picture_side(&self) -> u32 {
+        4_096
+    }
+
     /// Rows of pixels (red, green, blue, opacity) over a rectangle. Whether it was done.
     fn draw_pixels(
         &mut self,

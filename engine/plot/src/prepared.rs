@@ -2,6 +2,8 @@
 //! is worked out once. It takes time with much data: not for the thread that draws.
 
 use crate::density::TiledPoints;
+use crate::display_list::DisplayAxes;
+use crate::display_view::PreparedDisplay;
 use crate::downsample::{ExtremaBlocks, is_increasing};
 use crate::figure::{Axes, Figure, FigureColumn, FigureReadError, MarkKind};
 use crate::marks::MAX_EXACT_MARKERS;
@@ -17,6 +19,8 @@ pub struct PreparedFigure {
     /// The figure to draw.
     pub figure: Figure,
     pub(crate) axes: Vec<PreparedAxes>,
+    /// Its display list, with the pictures read.
+    pub(crate) display: Option<PreparedDisplay>,
 }
 
 /// What is known of a pair of axes.
@@ -147,7 +151,11 @@ fn data_ranges(axes: &Axes) -> [DataRange; 2] {
 
 impl PreparedFigure {
     /// Makes a figure ready.
-    pub fn new(figure: Figure) -> PreparedFigure {
+    pub fn new(mut figure: Figure) -> PreparedFigure {
+        if let Some(list) = figure.display_list.take() {
+            let display = Some(PreparedDisplay::new(*list));
+            return PreparedFigure { figure, axes: Vec::new(), display };
+        }
         let mut all: Vec<[DataRange; 2]> = figure.axes.iter().map(data_ranges).collect();
         for side in [0, 1] {
             let name = |axes: &Axes| axes.sides[side].shared;
@@ -176,7 +184,18 @@ impl PreparedFigure {
             PreparedAxes { limits, order, mark_indexes: hints }
         });
         let known = known.collect();
-        PreparedFigure { figure, axes: known }
+        PreparedFigure { figure, axes: known, display: None }
+    }
+
+    /// How many axes it has, and which number those have in common that are moved together along a side.
+    pub(crate) fn shared_sides(&self, side: usize) -> Vec<Option<u32>> {
+        match &self.display {
+            Some(display) => {
+                let shared = |axes: &DisplayAxes| if side == 0 { axes.shared_x } else { axes.shared_y };
+                display.list.axes.iter().map(shared).collect()
+            }
+            None => self.figure.axes.iter().map(|axes| axes.sides[side].shared).collect(),
+        }
     }
 
     /// Reads a figure and makes it ready.

@@ -1,6 +1,7 @@
 //! How somebody looks at a figure: which part of its axes, which marks. And what stands where in what was drawn: the
 //! way back from a place to a number, the nearest point.
 
+use crate::display_view::nearest_in_display;
 use crate::downsample::visible_range;
 use crate::figure::{Axes, AxisSpec, MarkKind};
 use crate::painter::{PlotPoint, PlotRect};
@@ -66,9 +67,9 @@ impl PlotView {
 
     /// Sets the limits of a pair of axes, and of those that share them.
     fn set_limits(&mut self, ready: &PreparedFigure, axes: usize, side: usize, limits: [f64; 2]) {
-        let all = &ready.figure.axes;
+        let all = ready.shared_sides(side);
         self.limits.resize(all.len().max(self.limits.len()), [None, None]);
-        let shared = |at: usize| all.get(at).and_then(|axes| axes.sides[side].shared);
+        let shared = |at: usize| all.get(at).copied().flatten();
         for at in 0..all.len() {
             if at == axes || (shared(at).is_some() && shared(at) == shared(axes)) {
                 self.limits[at][side] = Some(limits);
@@ -117,7 +118,7 @@ impl PlotView {
 }
 
 /// A number as the hover card says it.
-fn format_coordinate(side: &AxisSpec, x: f64, scale: AxisScale) -> String {
+pub(crate) fn format_coordinate(side: &AxisSpec, x: f64, scale: AxisScale) -> String {
     let step = (scale.high - scale.low).abs() / 500.0;
     if let Some(ticks) = &side.ticks
         && let Some(at) = ticks.at.iter().position(|at| (at - x).abs() < 1e-9 && !ticks.labels.is_empty())
@@ -151,6 +152,9 @@ impl PlacedAxes {
 
     /// What is drawn nearest to a place, not farther than `reach` points away.
     pub fn nearest(&self, ready: &PreparedFigure, view: &PlotView, at: [f64; 2], reach: f64) -> Option<NearestPoint> {
+        if let Some(display) = &ready.display {
+            return nearest_in_display(display, self, view, at, reach);
+        }
         let axes = ready.figure.axes.get(self.axes)?;
         let known = ready.axes.get(self.axes)?;
         let mut best: Option<(f64, NearestPoint)> = None;

@@ -60,6 +60,12 @@ pub const CPYTHON_HARNESS: &str = concat!(
 
 use requests::{IncomingRequest, RequestBody, RequestReader};
 
+/// The module `tracebook_backend` in Python: matplotlib's backend whose figures are display lists, for every CPython
+/// kernel. Register it in `sys.modules` under that name before cells run, and call its `install(display)`, where
+/// `display(data, metadata)` shows a bundle; call `flush_figures()` after each cell. In a Jupyter kernel `install()`
+/// does both through IPython. It imports nothing of matplotlib until a cell does.
+pub const MATPLOTLIB_BACKEND: &str = include_str!("matplotlib_backend.py");
+
 /// Enough for Python's recursion limit even if each call passes through native code, which takes about 4 KiB of stack,
 /// unoptimized 140 KiB. RustPython checks the real stack, too. Only used pages take memory.
 const INTERPRETER_STACK_BYTES: usize = if cfg!(debug_assertions) { 128 << 20 } else { 64 << 20 };

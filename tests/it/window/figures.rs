@@ -64,6 +64,27 @@ fn shown(code: &str, label: &str) -> (Bench, Driven) {
     (bench, window)
 }
 
+#[test]
+fn a_figure_of_matplotlib_is_shown_and_zoomed() {
+    let list = include_str!("../../data/matplotlib/bar.json");
+    let code = "class Figure:\n    def _repr_mimebundle_(self, **options):\n        \
+                return {'application/vnd.tracebook.figure+json': open('bar.json').read()}\n\nFigure()";
+    let bench = Bench::new(&[("Plot.md", &format!("```python\n{code}\n```\n")), ("bar.json", list)]);
+    let mut window = bench.opened();
+    let note = window.state().note().expect("a note is shown");
+    window.state_mut().send_command(Command::RunAll { note });
+    until(&mut window, "the figure is drawn", |window| {
+        window.query_by_label("Figure").is_some() && window.state().figures() > 0
+    });
+    let rect = window.get_by_label("Figure").rect();
+    assert!((rect.width() - 200.0).abs() < 1.0 && (rect.height() - 200.0).abs() < 1.0, "{rect:?}");
+    assert!(window.query_by_label(RESET).is_none());
+    wheel(&mut window, rect.center(), 60.0, Modifiers::COMMAND | Modifiers::CTRL);
+    assert!(window.query_by_label(RESET).is_some(), "Ctrl and the wheel");
+    let Some(folder) = pictures_folder() else { return };
+    window.render().expect("a picture").save(folder.join("matplotlib-figure.png")).expect("a file");
+}
+
 fn wheel(window: &mut Driven, at: Pos2, by: f32, modifiers: Modifiers) {
     window.event(egui::Event::PointerMoved(at));
     window.step();

@@ -162,6 +162,13 @@ impl PlotBackend for ShapeBackend<'_> {
         Some(f64::from(self.scale * self.ctx.pixels_per_point()))
     }
 
+    fn max_picture_side(&self) -> u32 {
+        // No drawing is larger than what a window shows of it.
+        const MAX_FIGURE_SIDE_PIXELS: usize = 8_192;
+        let most = self.ctx.input(|input| input.max_texture_side).min(MAX_FIGURE_SIDE_PIXELS);
+        u32::try_from(most).unwrap_or(u32::MAX)
+    }
+
     fn draw_pixels(&mut self, a: BackendCoord, b: BackendCoord, columns: usize, rows: usize, bytes: &[u8]) -> bool {
         let most = self.ctx.input(|input| input.max_texture_side);
         if columns > most || rows > most {

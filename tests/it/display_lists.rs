@@ -1,0 +1,247 @@
+//! matplotlib's figures as display lists: those under tests/data/matplotlib were written by the real backend, with
+//! Agg's picture beside each (tests/matplotlib/kept_figures.py). Ours must look like Agg's, and no JSON may harm.
+
+use plot::{Figure, PlotView, PreparedFigure};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The largest mean difference of a channel from Agg's picture, of 255.
+const MAX_MEAN_DIFFERENCE: f64 = 5.0;
+/// A bounded figure is refused or drawn within this time, also by a build without optimization on a busy machine.
+const MAX_DRAWING_TIME: Duration = Duration::from_secs(60);
+
+fn kept_lists() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/matplotlib");
+    let files = std::fs::read_dir(folder).expect("the folder of kept figures");
+    let mut lists: Vec<PathBuf> = files
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    lists.sort();
+    lists
+}
+
+fn read_figure(path: &Path) -> Figure {
+    let json = std::fs::read_to_string(path).expect("a kept figure");
+    Figure::from_json(&json).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
+fn mean_difference(ours: &[u8], theirs: &[u8]) -> f64 {
+    let [ours, theirs] = [ours, theirs].map(|png| image::load_from_memory(png).expect("a PNG").to_rgb8());
+    assert_eq!(ours.dimensions(), theirs.dimensions());
+    let apart = ours.iter().zip(theirs.iter()).map(|(a, b)| f64::from(a.abs_diff(*b)));
+    apart.sum::<f64>() / f64::from(ours.width() * ours.height() * 3)
+}
+
+#[test]
+fn kept_figures_look_as_matplotlib_draws_them() {
+    let lists = kept_lists();
+    assert!(lists.len() >= 12, "{lists:?}");
+    for list in &lists {
+        let ours = plot::render_png(&read_figure(list), 1.0).expect("drawn");
+        let theirs = std::fs::read(list.with_extension("png")).expect("Agg's picture");
+        let difference = mean_difference(&ours, &theirs);
+        assert!(difference < MAX_MEAN_DIFFERENCE, "{}: differs by {difference:.2} of 255", list.display());
+    }
+    // The measure tells figures apart.
+    let [bar, pie] = ["bar", "pie"].map(|name| {
+        let list = lists.iter().find(|list| list.ends_with(format!("{name}.json"))).expect("kept");
+        plot::render_png(&read_figure(list), 1.0).expect("drawn")
+    });
+    assert!(mean_difference(&bar, &pie) > 4.0 * MAX_MEAN_DIFFERENCE);
+}
+
+#[test]
+fn a_display_list_becomes_svg_with_shapes_and_letters() {
+    for list in kept_lists() {
+        let svg = plot::render_svg(&read_figure(&list)).expect("drawn");
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("<path "), "{}", list.display());
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", list.display());
+    }
+    let words = kept_lists().into_iter().find(|list| list.ends_with("words.json")).expect("kept");
+    let svg = plot::render_svg(&read_figure(&words)).expect("drawn");
+    for part in
+        ["<pattern id=\"h0\"", "clip-path=\"url(#c0)\"", "<use xlink:href=\"#g0\"", "stroke-dasharray", "<image "]
+    {
+        assert!(svg.contains(part), "{part}");
+    }
+}
+
+/// A figure of a display list, and what is drawn of it as a picture with a view.
+fn places_of(ready: &PreparedFigure, view: &PlotView) -> Vec<plot::PlacedAxes> {
+    let (width, height) = (ready.figure.width as u32, ready.figure.height as u32);
+    let mut pixels = vec![0; (width * height * 3) as usize];
+    let mut backend = PixelBackend(&mut pixels, (width, height));
+    plot::draw_figure(ready, view, &mut backend, 1.0, &plot::PlotTheme::LIGHT).expect("drawn")
+}
+
+use backend::PixelBackend;
+
+mod backend {
+    //! A backend that takes pictures only, as a display list makes one.
+
+    use plot::PlotBackend;
+    use plotters_backend::{BackendColor, BackendCoord, DrawingBackend, DrawingErrorKind};
+    use std::convert::Infallible;
+
+    pub(super) struct PixelBackend<'a>(pub(super) &'a mut Vec<u8>, pub(super) (u32, u32));
+
+    impl DrawingBackend for PixelBackend<'_> {
+        type ErrorType = Infallible;
+
+        fn get_size(&self) -> (u32, u32) {
+            self.1
+        }
+
+        fn ensure_prepared(&mut self) -> Result<(), DrawingErrorKind<Infallible>> {
+            Ok(())
+        }
+
+        fn present(&mut self) -> Result<(), DrawingErrorKind<Infallible>> {
+            Ok(())
+        }
+
+        fn draw_pixel(&mut self, _: BackendCoord, _: BackendColor) -> Result<(), DrawingErrorKind<Infallible>> {
+            Ok(())
+        }
+    }
+
+    impl PlotBackend for PixelBackend<'_> {
+        fn draw_pixels(&mut self, _: BackendCoord, _: BackendCoord, _: usize, _: usize, bytes: &[u8]) -> bool {
+            *self.0 = bytes.to_vec();
+            true
+        }
+    }
+}
+
+#[test]
+fn axes_of_a_display_list_are_hovered_zoomed_and_moved() {
+    let words = kept_lists().into_iter().find(|list| list.ends_with("words.json")).expect("kept");
+    let ready = PreparedFigure::from_json(&std::fs::read_to_string(&words).expect("kept")).expect("a figure");
+    let mut view = PlotView::default();
+    let places = places_of(&ready, &view);
+    assert_eq!(places.len(), 4);
+    let third = &places[2];
+    let [[low, high], [bottom, top]] = third.limits();
+    // Dates are seconds since 1970.
+    assert!(low > 1.7e9 && high < 1.8e9 && bottom < 1.0 && top > 3.0, "{low} {high} {bottom} {top}");
+    let [left, up, right, down] = third.frame();
+    let peak = [left + (right - left) * 0.475, up + (down - up) * 0.045];
+    let near = third.nearest(&ready, &view, peak, 12.0).expect("a point");
+    assert!(near.description.contains("2026") && near.description.contains("y = 3"), "{}", near.description);
+    view.zoom(&ready, third, peak, 4.0);
+    let closer = places_of(&ready, &view);
+    let [[from, to], _] = closer[2].limits();
+    assert!((to - from) * 3.9 < high - low && from > low && to < high);
+    // What was under the pointer still is.
+    let near = closer[2].nearest(&ready, &view, peak, 12.0).expect("a point");
+    assert!(near.description.contains("y = 3"), "{}", near.description);
+    assert!((near.at[0] - peak[0]).hypot(near.at[1] - peak[1]) < 12.0);
+    // The others stay.
+    assert_eq!(closer[0].limits(), places[0].limits());
+}
+
+/// Draws what can be read, in every way. Whether it could be read.
+fn draw_whatever_it_is(json: &str) -> bool {
+    let begun = Instant::now();
+    let read = Figure::from_json(json);
+    if let Ok(figure) = &read {
+        // Too much to draw is an error, too.
+        let _ = plot::render_png(figure, 0.5);
+        let _ = plot::render_svg(figure);
+        if figure.width.max(figure.height) < 400.0 {
+            let _ = places_of(&PreparedFigure::new(figure.clone()), &PlotView::default());
+        }
+    }
+    assert!(begun.elapsed() < MAX_DRAWING_TIME, "{} bytes took {:?}", json.len(), begun.elapsed());
+    read.is_ok()
+}
+
+/// Replaces a value somewhere in JSON by another one.
+fn mutate(value: &mut Value, mut seed: u64, by: &Value) {
+    let mut here = value;
+    loop {
+        let count = match here {
+            Value::Array(all) => all.len(),
+            Value::Object(all) => all.len(),
+            _ => 0,
+        } as u64;
+        if count == 0 || seed % 7 == 0 {
+            *here = by.clone();
+            return;
+        }
+        let at = (seed / 7 % count) as usize;
+        seed /= 3;
+        here = match here {
+            Value::Array(all) => &mut all[at],
+            Value::Object(all) => all.values_mut().nth(at).expect("within"),
+            _ => return,
+        };
+    }
+}
+
+fn odd_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        Just(json!(-1)),
+        Just(json!(0)),
+        Just(json!(1e30)),
+        Just(json!(-1e38)),
+        Just(json!(1e-30)),
+        Just(json!(4_000_000_000_u64)),
+        Just(json!([])),
+        Just(json!([1e38, -1e38, 0, 0, 1e38, 1])),
+        Just(json!("M9L999999999Z")),
+        Just(json!("AADAfwAAgH8AAID/AADAfw==")),
+        Just(json!("#00000001")),
+        Just(
+            json!({"op": "path", "v": [0, 0, 1e9, 1e9, 5, 900], "fill": "#ff0000", "dash": [0, 1e-9], "edge": "#000000",
+                    "width": 1e9})
+        ),
+        Just(json!({"op": "mesh", "columns": 18_446_744_073_709_551_615_u64, "v": [0, 0, 1, 1], "fills": "AAAAAA=="})),
+        any::<i32>().prop_map(|number| json!(number)),
+        any::<f32>().prop_map(|number| json!(number)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_display_list_harms(
+        which in 0_usize..100, changes in prop::collection::vec((any::<u64>(), odd_value()), 1..6)
+    ) {
+        let lists = kept_lists();
+        let json = std::fs::read_to_string(&lists[which % lists.len()]).expect("kept");
+        let mut figure: Value = serde_json::from_str(&json).expect("JSON");
+        for (seed, by) in &changes {
+            mutate(&mut figure["display_list"]["ops"], *seed, by);
+            mutate(&mut figure["display_list"], seed.rotate_left(13) | 1, by);
+        }
+        draw_whatever_it_is(&figure.to_string());
+    }
+}
+
+#[test]
+fn work_is_bounded() {
+    let list =
+        |ops: Value| json!({"width": 600, "height": 400, "display_list": {"version": 1, "dpi": 100, "ops": ops}});
+    // Shapes that cover everything, as many as are read.
+    let large = json!({"op": "path", "v": [-9, -9, 900, -9, 900, 900, -9, 900], "fill": "#00ff0001", "edge": "#000000",
+                       "width": 300, "aa": true});
+    let figure = Figure::from_json(&list(vec![large; 50_000].into()).to_string()).expect("within bounds");
+    let begun = Instant::now();
+    let why = plot::render_png(&figure, 2.0).expect_err("too much").to_string();
+    assert!(why.contains("too much to draw"), "{why}");
+    assert!(begun.elapsed() < MAX_DRAWING_TIME, "{:?}", begun.elapsed());
+    let small = json!({"op": "path", "v": [0, 0, 1, 1], "edge": "#000000", "width": 1});
+    let why = Figure::from_json(&list(vec![small; 50_001].into()).to_string()).expect_err("too many").to_string();
+    assert!(why.contains("50001 operations"), "{why}");
+    let many = json!([{"op": "collection", "path": {"v": [0, 0, 9, 9]}, "at": [0, 0], "count": 900_000_000,
+                       "turns": [1, 0, 0, 1, 0, 0], "fills": "AAAA/w=="}]);
+    assert!(!draw_whatever_it_is(&list(many).to_string()));
+    let newer = json!({"width": 600, "height": 400, "display_list": {"version": 9}}).to_string();
+    assert!(Figure::from_json(&newer).expect_err("newer").to_string().contains("newer version"));
+}
