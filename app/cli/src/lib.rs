@@ -208,6 +208,7 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             Some([flag, spec, allowed @ ..]) if flag == "--jupyter" => {
                 jupyter::bridge::run_bridge(std::path::Path::new(spec), allowed.first().map(String::as_str))
             }
+            Some([flag, pack]) if flag == "--compile-science" => compile_science_pack(std::path::Path::new(pack)),
             Some([flag, words @ ..]) if flag == "--science" => run_science_kernel(words),
             words => python::run_kernel(python::SandboxGrants::from_args(words.unwrap_or_default())),
         };
@@ -248,6 +249,24 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
 #[cfg(feature = "science")]
 fn run_science_kernel(words: &[String]) -> ExitCode {
     science::run_science_kernel(words)
+}
+
+/// Compiles an installed science pack for this machine.
+#[cfg(feature = "science")]
+fn compile_science_pack(pack: &std::path::Path) -> ExitCode {
+    match science::compile_installed(pack) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(not(feature = "science"))]
+fn compile_science_pack(_pack: &std::path::Path) -> ExitCode {
+    eprintln!("{}", host::BUILT_WITHOUT_SCIENCE);
+    ExitCode::FAILURE
 }
 
 #[cfg(not(feature = "science"))]

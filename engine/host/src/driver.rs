@@ -311,6 +311,7 @@ impl Driver {
         if self.read_only_reason.is_some() {
             return Ok(()); // there is nothing to save; the threads end with it
         }
+        self.closing = true;
         let busy = |note: &&engine::Note| matches!(note.kernel, engine::KernelPhase::Busy(_));
         let running: Vec<store::DocId> = self.session.notes().filter(busy).map(|note| note.id).collect();
         for note in running {
@@ -508,6 +509,8 @@ impl Driver {
                         &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure, after },
                     );
                 }
+                // A kernel that ends with the program keeps its variables.
+                Effect::MoveState { .. } if self.closing => {}
                 Effect::MoveState { note, folder, grant, to } => {
                     let folder = self.confined_path(&folder);
                     self.kernels.move_state(note, &folder, &grant, &to);

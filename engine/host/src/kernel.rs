@@ -24,10 +24,18 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 use store::{DocId, ExecutionId};
 
 /// Questions that may wait for a kernel's answer.
 const MAX_PENDING_INQUIRIES: usize = 64;
+
+/// How long the program waits at its end for variables that are being saved.
+const STATE_SAVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a kernel may take to save its variables that is ended while the program goes on.
+const STATE_KILL_TIMEOUT: Duration = Duration::from_millis(1500);
+/// How often it looks.
+const STATE_SAVE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a kernel sees of the environment that the program was started in.
 const KERNEL_VARIABLES: [&str; 9] =
@@ -43,6 +51,8 @@ struct RunningKernel {
     requests: Arc<Sender<String>>,
     alive: Arc<AtomicBool>,
     inquiries: PendingInquiries,
+    /// Whether it saves its variables, which takes a moment after a cell.
+    saves_state: bool,
 }
 
 impl RunningKernel {
@@ -60,6 +70,25 @@ impl RunningKernel {
         // If the kernel has died meanwhile, its reader reports that.
         let _ = self.requests.send(request.to_string());
         Some(wait)
+    }
+}
+
+impl RunningKernel {
+    /// Lets it save what it has, and ends it after this time at the latest. Gives whether it is alive.
+    fn shut_down(self, limit: Duration) -> Arc<AtomicBool> {
+        let request = json!({
+            "header": {"msg_type": "shutdown_request", "msg_id": "shutdown"}, "parent_header": {}, "content": {},
+        });
+        let _ = self.requests.send(request.to_string()); // it may have ended by itself
+        let alive = self.alive.clone();
+        std::thread::spawn(move || {
+            let asked = Instant::now();
+            while asked.elapsed() < limit && self.alive.load(Ordering::Acquire) {
+                std::thread::sleep(STATE_SAVE_CHECK_INTERVAL);
+            }
+            KernelProcess::end_process(&self.process);
+        });
+        alive
     }
 }
 
@@ -131,6 +160,8 @@ pub(crate) struct RunningKernels {
     inbox: Mailbox,
     writer: StoreWriter,
     running: HashMap<DocId, RunningKernel>,
+    /// Kernels that save their variables before they end: whether they are alive.
+    ending: Vec<Arc<AtomicBool>>,
     /// The spare kernel, and the folder that it runs in.
     warm_kernel: Option<(ConfinedPath, RunningKernel)>,
     started_count: u64,
@@ -147,6 +178,7 @@ impl RunningKernels {
             inbox,
             writer,
             running: HashMap::new(),
+            ending: Vec::new(),
             warm_kernel: None,
             started_count: 0,
             inquiry_count: 0,
@@ -260,6 +292,10 @@ impl RunningKernels {
     /// Kills the note's kernel. Its reader reports the end to the session.
     pub(crate) fn kill(&mut self, note: DocId) {
         match self.running.remove(&note) {
+            Some(kernel) if kernel.saves_state => {
+                self.ending.retain(|alive| alive.load(Ordering::Acquire));
+                self.ending.push(kernel.shut_down(STATE_KILL_TIMEOUT));
+            }
             Some(kernel) => KernelProcess::end_process(&kernel.process),
             None => self.inbox.send_event(Event::KernelDied { note, why: "there was no kernel".to_owned() }),
         }
@@ -297,7 +333,16 @@ impl RunningKernels {
         if let Some((_, kernel)) = self.warm_kernel.take() {
             KernelProcess::end_process(&kernel.process);
         }
-        self.running.drain().for_each(|(_, kernel)| KernelProcess::end_process(&kernel.process));
+        for (_, kernel) in self.running.drain() {
+            match kernel.saves_state {
+                true => self.ending.push(kernel.shut_down(STATE_SAVE_TIMEOUT)),
+                false => KernelProcess::end_process(&kernel.process),
+            }
+        }
+        let asked = Instant::now();
+        while asked.elapsed() < STATE_SAVE_TIMEOUT && self.ending.iter().any(|alive| alive.load(Ordering::Acquire)) {
+            std::thread::sleep(STATE_SAVE_CHECK_INTERVAL);
+        }
     }
 
     fn send_message(&mut self, note: DocId, message: &Value) {
@@ -400,7 +445,7 @@ impl RunningKernels {
                 inbox.send(MailboxMessage::KernelEnded { note: *note, number, why });
             }
         });
-        RunningKernel { number, note, process, requests, alive, inquiries }
+        RunningKernel { number, note, process, requests, alive, inquiries, saves_state: kind.saves_state() }
     }
 }
 

@@ -1,6 +1,6 @@
 """The guest's side of the science kernel: hands requests to `Cells`, and its messages to the host.
 
-Run once in an instance, behind `HARNESS`, the text of the harness. Lives in the module `_tracebook_cells`, so that the
+Run once in an instance, behind `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend. Lives in the module `_tracebook_cells`, so that the
 cells' `__main__` has no name of ours. Its state is the guest's memory: it is saved and restored with everything else.
 """
 
@@ -45,6 +45,13 @@ _first = os.open("/dev/null", os.O_RDONLY) if os.path.exists("/dev/null") else 3
 _open_files = []
 
 cells = _harness.Cells(_send, _ask)
+
+# Figures of matplotlib cross as data.
+_backend = types.ModuleType("tracebook_backend")
+exec(compile(BACKEND, "<tracebook>", "exec"), _backend.__dict__)
+del BACKEND
+_backend.install(lambda data, metadata: cells._tell("display_data", {"data": data, "metadata": metadata}), _backend)
+cells.after_cell.append(lambda value: _backend.flush_figures())
 
 
 def _note_files():

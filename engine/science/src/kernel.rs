@@ -19,7 +19,9 @@ use python::{CellSandbox, SandboxGrants};
 use serde_json::{Value, json};
 
 use crate::ScienceError;
-use crate::machine::{DoorAnswer, GuestFolder, LoadedPack, Machine, StopSwitch, TurnEnd, compiled_name, new_engine};
+use crate::machine::{
+    DoorAnswer, GuestFolder, LIBRARY_FOLDER, LoadedPack, Machine, StopSwitch, TurnEnd, compile_installed,
+};
 use crate::states::{ChangedPages, SavedMemory, StateFolder, StateMove, StateRecord};
 
 /// Addresses that the process may use: the guest's memory is reserved as a whole.
@@ -217,8 +219,9 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     }
     reach.address_bytes = Some(ADDRESS_BYTES);
     // Compiled code is mapped before the walls stand: behind them, no memory becomes executable. No guest code runs yet.
-    let loaded = new_engine()
-        .and_then(|engine| LoadedPack::load(&arguments.pack.join(compiled_name(&engine)), &arguments.pack.join("lib")));
+    // A pack that was compiled by another version is compiled now, which takes a minute or two.
+    let loaded = compile_installed(&arguments.pack)
+        .and_then(|compiled| LoadedPack::load(&compiled, &arguments.pack.join(LIBRARY_FOLDER)));
     let pack = match loaded {
         Ok(pack) => pack,
         Err(why) => {
@@ -411,8 +414,9 @@ impl ScienceKernel {
         let literal = |text: &str| Value::from(text).to_string();
         let program = format!(
             "import sys, types\nm = types.ModuleType('_tracebook_cells')\nsys.modules['_tracebook_cells'] = m\n\
-             m.HARNESS = {}\nexec(compile({}, '<tracebook>', 'exec'), m.__dict__)\n",
+             m.HARNESS = {}\nm.BACKEND = {}\nexec(compile({}, '<tracebook>', 'exec'), m.__dict__)\n",
             literal(python::CPYTHON_HARNESS),
+            literal(python::MATPLOTLIB_BACKEND),
             literal(GUEST_SOURCE)
         );
         match self.machine.turn(&program) {

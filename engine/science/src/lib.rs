@@ -9,6 +9,7 @@ pub mod machine;
 pub mod states;
 
 pub use kernel::run_science_kernel;
+pub use machine::compile_installed;
 
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,12 @@ pub enum ScienceError {
     #[error("{path} is damaged")]
     Damaged {
         /// The file.
+        path: PathBuf,
+    },
+    /// Another kernel writes there.
+    #[error("another program uses {path}; close it and run the cell again")]
+    InUse {
+        /// The folder.
         path: PathBuf,
     },
     /// A thread can't be started.

@@ -4,6 +4,7 @@
 //! `turn(pointer, len)` runs it in `__main__`; the guest's module `_host` calls `host::call`. Between two turns nothing
 //! of Python is on the stack, so memory that is written into a fresh instance continues there.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +22,21 @@ use crate::ScienceError;
 pub const MAX_GUEST_MEMORY_BYTES: usize = 2 << 30;
 /// The guest's stack: Python's recursion limit fits in it.
 const GUEST_STACK_BYTES: usize = 8 << 20;
+/// Folder of an installed pack that holds the library by the name that the guest knows.
+pub const LIBRARY_FOLDER: &str = "lib";
+/// What an installed pack calls its program and its library.
+const PROGRAM_FILE: &str = "python-snapshot.wasm";
+const LIBRARY_FILE: &str = "python-stdlib.zip";
+/// Folder of an installed pack that holds matplotlib's data.
+const PLOT_DATA_FOLDER: &str = "mpl-data";
+/// Where the library holds them: a zip file in the zip file.
+const PLOT_DATA_ENTRY: &str = "matplotlib/mpl-data.zip";
+/// What they may take, unpacked or not.
+const MAX_PLOT_DATA_BYTES: u64 = 64 << 20;
+/// What the guest calls its library.
+const GUEST_LIBRARY_FILE: &str = "python315.zip";
 /// Where the guest finds its standard library.
-const LIBRARY_FOLDER: &str = "/usr/local/lib";
+const GUEST_LIBRARY_FOLDER: &str = "/usr/local/lib";
 /// What the guest takes for its program.
 const PROGRAM_NAME: &str = "/usr/local/bin/python.wasm";
 /// A message longer than this is refused.
@@ -130,6 +144,62 @@ pub fn compile_pack(program: &Path, to: &Path) -> Result<(), ScienceError> {
     Ok(())
 }
 
+/// Unpacks matplotlib's fonts and style sheets, which it reads as files.
+fn unpack_plot_data(library: &Path, to: &Path) -> Result<(), ScienceError> {
+    if to.exists() {
+        return Ok(());
+    }
+    let damaged = || ScienceError::Damaged { path: library.to_owned() };
+    let file = std::fs::File::open(library).map_err(|source| ScienceError::read(library, source))?;
+    let mut outer = zip::ZipArchive::new(file).map_err(|_| damaged())?;
+    let mut inner = Vec::new();
+    match outer.by_name(PLOT_DATA_ENTRY) {
+        Ok(entry) => entry.take(MAX_PLOT_DATA_BYTES).read_to_end(&mut inner).map_err(|_| damaged())?,
+        Err(_) => return Ok(()), // a pack without matplotlib
+    };
+    let mut inner = zip::ZipArchive::new(std::io::Cursor::new(inner)).map_err(|_| damaged())?;
+    let parent = to.parent().unwrap_or(Path::new("."));
+    let coming = tempfile::tempdir_in(parent).map_err(|source| ScienceError::write(to, source))?;
+    let mut room = MAX_PLOT_DATA_BYTES;
+    for number in 0..inner.len() {
+        let mut entry = inner.by_index(number).map_err(|_| damaged())?;
+        let Some(name) = entry.enclosed_name().filter(|_| entry.is_file()) else { continue };
+        let path = coming.path().join(name);
+        let folder = path.parent().unwrap_or(parent);
+        std::fs::create_dir_all(folder).map_err(|source| ScienceError::write(folder, source))?;
+        let mut out = std::fs::File::create(&path).map_err(|source| ScienceError::write(&path, source))?;
+        let written = std::io::copy(&mut (&mut entry).take(room), &mut out);
+        room -= written.map_err(|source| ScienceError::write(&path, source))?;
+        if room == 0 {
+            return Err(damaged());
+        }
+    }
+    std::fs::rename(coming.keep(), to).map_err(|source| ScienceError::write(to, source))
+}
+
+/// Compiles an installed pack, unless that was done before, and gives the path of the result.
+///
+/// # Errors
+/// The pack isn't whole, or its folder can't be written.
+pub fn compile_installed(pack: &Path) -> Result<PathBuf, ScienceError> {
+    let library = pack.join(LIBRARY_FOLDER).join(GUEST_LIBRARY_FILE);
+    if !library.exists() {
+        let folder = pack.join(LIBRARY_FOLDER);
+        std::fs::create_dir_all(&folder).map_err(|source| ScienceError::write(&folder, source))?;
+        let from = pack.join(LIBRARY_FILE);
+        // Where a file can't have two names, it is there twice.
+        if std::fs::hard_link(&from, &library).is_err() {
+            std::fs::copy(&from, &library).map_err(|source| ScienceError::write(&library, source))?;
+        }
+    }
+    unpack_plot_data(&library, &pack.join(PLOT_DATA_FOLDER))?;
+    let compiled = pack.join(compiled_name(&new_engine()?));
+    if !compiled.exists() {
+        compile_pack(&pack.join(PROGRAM_FILE), &compiled)?;
+    }
+    Ok(compiled)
+}
+
 /// Compiled code, ready to be started many times.
 #[derive(Clone)]
 pub struct LoadedPack {
@@ -178,7 +248,12 @@ impl LoadedPack {
         for (name, value) in variables {
             wasi.env(name, value);
         }
-        wasi.preopened_dir(&self.library, LIBRARY_FOLDER, FsPerms::ReadOnly).map_err(fail)?;
+        wasi.preopened_dir(&self.library, GUEST_LIBRARY_FOLDER, FsPerms::ReadOnly).map_err(fail)?;
+        if let Some(plots) = self.library.parent().map(|pack| pack.join(PLOT_DATA_FOLDER)).filter(|path| path.is_dir())
+        {
+            let guest = format!("{GUEST_LIBRARY_FOLDER}/{GUEST_LIBRARY_FILE}/matplotlib/mpl-data");
+            wasi.preopened_dir(&plots, &guest, FsPerms::ReadOnly).map_err(fail)?;
+        }
         for folder in folders {
             let perms = if folder.write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
             wasi.preopened_dir(&folder.host, &folder.guest, perms).map_err(fail)?;
@@ -266,12 +341,7 @@ impl Machine {
         }
         match self.turn.call(&mut self.store, (at, length)) {
             Ok(status) => TurnEnd::Returned(status),
-            Err(error) => {
-                if std::env::var_os("TRACEBOOK_DEBUG_SCIENCE").is_some() {
-                    eprintln!("{error:?}");
-                }
-                TurnEnd::Lost
-            }
+            Err(_) => TurnEnd::Lost,
         }
     }
 

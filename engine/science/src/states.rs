@@ -33,6 +33,8 @@ const COMPRESSION_LEVEL: i32 = 1;
 const MAX_LISTED_NAMES: usize = 1_000;
 /// The branch on which a note begins.
 pub const MAIN_BRANCH: &str = "main";
+/// How long a kernel waits for another one that is ending.
+const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Longest name of a branch, in bytes.
 const MAX_BRANCH_BYTES: usize = 100;
 
@@ -164,6 +166,8 @@ pub struct StateFolder {
     /// Pages of the known segments.
     known: HashMap<PageHash, PagePlace>,
     heads: StateHeads,
+    /// Held while this is open: a kernel that is ending still writes.
+    _lock: std::fs::File,
 }
 
 fn page_hash(page: &[u8]) -> PageHash {
@@ -275,6 +279,23 @@ pub fn list_states(folder: &Path) -> (Vec<StateRecord>, usize) {
     (records, damaged)
 }
 
+/// Waits until no other kernel writes in the folder.
+fn lock_folder(folder: &Path) -> Result<std::fs::File, ScienceError> {
+    let path = folder.join("lock");
+    let file = std::fs::File::create(&path).map_err(|source| ScienceError::write(&path, source))?;
+    let asked = std::time::Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(std::fs::TryLockError::WouldBlock) if asked.elapsed() < LOCK_TIMEOUT => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(std::fs::TryLockError::WouldBlock) => return Err(ScienceError::InUse { path: folder.to_owned() }),
+            Err(std::fs::TryLockError::Error(source)) => return Err(ScienceError::write(&path, source)),
+        }
+    }
+}
+
 impl StateFolder {
     /// Opens a note's folder, and makes it if it isn't there.
     ///
@@ -285,6 +306,7 @@ impl StateFolder {
             let path = folder.join(part);
             std::fs::create_dir_all(&path).map_err(|source| ScienceError::write(&path, source))?;
         }
+        let lock = lock_folder(folder)?;
         Ok(StateFolder {
             folder: folder.to_owned(),
             pack: pack.to_owned(),
@@ -292,6 +314,7 @@ impl StateFolder {
             numbers: HashMap::new(),
             known: HashMap::new(),
             heads: read_heads(folder)?,
+            _lock: lock,
         })
     }
 
