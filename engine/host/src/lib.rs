@@ -32,6 +32,7 @@ mod workspace;
 mod writer;
 
 pub use crate::kernel::kernel_requests::{CompletionChoice, InquiryAnswer, KernelInquiry, KernelVariable};
+pub use crate::kernel::kernelspec::find_jupyter_kernels;
 pub use crate::kernel::python_setup;
 pub use crate::kernel::science_pack;
 pub use crate::maintenance::capabilities::{MachineCapability, detect_capabilities, has_display};

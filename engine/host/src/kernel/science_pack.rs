@@ -5,7 +5,7 @@ use super::end_process_group;
 use science_pack::{DownloadControl, download_wheel};
 pub use science_pack::{
     DownloadProgress, InstalledPack, PACK_PROJECT, PACK_VERSION, PACK_WHEEL_BYTES, PACK_WHEEL_SHA256, PackError,
-    PackFolder, PackIndex, has_module,
+    PackFolder, PackIndex, SNAPSHOT_FILE, has_module, remove_other_compiled,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -277,6 +277,15 @@ impl SharedPack {
         tell(&|status| status.phase = PackPhase::Compiling(since));
         let compiled = compile_in_child(&self.program, &pack.folder, &|| self.goes_on());
         compiled.map_err(PackJobError::Compile)
+    }
+}
+
+/// Makes this process wait for others, as one does that computes for a minute and nobody waits for.
+pub fn yield_to_others() {
+    #[cfg(unix)]
+    {
+        // It only takes longer for others then.
+        let _ = rustix::process::nice(10);
     }
 }
 

@@ -96,7 +96,7 @@ fn a_fitting_wheel_is_installed_replaced_and_removed() {
     assert_eq!(packs.install_wheel(&wheel, &|| true).expect("it fits"), second);
     fs::write(second.folder.join("compiled-1.cwasm"), b"old").expect("written");
     fs::write(second.folder.join("compiled-2.cwasm"), b"new").expect("written");
-    second.remove_other_compiled("compiled-2.cwasm");
+    remove_other_compiled(&second.folder, "compiled-2.cwasm");
     assert!(!second.folder.join("compiled-1.cwasm").exists() && second.folder.join("compiled-2.cwasm").exists());
     assert!(packs.remove().expect("removed") > 300_000);
     assert_eq!(packs.installed(), None);
