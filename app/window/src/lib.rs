@@ -46,6 +46,7 @@ impl eframe::App for AppWindow {
         self.overlay.follow_python_setup(&mut self.host);
         self.overlay.show_kernels(&self.host, &mut self.panes, &mut self.notices, &mut self.jobs);
         self.panes.active.editor.shape = self.panes.caret_shape(&self.host, &self.input);
+        notebook::outputs::set_science_installed(&ctx, self.host.science.status().installed.is_some());
         let actions = self.show_layout(ui);
         self.panes.open_embedded_collections(&mut self.host);
         self.panes.feed_views(&mut self.host);

@@ -70,9 +70,9 @@ impl PackPhase {
     }
 }
 
-/// Bytes in the unit that downloads are given in, 1,000,000 bytes.
+/// Bytes in the unit that downloads are given in, 1,000,000 bytes, rounded.
 pub fn megabytes(bytes: u64) -> u64 {
-    bytes.div_ceil(1_000_000)
+    (bytes + 500_000) / 1_000_000
 }
 
 /// What is known of the pack.
@@ -108,6 +108,11 @@ impl SciencePack {
     /// The user's own pack. It's looked on a thread what is installed.
     pub fn of_user(program: &Path) -> SciencePack {
         SciencePack::new(PackFolder::of_user(), PackIndex::default(), program)
+    }
+
+    /// The same, compiled by the running program itself.
+    pub fn of_running_program() -> SciencePack {
+        SciencePack::of_user(&std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tracebook")))
     }
 
     /// The same in another folder and from another index.

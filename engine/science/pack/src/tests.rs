@@ -238,7 +238,7 @@ fn hostile_wheels_are_refused_whole() {
 }
 
 /// The real wheel, if it's here.
-fn real_wheel() -> Option<PathBuf> {
+pub(crate) fn real_wheel() -> Option<PathBuf> {
     let wheel = std::env::var_os("TRACEBOOK_SCIENCE_WHEEL").map(PathBuf::from);
     assert!(
         wheel.is_some() || std::env::var_os("TRACEBOOK_CI").is_none(),
