@@ -490,11 +490,11 @@ impl OutputLayouter<'_> {
 
 /// Says whether the science pack is installed, for the offers below cells.
 pub fn set_science_installed(ctx: &egui::Context, is_installed: bool) {
-    ctx.data_mut(|data| data.insert_temp(egui::Id::new(SCIENCE_INSTALLED_KEY), is_installed));
+    ctx.data_mut(|data| data.insert_temp(egui::Id::unique(SCIENCE_INSTALLED_KEY), is_installed));
 }
 
 fn is_science_installed(ctx: &egui::Context) -> bool {
-    ctx.data(|data| data.get_temp(egui::Id::new(SCIENCE_INSTALLED_KEY))).unwrap_or(false)
+    ctx.data(|data| data.get_temp(egui::Id::unique(SCIENCE_INSTALLED_KEY))).unwrap_or(false)
 }
 
 /// The module that the built-in Python lacks, as far as an exception says so.
