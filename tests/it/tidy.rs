@@ -86,7 +86,6 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "plot",
             "providers",
             "python",
-            "science",
             "store",
             "system",
             "text",

@@ -1,16 +1,13 @@
 //! `kernels install|remove science` and `kernels` without a note: the science pack, which belongs to the user and to no
-//! workspace. Also the process that compiles it.
+//! workspace.
 
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::KernelsArguments;
 use engine::{ENVIRONMENT_KERNEL, INSTANT_KERNEL, SCIENCE_KERNEL};
-use host::science_pack::{
-    InstalledPack, PACK_WHEEL_BYTES, PackFolder, PackPhase, PackSource, SciencePack, megabytes, yield_to_others,
-};
+use host::science_pack::{InstalledPack, PACK_WHEEL_BYTES, PackFolder, PackPhase, PackSource, SciencePack, megabytes};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use text::untrusted_text;
 
@@ -168,27 +165,4 @@ fn list_kinds(pack: Option<&InstalledPack>, json: bool, out: &mut dyn Write) -> 
         writeln!(out, "{}", untrusted_text::escape_line(&line))?;
     }
     Ok(EXIT_DONE)
-}
-
-/// Compiles the program of an installed pack for this processor, unless that was done: `kernel --compile-science FOLDER`.
-pub(super) fn compile_pack(folder: &Path) -> ExitCode {
-    yield_to_others();
-    let compiled = science::machine::new_engine().and_then(|engine| {
-        let name = science::machine::compiled_name(&engine);
-        let to = folder.join(&name);
-        if !to.is_file() {
-            science::machine::compile_pack(&folder.join(host::science_pack::SNAPSHOT_FILE), &to)?;
-        }
-        Ok(name)
-    });
-    match compiled {
-        Ok(name) => {
-            host::science_pack::remove_other_compiled(folder, &name);
-            ExitCode::from(EXIT_DONE)
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(EXIT_FAILED)
-        }
-    }
 }

@@ -208,7 +208,6 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             Some([flag, spec, allowed @ ..]) if flag == "--jupyter" => {
                 jupyter::bridge::run_bridge(std::path::Path::new(spec), allowed.first().map(String::as_str))
             }
-            Some([flag, pack]) if flag == "--compile-science" => kernel_packs::compile_pack(std::path::Path::new(pack)),
             words => python::run_kernel(python::SandboxGrants::from_args(words.unwrap_or_default())),
         };
     }
