@@ -125,6 +125,7 @@ impl CommandPalette {
             PaletteChoice::Learn(_)
             | PaletteChoice::Template(_)
             | PaletteChoice::Kernel(_)
+            | PaletteChoice::SciencePack
             | PaletteChoice::Line(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
