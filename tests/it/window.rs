@@ -37,6 +37,7 @@ mod rail;
 mod random;
 mod reach;
 mod scaling;
+mod science_pack;
 mod scripts;
 mod search_panel;
 mod searching;

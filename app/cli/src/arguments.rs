@@ -77,10 +77,14 @@ pub(super) struct CellsArguments {
 /// `kernels`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct KernelsArguments {
-    #[arg(id = "WORDS")]
-    pub(super) words: Vec<String>,
-    #[arg(id = "as", long = "as")]
+    #[arg(id = "NOTE")]
+    pub(super) note: Option<String>,
+    #[arg(id = "NAME")]
     pub(super) name: Option<String>,
+    #[arg(long)]
+    pub(super) from: Option<String>,
+    #[arg(id = "as", long = "as")]
+    pub(super) fork: Option<String>,
     #[arg(long)]
     pub(super) state: Option<String>,
     #[arg(id = "use", long = "use")]

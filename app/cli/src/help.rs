@@ -76,7 +76,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry(
                 "kernels",
                 "Choose what runs a note's cells",
-                ["kernels Report.md --use python3", "kernels Report.md --setup --package pandas"],
+                ["kernels install science", "kernels Report.md --use science"],
             ),
             entry(
                 "grant",

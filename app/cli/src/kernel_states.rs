@@ -22,7 +22,7 @@ pub(super) fn cmd_kernel_states(
 ) -> Result<u8, CliError> {
     let name = || {
         let missing = || CliError::usage(format!("which fork? tracebook kernels {action} NOTE --as NAME"));
-        args.name.clone().ok_or_else(missing)
+        args.fork.clone().ok_or_else(missing)
     };
     let to = match (action, &args.state) {
         ("states", _) => None,
@@ -35,7 +35,8 @@ pub(super) fn cmd_kernel_states(
         ("discard", _) => Some(KernelStateMove::Discard { name: name()? }),
         _ => {
             return Err(CliError::usage(format!(
-                "{action:?} is no action; use states, undo, redo, fork, switch, adopt or discard, and a note"
+                "`kernels {action} {note}` isn't known; it does install science, remove science, lists a NOTE's kernels, or \
+                 does states, undo, redo, fork, switch, adopt or discard with a NOTE"
             )));
         }
     };

@@ -1,6 +1,7 @@
 //! `cmd_kernels`, `cmd_grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, kernel_states, resolve};
+use super::parse::needed;
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, kernel_packs, kernel_states, resolve};
 use crate::arguments::{GrantArguments, KernelsArguments};
 use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelKind, KernelSpec, Session};
 use host::python_setup::{PythonSetup, SetupError, follow_setup, shell_line};
@@ -110,12 +111,14 @@ fn set_up_python(scene: &mut CommandContext<'_>, note: DocId, packages: &[String
 }
 
 pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArguments) -> Result<u8, CliError> {
-    let note = match args.words.as_slice() {
-        [note] => note,
-        [action, note] => return kernel_states::cmd_kernel_states(scene, action, note, args),
-        _ => return Err(CliError::usage("name one note, or an action and a note".to_owned())),
-    };
-    let note = resolve::resolve_note(scene, note)?;
+    let named = needed(args.note.as_deref(), "NOTE")?;
+    if let Some(note) = &args.name {
+        return kernel_states::cmd_kernel_states(scene, named, note, args);
+    }
+    if args.from.is_some() {
+        return Err(CliError::usage("--from needs install: tracebook kernels install science --from WHEEL"));
+    }
+    let note = resolve::resolve_note(scene, named)?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
     if args.setup {
         if args.use_kernel.is_some() {
@@ -163,11 +166,15 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
                 })
             })
             .collect();
-        writeln!(scene.out, "{}", json!({"used": used, "kernels": listed}))?;
+        let kinds = kernel_packs::kinds_as_json(&kernel_packs::installed_pack()?);
+        writeln!(scene.out, "{}", json!({"used": used, "kernels": listed, "kinds": kinds}))?;
         return Ok(EXIT_DONE);
     }
     let mark = |name: &str| if name == used { "*" } else { " " };
     writeln!(scene.out, "{} {EMBEDDED_KERNEL}  the built-in Python, in its sandbox", mark(EMBEDDED_KERNEL))?;
+    for (name, about) in kernel_packs::kinds_in_words(&kernel_packs::installed_pack()?).into_iter().skip(1) {
+        writeln!(scene.out, "{} {name}  {about}", mark(name))?;
+    }
     for spec in &found {
         let place = spec.path.parent().unwrap_or(&spec.path).display();
         let ask = if spec.doubt.is_some() { " (asks before it runs)" } else { "" };

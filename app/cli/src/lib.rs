@@ -14,6 +14,7 @@ mod help;
 mod history;
 #[cfg(feature = "hub")]
 mod hub;
+mod kernel_packs;
 mod kernel_states;
 mod kernels;
 mod links;
@@ -314,6 +315,12 @@ fn run_command_line(
     match name {
         "init" => return maintenance::cmd_init(&folder, &typed(args)?, json, &mut out),
         "doctor" => return maintenance::cmd_doctor(&folder, &typed(args)?, json, &mut out),
+        "kernels" => {
+            let args = typed(args)?;
+            if let Some(job) = kernel_packs::PackJob::from_args(&args, &here)? {
+                return kernel_packs::cmd_pack(&job, &program_path()?, json, &mut out, &mut std::io::stderr());
+            }
+        }
         "update" => return update::cmd_update(&folder, &typed(args)?, json, &mut out),
         "restore" => return maintenance::cmd_restore(&folder, &typed(args)?, json, &mut out),
         "completions" => return parse::cmd_completions(&typed(args)?, &mut out),

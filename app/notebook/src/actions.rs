@@ -154,6 +154,13 @@ pub enum PageAction {
         /// The module that it imports.
         module: String,
     },
+    /// Run the note with the science pack, which has this module, and this cell at once; offer to install it first.
+    UseScience {
+        /// The cell.
+        cell: BlockId,
+        /// The module that it imports.
+        module: String,
+    },
     /// Ask over which hub a volume shall be shared.
     Share(DocId),
 }

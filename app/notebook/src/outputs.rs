@@ -17,6 +17,7 @@ use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Color32, CursorIcon, Galley, Pos2, Rect, Sense, Stroke, TextureHandle, Ui, Vec2, vec2};
 use engine::commands::CommandId;
+use host::science_pack::{self, PACK_WHEEL_BYTES, megabytes};
 use json_tree::JsonTree;
 use mime_bundle::OutputForm;
 pub use save_file::OutputFile;
@@ -36,6 +37,8 @@ const MAX_RICH_OUTPUT_BYTES: usize = 60_000;
 const MAX_MODULE_NAME_BYTES: usize = 100;
 /// No picture is drawn higher.
 const MAX_OUTPUT_PICTURE_HEIGHT: f32 = 1_200.0;
+/// Where egui keeps whether the science pack is installed.
+const SCIENCE_INSTALLED_KEY: &str = "science pack installed";
 
 /// Laid-out output of one execution.
 pub struct OutputLayout {
@@ -385,7 +388,11 @@ impl OutputLayouter<'_> {
         self.text(&head, self.pen.colours.bad);
         // Tracebacks of the embedded kernel name cells so.
         if let Some(module) = missing_module(ename, evalue).filter(|_| trace.contains("File \"cell ")) {
-            self.note(&format!("{module} needs a full Python."));
+            let words = match science_pack::has_module(module) {
+                true => format!("This cell needs {module}."),
+                false => format!("{module} needs a full Python."),
+            };
+            self.note(&words);
             self.other(OutputItem::Kernels(module.to_owned()), size::MIN_CLICK_HEIGHT);
         }
     }
@@ -481,6 +488,15 @@ impl OutputLayouter<'_> {
     }
 }
 
+/// Says whether the science pack is installed, for the offers below cells.
+pub fn set_science_installed(ctx: &egui::Context, is_installed: bool) {
+    ctx.data_mut(|data| data.insert_temp(egui::Id::unique(SCIENCE_INSTALLED_KEY), is_installed));
+}
+
+fn is_science_installed(ctx: &egui::Context) -> bool {
+    ctx.data(|data| data.get_temp(egui::Id::unique(SCIENCE_INSTALLED_KEY))).unwrap_or(false)
+}
+
 /// The module that the built-in Python lacks, as far as an exception says so.
 fn missing_module<'a>(ename: &str, evalue: &'a str) -> Option<&'a str> {
     if evalue.contains("a full Python kernel has it") {
@@ -556,13 +572,27 @@ pub fn show(
             }
         }
         OutputItem::Kernels(module) => {
-            let button = |place: f32| Rect::from_min_size(at + vec2(place, 0.0), vec2(120.0, size::MIN_CLICK_HEIGHT));
-            let (text, other) = ("Set up Python…", "Choose kernel…");
-            if word_button(ui, button(0.0), id, text, &format!("{text} for cell {cell}")).clicked() {
+            let mut place = at;
+            let mut button = |ui: &mut Ui, salt: &str, width: f32, text: &str| {
+                let rect = Rect::from_min_size(place, vec2(width, size::MIN_CLICK_HEIGHT));
+                place.x += width + space::L;
+                word_button(ui, rect, id.with(salt), text, &format!("{text} for cell {cell}")).clicked()
+            };
+            let in_science = science_pack::has_module(module);
+            if in_science {
+                let (text, width) = match is_science_installed(ui.ctx()) {
+                    true => ("Use Science".to_owned(), 100.0),
+                    false => (format!("Use Science ({} MB download)", megabytes(PACK_WHEEL_BYTES)), 230.0),
+                };
+                if button(ui, "science", width, &text) {
+                    actions.push(PageAction::UseScience { cell: block, module: module.clone() });
+                }
+            }
+            let (text, width) = if in_science { ("Use an environment…", 160.0) } else { ("Set up Python…", 120.0) };
+            if button(ui, "set up", width, text) {
                 actions.push(PageAction::SetUpPython { cell: block, module: module.clone() });
             }
-            let id = id.with("choose");
-            if word_button(ui, button(136.0), id, other, &format!("{other} for cell {cell}")).clicked() {
+            if button(ui, "choose", 120.0, "Choose kernel…") {
                 actions.push(PageAction::Run(CommandId::KernelChoose));
             }
         }

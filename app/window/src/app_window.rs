@@ -82,6 +82,7 @@ impl AppWindow {
                 file_opener: None,
                 pdf_printer: None,
                 setup_variables: Vec::new(),
+                science: host::science_pack::SciencePack::of_running_program(),
                 done_steps: Vec::new(),
             },
         }
@@ -229,6 +230,11 @@ impl AppWindow {
     /// From now on **Set up Python…** starts its programs with these variables; for tests.
     pub fn use_setup_variables(&mut self, variables: Vec<(String, OsString)>) {
         self.host.setup_variables = variables;
+    }
+
+    /// From now on the science pack is this one; for tests.
+    pub fn use_science_pack(&mut self, pack: host::science_pack::SciencePack) {
+        self.host.science = pack;
     }
 
     /// Opens a folder as a volume, or the folder of a file and the file in it, as the command line asks for.

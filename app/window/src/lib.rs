@@ -48,6 +48,7 @@ impl eframe::App for AppWindow {
         self.overlay.show_states(&self.panes, &mut self.notices, &self.jobs);
         self.jobs.report_state_moves(&self.host, &self.panes, &mut self.notices);
         self.panes.active.editor.shape = self.panes.caret_shape(&self.host, &self.input);
+        notebook::outputs::set_science_installed(&ctx, self.host.science.status().installed.is_some());
         let actions = self.show_layout(ui);
         self.panes.open_embedded_collections(&mut self.host);
         self.panes.feed_views(&mut self.host);

@@ -11,6 +11,7 @@ pub(crate) mod kernel_permissions_form;
 pub(crate) mod link_completion;
 pub(crate) mod open_folder_form;
 pub(crate) mod python_setup_form;
+pub(crate) mod science_pack_form;
 pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod slash_menu;

@@ -26,8 +26,33 @@ _TRACEBACK_LIMIT = 200
 
 # What an import is told that this Python lacks.
 _OTHERS = (
-    "the built-in Python doesn't have it; choose a Jupyter kernel of this machine that does with "
-    "`tracebook kernels NOTE --use KERNEL`, or make one with `tracebook kernels NOTE --setup`"
+    "the built-in Python doesn't have it; make an environment that does with `tracebook kernels env NOTE --add {name}`, "
+    "or choose a Jupyter kernel with `tracebook kernels NOTE --use KERNEL`"
+)
+_IN_SCIENCE = (
+    "the built-in Python doesn't have it; the science pack does: `tracebook run NOTE --kernel science` "
+    "(`tracebook kernels install science` brings it), or make an environment with "
+    "`tracebook kernels env NOTE --add {name}`"
+)
+# What the package index calls modules of another name.
+_PACKAGES = {
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+# The modules of the science pack, as in engine/science/pack/src/modules.rs; a test there compares them.
+_SCIENCE = frozenset(
+    """
+    PIL attr attrs bs4 charset_normalizer cloudpickle contourpy cycler dateutil defusedxml et_xmlfile fontTools
+    formulaic html5lib interface_meta isympy jinja2 joblib kiwisolver lxml markupsafe matplotlib more_itertools
+    mpl_toolkits mpmath narwhals networkx numpy openpyxl packaging pandas patsy pylab pyparsing pypdf regex reportlab
+    scipy seaborn six sklearn soupsieve statsmodels sympy tabulate threadpoolctl tlz tomli_w toolz tqdm
+    typing_extensions tzdata webencodings wrapt xlrd xlsxwriter xmltodict yaml
+    """.split()
 )
 
 # The sources of so many runs are kept for tracebacks.
@@ -307,7 +332,9 @@ def explain(error):
     if isinstance(error, PermissionError) and kernel.walls():
         report._str = f"{report._str} ({kernel.walls()})"
     if isinstance(error, ModuleNotFoundError) and _lacks(error.name):
-        report._str = f"{report._str} ({_OTHERS})"
+        top = error.name.partition(".")[0]
+        words = _IN_SCIENCE if top in _SCIENCE else _OTHERS
+        report._str = f"{report._str} ({words.format(name=_PACKAGES.get(top, top))})"
     lines = "".join(report.format()).splitlines()
     if len(lines) > _TRACEBACK_LIMIT:
         head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2

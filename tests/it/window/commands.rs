@@ -294,7 +294,7 @@ fn cells() -> Drive {
     drive.choose(CommandId::KernelRestart);
     drive.until("the kernel is gone", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Off));
     drive.choose(CommandId::KernelChoose);
-    drive.until("kernels are offered", |window| window.query_by_label("Tracebook’s Python").is_some());
+    drive.until("kernels are offered", |window| window.query_by_label("Instant").is_some());
     press(&mut drive.window, NONE, Key::Escape);
     drive.choose(CommandId::KernelGrant);
     drive.window.get_by_label("The network").click();

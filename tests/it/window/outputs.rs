@@ -189,10 +189,12 @@ fn progress_is_a_bar_and_long_text_is_shown_whole() {
 #[test]
 fn a_full_python_is_one_click_away() {
     let (_bench, mut window) = ran("```python\nimport pandas\n```\n");
-    shows(&mut window, "pandas needs a full Python.");
+    shows(&mut window, "This cell needs pandas.");
     window.get_by_label("Choose kernel… for cell 1").click();
     window.run();
-    shows(&mut window, "Tracebook’s Python");
+    for kind in ["Instant", "Environment"] {
+        shows(&mut window, kind);
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn without_network_the_dialog_says_what_to_do() {
 
 #[test]
 fn without_python_the_dialog_says_what_to_install() {
-    let (bench, mut window) = missing("sklearn");
+    let (bench, mut window) = missing("torch");
     let nowhere = bench.folder.path().join("nowhere");
     window.state_mut().use_setup_variables(vec![("PATH".to_owned(), nowhere.into())]);
     window.get_by_label("Set up Python… for cell 1").click();

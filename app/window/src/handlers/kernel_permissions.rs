@@ -3,13 +3,14 @@
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
+use crate::overlays::science_pack_form::SciencePackForm;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
-use engine::{Command, KernelGrant};
-use store::DocId;
+use engine::{Command, KernelGrant, SCIENCE_KERNEL};
+use store::{BlockId, DocId};
 
 impl PaneState {
     /// Looks which kernels there are, to offer them.
@@ -21,6 +22,22 @@ impl PaneState {
         let before = host.session().kernel_searches();
         if host.send(Command::FindKernels { note }, notices) {
             jobs.kernels_asked = Some(before);
+        }
+    }
+
+    /// The science pack runs the open note from now on, and a cell at once.
+    pub(crate) fn use_science(
+        &mut self,
+        host: &mut HostLink,
+        overlay: &mut WindowOverlay,
+        notices: &mut NoticeState,
+        cell: Option<BlockId>,
+    ) {
+        let Some(note) = self.active.note else { return };
+        self.use_kernel(host, overlay, notices, Some(SCIENCE_KERNEL.to_owned()), None);
+        let is_chosen = host.note(Some(note)).is_some_and(|note| note.kernel_name() == Some(SCIENCE_KERNEL));
+        if let Some(cell) = cell.filter(|_| is_chosen) {
+            host.send(Command::Run { note, cell }, notices);
         }
     }
 
@@ -63,6 +80,12 @@ impl PaneState {
 }
 
 impl WindowOverlay {
+    /// Shows the science pack: to be installed, used or removed. `cell` misses the module.
+    pub(crate) fn show_science_pack(&mut self, host: &HostLink, cell: Option<BlockId>, module: Option<String>) {
+        let form = SciencePackForm::new(host.science.clone(), cell, module);
+        *self = WindowOverlay::Dialog(Dialog::SciencePack(Box::new(form)));
+    }
+
     /// Offers the kernels once they are known.
     pub(crate) fn show_kernels(
         &mut self,
@@ -79,7 +102,11 @@ impl WindowOverlay {
         jobs.kernels_asked = None;
         let note = panes.active.note.and_then(|note| session.note(note));
         if let (Some(note), WindowOverlay::None) = (note, &*self) {
-            *self = WindowOverlay::Palette(CommandPalette::kernels(session.kernels(), note.kernel_name()));
+            *self = WindowOverlay::Palette(CommandPalette::kernels(
+                session.kernels(),
+                note.kernel_name(),
+                &host.science.status(),
+            ));
             if session.kernels().is_empty() {
                 notices.toasts.show_message(
                     "No Jupyter kernel found. Run `pip install ipykernel` in a Python environment, for example in \

@@ -9,8 +9,10 @@ use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
 use engine::commands::CommandId;
+use engine::{ENVIRONMENT_KERNEL, KernelSpec, SCIENCE_KERNEL, Session};
 use engine::{KernelSpec, Session};
 use host::kernel_states::{NoteStates, SavedState};
+use host::science_pack::{PACK_WHEEL_BYTES, PackStatus, megabytes};
 use store::DocId;
 use text::untrusted_text;
 use ui::fuzzy::{FuzzyCandidate, query_chars};
@@ -58,6 +60,8 @@ pub(crate) enum PaletteChoice {
     Kernel(Option<String>),
     /// Go to this saved state of the note's kernel.
     State(String),
+    /// The dialog of the science pack.
+    SciencePack,
     /// A line behind Vim's colon.
     Line(String),
 }
@@ -126,6 +130,7 @@ impl CommandPalette {
             | PaletteChoice::Template(_)
             | PaletteChoice::Kernel(_)
             | PaletteChoice::State(_)
+            | PaletteChoice::SciencePack
             | PaletteChoice::Line(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
@@ -213,22 +218,27 @@ impl CommandPalette {
         CommandPalette::new("Insert template", "Search templates", entries, false)
     }
 
-    /// The built-in kernel and those of Jupyter's that were found; the one that is used comes first.
-    pub(crate) fn kernels(found: &[KernelSpec], used: Option<&str>) -> CommandPalette {
+    /// The kinds of kernels and those of Jupyter's that were found; the one that is used comes first.
+    pub(crate) fn kernels(found: &[KernelSpec], used: Option<&str>, science: &PackStatus) -> CommandPalette {
         let entry = |choice: Option<String>, title: &str, about: String| {
-            let (hay, about_hay) = (FuzzyCandidate::new(title), FuzzyCandidate::new(&about));
-            PaletteEntry {
-                choice: PaletteChoice::Kernel(choice),
-                title: title.to_owned(),
-                about,
-                key: None,
-                hay,
-                about_hay,
-                aliases: Vec::new(),
-            }
+            PaletteEntry::new(PaletteChoice::Kernel(choice), title.to_owned(), about)
         };
-        let about = "built in; cells reach only the folder of their note, and no network".to_owned();
-        let mut entries = vec![entry(None, "Tracebook’s Python", about)];
+        let about = "Tracebook’s Python: starts at once; cells reach only their note’s folder, and no network";
+        let mut entries = vec![entry(None, "Instant", about.to_owned())];
+        let about = "numpy, pandas, scipy and more, as confined as Instant; variables are saved";
+        let manage = |title: String, about: String| PaletteEntry::new(PaletteChoice::SciencePack, title, about);
+        if science.phase.is_busy() {
+            entries.push(manage("Science".to_owned(), science.phase.describe()));
+        } else if let Some(pack) = &science.installed {
+            entries.push(entry(Some(SCIENCE_KERNEL.to_owned()), "Science", about.to_owned()));
+            let size = format!("version {}, {} MB", pack.version, megabytes(pack.bytes));
+            entries.push(manage("Science pack…".to_owned(), format!("{size}; remove it")));
+        } else {
+            let title = format!("Install Science ({} MB download)", megabytes(PACK_WHEEL_BYTES));
+            entries.push(manage(title, about.to_owned()));
+        }
+        let about = "this computer’s Python with the packages that this note names, as confined as Instant".to_owned();
+        entries.push(entry(Some(ENVIRONMENT_KERNEL.to_owned()), "Environment", about));
         for spec in found {
             // PREFIX/share/jupyter/kernels/NAME/kernel.json
             let place = spec.path.ancestors().nth(5).unwrap_or(&spec.path);

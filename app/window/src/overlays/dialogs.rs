@@ -5,6 +5,7 @@ use crate::overlays::export_form::ExportForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
 use crate::overlays::open_folder_form::OpenFolderForm;
 use crate::overlays::python_setup_form::PythonSetupForm;
+use crate::overlays::science_pack_form::SciencePackForm;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
@@ -39,6 +40,8 @@ pub(crate) enum Dialog {
     Kernel { name: String, print: String, place: String, command: String, doubt: String },
     /// A full Python is set up for a note.
     PythonSetup(Box<PythonSetupForm>),
+    /// The science pack is installed, used or removed.
+    SciencePack(Box<SciencePackForm>),
     /// Share a volume over a hub: volume and name.
     Share { volume: DocId, name: String, hub: String, trouble: Option<String> },
     /// The address of a volume that another device shares, and the folder for it.
@@ -93,6 +96,10 @@ pub(crate) enum DialogDecision {
     ChooseKernel {
         name: String,
     },
+    /// The science pack runs the open note from now on, and this cell at once.
+    UseScience {
+        cell: Option<BlockId>,
+    },
     RunCell {
         note: DocId,
         cell: BlockId,
@@ -131,6 +138,7 @@ impl Dialog {
             Dialog::Grant { .. } => "grant",
             Dialog::Kernel { .. } => "kernel",
             Dialog::PythonSetup(_) => "python setup",
+            Dialog::SciencePack(_) => "science pack",
             Dialog::Share { .. } => "share",
             Dialog::Join { .. } => "join",
             Dialog::Closing { .. } => "closing",
@@ -164,6 +172,7 @@ impl Dialog {
                         kernel(ui, name, print, [place.as_str(), command, doubt])
                     }
                     Dialog::PythonSetup(form) => form.show(ui),
+                    Dialog::SciencePack(form) => form.show(ui),
                     Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
                     Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
@@ -194,6 +203,7 @@ impl Dialog {
             Dialog::Grant { .. }
             | Dialog::Kernel { .. }
             | Dialog::PythonSetup(_)
+            | Dialog::SciencePack(_)
             | Dialog::Discard { .. }
             | Dialog::Closing { .. } => None,
         }
@@ -211,7 +221,11 @@ impl Dialog {
             | Dialog::Join { trouble, .. }
             | Dialog::Grant { trouble, .. } => *trouble = Some(why),
             Dialog::OpenFolder(form) => form.show_error(why),
-            Dialog::Kernel { .. } | Dialog::PythonSetup(_) | Dialog::Discard { .. } | Dialog::Closing { .. } => {}
+            Dialog::Kernel { .. }
+            | Dialog::PythonSetup(_)
+            | Dialog::SciencePack(_)
+            | Dialog::Discard { .. }
+            | Dialog::Closing { .. } => {}
         }
     }
 }

@@ -132,6 +132,12 @@ impl AppWindow {
                 PageAction::SetUpPython { cell, module } => {
                     self.overlay.ask_python_setup(&mut self.host, &self.panes, &mut self.notices, cell, module)
                 }
+                PageAction::UseScience { cell, module } if self.host.science.status().installed.is_none() => {
+                    self.overlay.show_science_pack(&self.host, Some(cell), Some(module))
+                }
+                PageAction::UseScience { cell, .. } => {
+                    self.panes.use_science(&mut self.host, &mut self.overlay, &mut self.notices, Some(cell))
+                }
                 PageAction::Share(volume) => self.overlay.ask_share(&self.host, volume),
                 PageAction::Collection(collection, deed) => self.panes.apply_collection_edit(
                     &mut self.host,
@@ -421,6 +427,7 @@ impl AppWindow {
                 let asked = self.panes.active.note.map(|note| Command::MoveState { note, to });
                 self.host.note_command(&mut self.notices, asked);
             }
+            PaletteChoice::SciencePack => self.overlay.show_science_pack(&self.host, None, None),
             PaletteChoice::Line(line) => {
                 self.input.record_line(&line);
                 self.run_line(ctx, &line);
@@ -466,6 +473,11 @@ impl AppWindow {
                 // The kernel may have to be allowed in a dialog of its own.
                 self.panes.close_overlay(&mut self.overlay);
                 self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, Some(name), None);
+                return;
+            }
+            DialogDecision::UseScience { cell } => {
+                self.panes.close_overlay(&mut self.overlay);
+                self.panes.use_science(&mut self.host, &mut self.overlay, &mut self.notices, cell);
                 return;
             }
             DialogDecision::RunCell { note, cell } => {

@@ -5,6 +5,7 @@ use anyhow::anyhow;
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
 use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
+use host::science_pack::SciencePack;
 use std::ffi::OsString;
 use store::DocId;
 
@@ -19,6 +20,8 @@ pub(crate) struct HostLink {
     pub(crate) pdf_printer: Option<PdfPrinter>,
     /// Environment variables for the programs of **Set up Python…**, in the place of the own ones.
     pub(crate) setup_variables: Vec<(String, OsString)>,
+    /// The user's science pack.
+    pub(crate) science: SciencePack,
     /// First steps that were done and are not in the settings yet.
     pub(crate) done_steps: Vec<FirstStep>,
 }

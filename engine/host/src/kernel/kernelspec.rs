@@ -40,6 +40,11 @@ pub(crate) fn find_kernels(folder: &Path, shared: &[PathBuf]) -> Vec<FoundKernel
     find_kernels_with(folder, shared, &|name| std::env::var_os(name))
 }
 
+/// The Jupyter kernels of this machine, and those in environments beside a folder, which cells and agents may write.
+pub fn find_jupyter_kernels(folder: &Path) -> Vec<KernelSpec> {
+    find_kernels(folder, &[folder.to_owned()]).into_iter().map(|found| found.spec).collect()
+}
+
 /// What of these folders cells and agents can write: each also by its true name.
 fn with_canonical_paths(shared: &[PathBuf]) -> Vec<PathBuf> {
     shared.iter().flat_map(|folder| [Some(folder.clone()), folder.canonicalize().ok()]).flatten().collect()

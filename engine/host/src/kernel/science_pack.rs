@@ -5,7 +5,7 @@ use super::end_process_group;
 use science_pack::{DownloadControl, download_wheel};
 pub use science_pack::{
     DownloadProgress, InstalledPack, PACK_PROJECT, PACK_VERSION, PACK_WHEEL_BYTES, PACK_WHEEL_SHA256, PackError,
-    PackFolder, PackIndex, has_module,
+    PackFolder, PackIndex, SNAPSHOT_FILE, has_module, remove_other_compiled,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -70,9 +70,9 @@ impl PackPhase {
     }
 }
 
-/// Bytes in the unit that downloads are given in, 1,000,000 bytes.
+/// Bytes in the unit that downloads are given in, 1,000,000 bytes, rounded.
 pub fn megabytes(bytes: u64) -> u64 {
-    bytes.div_ceil(1_000_000)
+    (bytes + 500_000) / 1_000_000
 }
 
 /// What is known of the pack.
@@ -108,6 +108,11 @@ impl SciencePack {
     /// The user's own pack. It's looked on a thread what is installed.
     pub fn of_user(program: &Path) -> SciencePack {
         SciencePack::new(PackFolder::of_user(), PackIndex::default(), program)
+    }
+
+    /// The same, compiled by the running program itself.
+    pub fn of_running_program() -> SciencePack {
+        SciencePack::of_user(&std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tracebook")))
     }
 
     /// The same in another folder and from another index.
@@ -277,6 +282,15 @@ impl SharedPack {
         tell(&|status| status.phase = PackPhase::Compiling(since));
         let compiled = compile_in_child(&self.program, &pack.folder, &|| self.goes_on());
         compiled.map_err(PackJobError::Compile)
+    }
+}
+
+/// Makes this process wait for others, as one does that computes for a minute and nobody waits for.
+pub fn yield_to_others() {
+    #[cfg(unix)]
+    {
+        // It only takes longer for others then.
+        let _ = rustix::process::nice(10);
     }
 }
 

@@ -472,3 +472,7 @@ fn unreachable(host: &str, error: &ureq::Error) -> DownloadFault {
     };
     DownloadFault::Unreachable { host: host.to_owned(), why }
 }
+
+#[cfg(test)]
+#[path = "download_tests.rs"]
+mod tests;

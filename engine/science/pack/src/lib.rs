@@ -146,20 +146,20 @@ impl InstalledPack {
     pub fn library_folder(&self) -> PathBuf {
         self.folder.join(LIBRARY_FOLDER)
     }
+}
 
-    /// Deletes programs that were compiled for another compiler or processor, and rests of compilations that were
-    /// ended. `name`: the file that is kept. Only bytes are lost: what is needed is compiled again.
-    pub fn remove_other_compiled(&self, name: &str) {
-        let kept = self.folder.join(name);
-        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let name = entry.file_name().to_string_lossy().into_owned();
-            // The second: what the compiler was writing when it was ended.
-            let is_compiled = name.starts_with(COMPILED_PREFIX) || name.starts_with(UNFINISHED_PREFIX);
-            if is_compiled && path != kept {
-                // A program that still runs it may hold it on Windows; the next compilation tries again.
-                let _ = std::fs::remove_file(path);
-            }
+/// Deletes in a pack's folder the programs that were compiled for another compiler or processor, and rests of
+/// compilations that were ended. `name`: the file that is kept. Only bytes are lost: what is needed is compiled again.
+pub fn remove_other_compiled(folder: &Path, name: &str) {
+    let kept = folder.join(name);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // The second: what the compiler was writing when it was ended.
+        let is_compiled = name.starts_with(COMPILED_PREFIX) || name.starts_with(UNFINISHED_PREFIX);
+        if is_compiled && path != kept {
+            // A program that still runs it may hold it on Windows; the next compilation tries again.
+            let _ = std::fs::remove_file(path);
         }
     }
 }

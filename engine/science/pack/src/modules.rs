@@ -75,6 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_built_in_python_names_the_same_modules() {
+        let source = include_str!("../../../python/src/_tracebook.py");
+        let (_, rest) = source.split_once("_SCIENCE = frozenset(\n    \"\"\"").expect("the table");
+        let (table, _) = rest.split_once("\"\"\".split()").expect("its end");
+        assert_eq!(table.split_whitespace().collect::<Vec<_>>(), SCIENCE_MODULES);
+    }
+
+    #[test]
     fn modules_are_found_by_their_top() {
         assert!(SCIENCE_MODULES.is_sorted(), "they're searched by halves");
         assert!(has_module("pandas") && has_module("scipy.stats") && has_module("yaml"));

@@ -96,7 +96,7 @@ fn a_fitting_wheel_is_installed_replaced_and_removed() {
     assert_eq!(packs.install_wheel(&wheel, &|| true).expect("it fits"), second);
     fs::write(second.folder.join("compiled-1.cwasm"), b"old").expect("written");
     fs::write(second.folder.join("compiled-2.cwasm"), b"new").expect("written");
-    second.remove_other_compiled("compiled-2.cwasm");
+    remove_other_compiled(&second.folder, "compiled-2.cwasm");
     assert!(!second.folder.join("compiled-1.cwasm").exists() && second.folder.join("compiled-2.cwasm").exists());
     assert!(packs.remove().expect("removed") > 300_000);
     assert_eq!(packs.installed(), None);
@@ -238,7 +238,7 @@ fn hostile_wheels_are_refused_whole() {
 }
 
 /// The real wheel, if it's here.
-fn real_wheel() -> Option<PathBuf> {
+pub(crate) fn real_wheel() -> Option<PathBuf> {
     let wheel = std::env::var_os("TRACEBOOK_SCIENCE_WHEEL").map(PathBuf::from);
     assert!(
         wheel.is_some() || std::env::var_os("TRACEBOOK_CI").is_none(),

@@ -1,0 +1,168 @@
+//! `kernels install|remove science` and `kernels` without a note: the science pack, which belongs to the user and to no
+//! workspace.
+
+use super::{CliError, EXIT_DONE, EXIT_FAILED};
+use crate::arguments::KernelsArguments;
+use engine::{ENVIRONMENT_KERNEL, INSTANT_KERNEL, SCIENCE_KERNEL};
+use host::science_pack::{InstalledPack, PACK_WHEEL_BYTES, PackFolder, PackPhase, PackSource, SciencePack, megabytes};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use text::untrusted_text;
+
+/// How often at most it's said how far an installation is.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What is done with the pack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PackJob {
+    Install(PackSource),
+    Remove,
+    /// The kinds of kernels are listed.
+    List,
+}
+
+impl PackJob {
+    /// What the arguments of `kernels` mean; `None`: they're about a note.
+    pub(super) fn from_args(args: &KernelsArguments, here: &Path) -> Result<Option<PackJob>, CliError> {
+        let action = match (args.note.as_deref(), args.name.as_deref()) {
+            (None, None) if args.from.is_none() => return Ok(Some(PackJob::List)),
+            (Some(action @ ("install" | "remove")), Some(name)) if name == SCIENCE_KERNEL => action,
+            (Some(action @ ("install" | "remove")), Some(name)) => {
+                return Err(CliError::usage(format!("only science can be {action}{}d, not “{name}”", past(action))));
+            }
+            _ => return Ok(None),
+        };
+        match (action, &args.from) {
+            ("install", Some(wheel)) => Ok(Some(PackJob::Install(PackSource::Wheel(here.join(wheel))))),
+            ("install", None) => Ok(Some(PackJob::Install(PackSource::Index))),
+            (_, Some(_)) => {
+                Err(CliError::usage("--from needs install: tracebook kernels install science --from WHEEL"))
+            }
+            (_, None) => Ok(Some(PackJob::Remove)),
+        }
+    }
+}
+
+/// What stands between a verb and its *d*.
+fn past(verb: &str) -> &'static str {
+    if verb.ends_with('e') { "" } else { "e" }
+}
+
+/// Does it, and says on `errors` how far it is.
+pub(super) fn cmd_pack(
+    job: &PackJob,
+    program: &Path,
+    json: bool,
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> Result<u8, CliError> {
+    let pack = SciencePack::of_user(program);
+    let before = pack.wait_status();
+    let begun = match job {
+        PackJob::List => return list_kinds(before.installed.as_ref(), json, out),
+        PackJob::Remove => pack.remove(|| ()),
+        PackJob::Install(source) => pack.install(source.clone(), || ()),
+    };
+    debug_assert!(begun, "nobody else has this object");
+    let (mut told, mut at) = (String::new(), None::<Instant>);
+    let status = loop {
+        let status = pack.wait_change(Duration::from_millis(250));
+        if status.ended > before.ended {
+            break status;
+        }
+        let now = status.phase.describe();
+        let is_other_phase = now.split(':').next() != told.split(':').next();
+        let is_time = at.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL);
+        let counts = matches!(status.phase, PackPhase::Downloading(_));
+        if now != told && (is_other_phase && !now.starts_with("Compiling") || told.is_empty() || counts && is_time) {
+            writeln!(errors, "{now}")?;
+            (told, at) = (now, Some(Instant::now()));
+        } else if now.starts_with("Compiling") && !told.starts_with("Compiling") {
+            writeln!(errors, "Compiling, about a minute")?;
+            told = now;
+        }
+    };
+    if let Some(why) = status.error {
+        return Err(CliError { code: EXIT_FAILED, why });
+    }
+    match (&status.installed, job) {
+        (Some(pack), _) if json => {
+            let said = json!({
+                "installed": true, "version": pack.version, "wheel_sha256": pack.wheel_sha256, "bytes": pack.bytes,
+                "folder": pack.folder,
+            });
+            writeln!(out, "{said}")?;
+        }
+        (None, _) if json => writeln!(out, "{}", json!({"installed": false}))?,
+        (Some(pack), _) => {
+            let (version, size) = (&pack.version, megabytes(pack.bytes));
+            writeln!(
+                out,
+                "The science pack {version} is installed ({size} MB). Use it: tracebook run NOTE --kernel science"
+            )?;
+        }
+        (None, _) => writeln!(
+            out,
+            "{}",
+            match before.installed {
+                Some(_) => "The science pack is removed.",
+                None => "There was no science pack.",
+            }
+        )?,
+    }
+    Ok(EXIT_DONE)
+}
+
+/// The user's pack, if one is installed.
+pub(super) fn installed_pack() -> Result<Option<InstalledPack>, CliError> {
+    Ok(PackFolder::of_user().installed())
+}
+
+/// The kinds of kernels that come with Tracebook: name, and what there is to say.
+pub(super) fn kinds_in_words(pack: &Option<InstalledPack>) -> [(&'static str, String); 3] {
+    let science = match pack {
+        Some(pack) => format!("installed, version {}, {} MB", pack.version, megabytes(pack.bytes)),
+        None => {
+            format!("not installed, {} MB download: tracebook kernels install science", megabytes(PACK_WHEEL_BYTES))
+        }
+    };
+    [
+        (INSTANT_KERNEL, "the built-in Python, in its sandbox; starts at once".to_owned()),
+        (SCIENCE_KERNEL, format!("numpy, pandas, scipy and more, in its sandbox; {science}")),
+        (ENVIRONMENT_KERNEL, "this machine's Python with the note's own packages, in its sandbox".to_owned()),
+    ]
+}
+
+/// The same for scripts.
+pub(super) fn kinds_as_json(pack: &Option<InstalledPack>) -> Value {
+    let science = json!({
+        "name": SCIENCE_KERNEL, "installed": pack.is_some(), "version": pack.as_ref().map(|pack| &pack.version),
+        "bytes": pack.as_ref().map(|pack| pack.bytes), "download_bytes": PACK_WHEEL_BYTES,
+        "folder": pack.as_ref().map(|pack| &pack.folder),
+    });
+    json!([{"name": INSTANT_KERNEL, "installed": true}, science, {"name": ENVIRONMENT_KERNEL}])
+}
+
+fn list_kinds(pack: Option<&InstalledPack>, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let pack = pack.cloned();
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let jupyter = host::find_jupyter_kernels(&here);
+    if json {
+        let listed: Vec<_> = jupyter
+            .iter()
+            .map(|spec| json!({"name": spec.name, "title": spec.title, "language": spec.language, "path": spec.path}))
+            .collect();
+        writeln!(out, "{}", json!({"kinds": kinds_as_json(&pack), "kernels": listed}))?;
+        return Ok(EXIT_DONE);
+    }
+    for (name, about) in kinds_in_words(&pack) {
+        writeln!(out, "{name}  {about}")?;
+    }
+    for spec in &jupyter {
+        let line = format!("{}  {}, a Jupyter kernel with your rights", spec.name, spec.title);
+        writeln!(out, "{}", untrusted_text::escape_line(&line))?;
+    }
+    Ok(EXIT_DONE)
+}

