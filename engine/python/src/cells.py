@@ -178,6 +178,7 @@ class _Output(io.TextIOBase):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if text:
             self._cells._print(self._stream, text)
+        self._cells.check()
         return len(text)
 
     def flush(self):
@@ -532,6 +533,8 @@ class Cells:
         self.walls = ""
         # What a cell is told whose import failed; `{package}` is the name of the package.
         self.advice = "this Python doesn't have the package {package}"
+        # Called where code of ours ends: raises KeyboardInterrupt for an interrupt that came meanwhile.
+        self.check = lambda: None
         # Called with the cell's value, or None after an error, before it is shown. If one returns true, it isn't shown.
         self.after_cell = [self._show_figures]
         main = types.ModuleType("__main__")
@@ -729,6 +732,7 @@ class Cells:
                 if display_id is not None:
                     content["transient"]["display_id"] = str(display_id)
             self._tell("update_display_data" if update else "display_data", content)
+        self.check()
         return None if display_id is None else _DisplayHandle(self, display_id)
 
     def update_display(self, value, *, display_id, **options):
@@ -738,6 +742,7 @@ class Cells:
     def clear_output(self, wait=False):
         """Remove what the cell has shown. wait: only once there is something new."""
         self._tell("clear_output", {"wait": bool(wait)})
+        self.check()
 
     def publish(self, data, metadata=None, *, transient=None, update=False, **options):
         """Show forms by their MIME types."""
@@ -799,6 +804,7 @@ class Cells:
         return self._changes
 
     def _run(self, code, label, silent):
+        self.check()
         source = code.replace("\r\n", "\n").replace("\r", "\n")
         body, last = self._compile(source, self._register(label, source))
         try:
