@@ -105,7 +105,6 @@ def serve(incoming, outgoing, start):
     def answer(request):
         do = request["do"]
         if do == "execute":
-            signal.signal(signal.SIGINT, interrupted)
             reply = cells.execute(request["code"], request["label"], request["forget"], request["silent"])
             return {"reply": reply, "changes": cells.defined_and_changed()}
         if do == "complete":
@@ -126,6 +125,8 @@ def serve(incoming, outgoing, start):
             state["pending"] = False
             pipes.write({"prepared": True})
         elif request["do"] != "answer":
+            # A cell may have installed another. Before it runs: this is no code of ours, and could be interrupted.
+            signal.signal(signal.SIGINT, interrupted)
             state["running"] = True
             reply = answer(request)
             state["running"] = False
