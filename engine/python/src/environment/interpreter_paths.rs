@@ -31,9 +31,11 @@ pub(super) fn environment_folder(python: &Path) -> Option<PathBuf> {
 
 /// `is_own`: the folder holds an environment and nothing else.
 fn add_prefix(prefix: &Path, home: Option<&Path>, is_own: bool, found: &mut Vec<PathBuf>) {
-    let holds_more = home.is_some_and(|home| home.starts_with(prefix) || home.join(".local") == prefix)
+    let holds_home = home.is_some_and(|home| home.starts_with(prefix));
+    let holds_more = holds_home
+        || home.is_some_and(|home| home.join(".local") == prefix)
         || [Path::new("/"), Path::new("/usr"), Path::new("/usr/local")].contains(&prefix);
-    if is_own || (!holds_more && library_entries(prefix).next().is_some()) {
+    if (is_own && !holds_home) || (!holds_more && library_entries(prefix).next().is_some()) {
         found.push(prefix.to_owned());
     } else {
         found.extend(library_entries(prefix));
