@@ -81,3 +81,31 @@ fn an_interrupt_ends_the_cell_and_keeps_variables() {
     let kept = kernel.run("x");
     assert!(kept.ends_with("5\nok"), "{kept}");
 }
+
+#[test]
+fn values_are_shown_in_their_forms_and_bounded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kernel = kernel(folder.path());
+    let html = kernel.run("from IPython.display import HTML, display\ndisplay(HTML('<i>'))");
+    assert!(html.contains(r#""text/html":"<i>""#) && html.ends_with("ok"), "{html}");
+    let table = kernel.run("display(table({'a': [1], 'b': [2]}))");
+    assert!(table.contains(r#""text/csv":"a,b\n1,2\n""#), "{table}");
+    assert_eq!(kernel.run("import asyncio\nawait asyncio.sleep(0)\n'awaited'"), "[3] 'awaited'\nok");
+    let long = kernel.run("list(range(10**6))");
+    assert!(long.len() < 100_000 && long.contains("more items"), "{}", long.len());
+    let broken = kernel.run("class A:\n    def __repr__(self): raise ValueError('no')\nA()");
+    assert!(broken.starts_with("ValueError: no"), "{broken}");
+    let deep = kernel.run("def g(): g()\ng()");
+    assert!(deep.starts_with("RecursionError") && deep.len() < 100_000, "{}", deep.len());
+    assert_eq!(kernel.run("1;"), "ok");
+}
+
+#[test]
+fn a_missing_interpreter_is_said() {
+    let output = Command::new(env!("CARGO_BIN_EXE_tracebook-under-test"))
+        .args(["kernel", "--environment", "/nowhere/bin/python"])
+        .output()
+        .expect("it runs");
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && words.contains("/nowhere/bin/python isn't there"), "{words}");
+}
