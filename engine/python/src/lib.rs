@@ -53,6 +53,8 @@ pub const CPYTHON_HARNESS: &str = concat!(
     include_str!("cells.py"),
     "\n\n_GETPASS_SOURCE = r'''",
     include_str!("getpass.py"),
+    "'''\n_IPYTHON_SOURCE = r'''",
+    include_str!("ipython.py"),
     "'''\n_LOOK_SOURCE = r'''",
     include_str!("look.py"),
     "'''\n_SHOWN_SOURCE = r'''",
