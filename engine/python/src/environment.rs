@@ -72,7 +72,7 @@ pub fn run_environment_kernel(kernel: &EnvironmentKernel) -> ExitCode {
         Err(why) => return fail(&why.to_string()),
     };
     let info = match answers.recv_timeout(PYTHON_START_TIMEOUT) {
-        Ok(PythonReply::Ready { version }) => kernel_info(&version),
+        Ok(PythonReply::Ready { version }) => kernel_info(&version, kernel.grants.network),
         Ok(_) | Err(RecvTimeoutError::Disconnected) => return fail(&format!("Python did not start: {}", python.end())),
         Err(RecvTimeoutError::Timeout) => {
             python.kill();
@@ -156,7 +156,7 @@ fn interrupt(gate: &'static InterruptGate, python: &Arc<PythonProcess>) {
     gate.wake_until_ended(move || python.signal(libc::SIGURG));
 }
 
-fn kernel_info(version: &str) -> Value {
+fn kernel_info(version: &str, network: bool) -> Value {
     json!({
         "status": "ok",
         "protocol_version": "5.4",
@@ -169,7 +169,7 @@ fn kernel_info(version: &str) -> Value {
             "file_extension": ".py",
         },
         "banner": format!("Python {version}, behind Tracebook's walls"),
-        "sandbox": {"files": true, "network": true, "processes": true, "memory": true},
+        "sandbox": {"files": true, "network": !network, "processes": true, "memory": true},
     })
 }
 
