@@ -4,6 +4,8 @@
 
 mod arrays;
 mod asking;
+#[cfg(target_os = "linux")]
+mod environment;
 mod figures;
 pub(crate) mod jupyter;
 pub(crate) mod plots;

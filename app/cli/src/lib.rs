@@ -211,7 +211,7 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             }
             Some([flag, pack]) if flag == "--compile-science" => compile_science_pack(std::path::Path::new(pack)),
             Some([flag, words @ ..]) if flag == "--science" => run_science_kernel(words),
-            words => python::run_kernel(python::SandboxGrants::from_args(words.unwrap_or_default())),
+            words => run_python_kernel(words.unwrap_or_default()),
         };
     }
     if words.first().is_some_and(|word| word == "sandbox") {
@@ -281,6 +281,20 @@ fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {
     named
         .or_else(host::default_folder)
         .ok_or_else(|| CliError::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
+}
+
+/// Runs cells: in an environment's Python where the words behind `tracebook kernel` name one, else in the built-in one.
+fn run_python_kernel(words: &[String]) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(environment) = python::EnvironmentKernel::from_args(words) {
+        return python::run_environment_kernel(&environment);
+    }
+    #[cfg(not(target_os = "linux"))]
+    if words.iter().any(|word| word == "--environment") {
+        eprintln!("tracebook kernel: environments need Linux; use the built-in Python or a Jupyter kernel");
+        return ExitCode::from(EXIT_FAILED);
+    }
+    python::run_kernel(python::SandboxGrants::from_args(words))
 }
 
 /// The path of this program, which is also the kernel and the sandbox.

@@ -1,5 +1,6 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
+mod environment;
 pub(crate) mod kernel_messages;
 pub(crate) mod kernel_requests;
 pub mod kernel_states;
@@ -424,6 +425,9 @@ impl RunningKernels {
                 command.current_dir(folder.stable_path());
                 if let Some(chosen) = &jupyter {
                     configure_jupyter_kernel(&mut command, chosen, folder.original_path())?;
+                } else if kind == KernelKind::Environment {
+                    let root = place.root.canonicalize()?;
+                    environment::configure_environment_kernel(&mut command, folder.original_path(), &root)?;
                 }
                 launch_process(command, &started, queue)
             });

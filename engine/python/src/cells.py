@@ -178,6 +178,7 @@ class _Output(io.TextIOBase):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if text:
             self._cells._print(self._stream, text)
+        self._cells.check()
         return len(text)
 
     def flush(self):
@@ -389,103 +390,8 @@ def _run_ipython(cells, module):
 
 
 def _run_ipython_display(cells, module):
-    class DisplayObject:
-        """Text or bytes that are shown as what they are: given as such, by the name of a file, or by an address."""
-
-        _mime = "text/plain"
-        _read = "r"
-
-        def __init__(self, data=None, url=None, filename=None, metadata=None):
-            if isinstance(data, DisplayObject):
-                data = data.data
-            if url is None and isinstance(data, str) and data.startswith(("http://", "https://")):
-                data, url = None, data
-            self.data, self.url, self.filename, self.metadata = data, url, filename, metadata or {}
-            self.reload()
-
-        def reload(self):
-            if self.filename is not None:
-                encoding = None if "b" in self._read else "utf-8"
-                with open(self.filename, self._read, encoding=encoding) as file:
-                    self.data = file.read()
-            elif self.url is not None and self.data is None:
-                import urllib.request
-
-                with urllib.request.urlopen(self.url) as answer:
-                    read = answer.read()
-                self.data = read if "b" in self._read else read.decode("utf-8", "replace")
-
-        def _repr_mimebundle_(self, include=None, exclude=None):
-            about = {self._mime: self.metadata} if self.metadata else {}
-            return {self._mime: self.data, "text/plain": repr(self)}, about
-
-        def __repr__(self):
-            return f"<IPython.display.{type(self).__name__} object>"
-
-    def kind(name, mime, about):
-        return type(name, (DisplayObject,), {"_mime": mime, "__doc__": about, "__module__": module.__name__})
-
-    class Pretty(DisplayObject):
-        """Plain text."""
-
-        def _repr_mimebundle_(self, include=None, exclude=None):
-            return {"text/plain": self.data}, {}
-
-    class Math(DisplayObject):
-        """A formula, in the language of LaTeX."""
-
-        _mime = "text/latex"
-
-        def _repr_mimebundle_(self, include=None, exclude=None):
-            return {"text/latex": f"$\\displaystyle {str(self.data).strip('$')}$", "text/plain": repr(self)}, {}
-
-    class JSON(DisplayObject):
-        """What JSON can hold, shown as a tree."""
-
-        def _repr_mimebundle_(self, include=None, exclude=None):
-            return {"application/json": self.data, "text/plain": repr(self)}, {}
-
-    class Image(DisplayObject):
-        """A picture: PNG, JPEG, GIF, WebP or SVG."""
-
-        _read = "rb"
-
-        def __init__(self, data=None, url=None, filename=None, format=None, embed=None, width=None, height=None,
-                     retina=False, unconfined=False, metadata=None, alt=None):
-            if isinstance(data, str) and not data.startswith(("http://", "https://")) and filename is None:
-                data, filename = None, data
-            super().__init__(data, url, filename, metadata)
-            sizes = {"width": width, "height": height, "alt": alt}
-            self.metadata.update({name: size for name, size in sizes.items() if size is not None})
-            self.format = format
-
-        def _repr_mimebundle_(self, include=None, exclude=None):
-            data = bytes(self.data or b"")
-            starts = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"GIF8", "gif"), (b"RIFF", "webp"))
-            found = next((form for start, form in starts if data.startswith(start)), None)
-            named = {"jpg": "jpeg", "svg": "svg+xml"}.get(self.format, self.format)
-            mime = f"image/{found or named or 'svg+xml'}"
-            shown = data.decode("utf-8", "replace") if mime == "image/svg+xml" else data
-            return {mime: shown, "text/plain": repr(self)}, {mime: self.metadata} if self.metadata else {}
-
-    made = {
-        "HTML": kind("HTML", "text/html", "A piece of a page."),
-        "Markdown": kind("Markdown", "text/markdown", "Text in Markdown."),
-        "Latex": kind("Latex", "text/latex", "Text in LaTeX."),
-        "SVG": kind("SVG", "image/svg+xml", "A drawing."),
-        "Javascript": kind("Javascript", "application/javascript", "A script, which notes show and don't run."),
-        "DisplayHandle": _DisplayHandle,
-        "DisplayObject": DisplayObject,
-        "Image": Image,
-        "JSON": JSON,
-        "Math": Math,
-        "Pretty": Pretty,
-        "clear_output": cells.clear_output,
-        "display": cells.display,
-        "publish_display_data": cells.publish,
-        "update_display": cells.update_display,
-    }
-    module.__dict__.update(made, __all__=sorted(made))
+    module._cells, module._handle = cells, _DisplayHandle
+    _run_source(module, _IPYTHON_SOURCE)
 
 
 class _DisplayHandle:
@@ -532,6 +438,8 @@ class Cells:
         self.walls = ""
         # What a cell is told whose import failed; `{package}` is the name of the package.
         self.advice = "this Python doesn't have the package {package}"
+        # Called where code of ours ends: raises KeyboardInterrupt for an interrupt that came meanwhile.
+        self.check = lambda: None
         # Called with the cell's value, or None after an error, before it is shown. If one returns true, it isn't shown.
         self.after_cell = [self._show_figures]
         main = types.ModuleType("__main__")
@@ -729,6 +637,7 @@ class Cells:
                 if display_id is not None:
                     content["transient"]["display_id"] = str(display_id)
             self._tell("update_display_data" if update else "display_data", content)
+        self.check()
         return None if display_id is None else _DisplayHandle(self, display_id)
 
     def update_display(self, value, *, display_id, **options):
@@ -738,6 +647,7 @@ class Cells:
     def clear_output(self, wait=False):
         """Remove what the cell has shown. wait: only once there is something new."""
         self._tell("clear_output", {"wait": bool(wait)})
+        self.check()
 
     def publish(self, data, metadata=None, *, transient=None, update=False, **options):
         """Show forms by their MIME types."""
@@ -799,6 +709,7 @@ class Cells:
         return self._changes
 
     def _run(self, code, label, silent):
+        self.check()
         source = code.replace("\r\n", "\n").replace("\r", "\n")
         body, last = self._compile(source, self._register(label, source))
         try:

@@ -9,6 +9,8 @@
 //! with a big stack, owns the interpreter and runs one cell after the other.
 
 mod cell;
+#[cfg(target_os = "linux")]
+mod environment;
 mod interpreter;
 mod interrupt;
 mod interruptible_wait;
@@ -30,6 +32,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+#[cfg(target_os = "linux")]
+pub use environment::{EnvironmentKernel, run_environment_kernel};
 use interrupt::{InterruptGate, InterruptTicket};
 use outbox::KernelOutbox;
 pub use sandbox::{CellSandbox, SandboxGrants};
@@ -49,6 +53,8 @@ pub const CPYTHON_HARNESS: &str = concat!(
     include_str!("cells.py"),
     "\n\n_GETPASS_SOURCE = r'''",
     include_str!("getpass.py"),
+    "'''\n_IPYTHON_SOURCE = r'''",
+    include_str!("ipython.py"),
     "'''\n_LOOK_SOURCE = r'''",
     include_str!("look.py"),
     "'''\n_SHOWN_SOURCE = r'''",

@@ -148,6 +148,29 @@ impl CellSandbox {
     }
 }
 
+/// The walls around an interpreter of the user's whose cells have these grants, with a folder of its own; and what a
+/// refused cell is told.
+#[cfg(target_os = "linux")]
+pub(crate) fn interpreter_policy(reach: &SandboxGrants, private: &Path) -> (::sandbox::SandboxPolicy, &'static str) {
+    let folder = std::env::current_dir().ok();
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let granted = |folder: &Path| granted(folder, home.as_deref(), reach.shut.as_deref());
+    let mut write = folder.as_deref().map(granted).unwrap_or_default();
+    write.extend(reach.write.iter().flat_map(|path| granted(path)));
+    let policy = ::sandbox::SandboxPolicy {
+        kind: ::sandbox::ConfinedKind::Interpreter,
+        read: reach.read.iter().flat_map(|path| granted(path)).collect(),
+        write,
+        counted_from: folder.iter().chain(&reach.write).cloned().collect(),
+        private: vec![private.to_owned()],
+        network: reach.network,
+    };
+    let more = reach.network || !reach.read.is_empty() || !reach.write.is_empty();
+    let walls =
+        CellSandbox { files: true, network: !reach.network, processes: true, memory: true, more }.denial_message();
+    (policy, walls)
+}
+
 /// Returns the folders and files to open for cells in `folder`: the folder itself, unless it contains the home folder
 /// or the private one. Landlock can't close parts of an open folder, and `~/.ssh` must stay closed: then visible
 /// entries are opened one by one.

@@ -26,6 +26,21 @@ const PROGRAM_PATHS: [&str; 12] = [
     "/snap",
 ];
 
+/// Libraries, and the data that libraries read.
+const LIBRARY_PATHS: [&str; 11] = [
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/share",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/gnu/store",
+];
+
 /// What programs read when they start. Not all of `/etc`: some of it is secret.
 const CONFIG_PATHS: [&str; 34] = [
     "/etc/alternatives",
@@ -124,6 +139,7 @@ fn apply_ruleset(policy: &SandboxPolicy) -> Result<LandlockStatus, RulesetError>
     let run = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let programs = policy.kind == ConfinedKind::Programs;
+    let interpreter = policy.kind == ConfinedKind::Interpreter;
     let write: BitFlags<AccessFs> =
         if programs { all & !DEVICE_ACCESS } else { all & !DEVICE_ACCESS & !AccessFs::Execute };
     let only = |is: bool, paths: &'static [&'static str]| if is { paths } else { &[] };
@@ -135,13 +151,14 @@ fn apply_ruleset(policy: &SandboxPolicy) -> Result<LandlockStatus, RulesetError>
         .scope(Scope::from_all(LANDLOCK_ABI))?
         .create()?
         .add_rules(path_beneath_rules(only(programs, &PROGRAM_PATHS), run))?
-        .add_rules(path_beneath_rules(only(programs, &CONFIG_PATHS), read))?
+        .add_rules(path_beneath_rules(only(interpreter, &LIBRARY_PATHS), run))?
+        .add_rules(path_beneath_rules(only(programs || interpreter, &CONFIG_PATHS), read))?
         .add_rules(path_beneath_rules(TIME_ZONE_PATHS, read))?
         .add_rules(path_beneath_rules(only(policy.network, &NAME_LOOKUP_PATHS), read))?
         .add_rules(path_beneath_rules(only(policy.network, &[CERTIFICATES_PATH]), read))?
         .add_rules(path_beneath_rules(DEVICE_PATHS, read))?
         .add_rules(path_beneath_rules([NULL_DEVICE], read | AccessFs::WriteFile))?
-        .add_rules(path_beneath_rules(&policy.read, if programs { run } else { read }))?
+        .add_rules(path_beneath_rules(&policy.read, if programs || interpreter { run } else { read }))?
         .add_rules(path_beneath_rules(writable_paths(policy), write))?;
     Ok(rules.restrict_self()?.landlock)
 }

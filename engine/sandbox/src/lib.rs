@@ -8,6 +8,8 @@
 //! It knows nothing of notes, agents or the protocol.
 
 #[cfg(target_os = "linux")]
+mod interpreter_start;
+#[cfg(target_os = "linux")]
 mod landlock_rules;
 #[cfg(target_os = "linux")]
 mod raw_syscalls;
@@ -24,6 +26,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum ConfinedKind {
     /// The process of a kernel, which runs cells itself: no other program is started.
     Cells,
+    /// An interpreter that is not ours: once confined, the thread starts one process of it, which loads native code, and
+    /// starts no other program and no other process.
+    Interpreter,
     /// A shell and all that it starts.
     Programs,
 }

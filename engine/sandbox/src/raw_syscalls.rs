@@ -123,6 +123,14 @@ pub(crate) fn answer_call(listener: &OwnedFd, id: u64, answer: Result<i64, i32>)
     let _ = listener_ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, (&raw mut response).cast());
 }
 
+/// Lets a call happen as it was made. Only for those whose arguments don't matter: another thread could change them.
+pub(crate) fn let_call_happen(listener: &OwnedFd, id: u64) {
+    let flags = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or_default();
+    let mut response = libc::seccomp_notif_resp { id, val: 0, error: 0, flags };
+    // As above.
+    let _ = listener_ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, (&raw mut response).cast());
+}
+
 /// Puts a file among those that the caller has open, and answers the call with its number.
 pub(crate) fn answer_call_with_file(listener: &OwnedFd, id: u64, file: &OwnedFd, cloexec: bool) {
     let number = |flag: libc::c_ulong| u32::try_from(flag).unwrap_or_default();

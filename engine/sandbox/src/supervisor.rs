@@ -5,6 +5,7 @@
 //! result by its descriptor, and performs the call relative to it: nothing that the caller changes meanwhile leads
 //! elsewhere. Landlock limits its writes like the caller's.
 
+use crate::interpreter_start::InterpreterStart;
 use crate::landlock_rules::{NULL_DEVICE, containing_root};
 use crate::{GuardedRefusals, SandboxError, SandboxPolicy, raw_syscalls, syscall_filter};
 use libc::{EACCES, EINVAL, ELOOP, ENOENT, EOPNOTSUPP, EPERM};
@@ -36,6 +37,8 @@ struct SupervisorBounds {
     /// Whether programs such as git run, which may write what a repository keeps as data.
     programs: bool,
     refused: GuardedRefusals,
+    /// What may be started.
+    start: InterpreterStart,
 }
 
 /// A supervisor before it gets its listener.
@@ -68,6 +71,7 @@ pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<
         counted_from: whole(&policy.counted_from),
         programs: policy.kind == crate::ConfinedKind::Programs,
         refused,
+        start: InterpreterStart::of(policy.kind),
     });
     let (listener, given) = channel::<RawFd>();
     let (tell, ready) = channel();
@@ -111,6 +115,7 @@ fn serve(listener: &Arc<OwnedFd>, bounds: &Arc<SupervisorBounds>) {
             Ok(SupervisorResult::File { file, cloexec }) => {
                 raw_syscalls::answer_call_with_file(listener, call.id, &file, cloexec)
             }
+            Ok(SupervisorResult::AsMade) => raw_syscalls::let_call_happen(listener, call.id),
             Ok(SupervisorResult::Later(open)) => {
                 // A pipe is opened when its other end is: others must not wait for that.
                 let (listening, id) = (listener.clone(), call.id);
@@ -132,8 +137,13 @@ type PendingOpen = Box<dyn FnOnce() -> Result<(OwnedFd, bool), i32> + Send>;
 
 enum SupervisorResult {
     Value(i64),
-    File { file: OwnedFd, cloexec: bool },
+    File {
+        file: OwnedFd,
+        cloexec: bool,
+    },
     Later(PendingOpen),
+    /// The call happens in the caller.
+    AsMade,
 }
 
 const ZERO_RESULT: SupervisorResult = SupervisorResult::Value(0);
@@ -182,6 +192,8 @@ impl CallingThread<'_> {
         let [a, b, c, d, e, _] = *args;
         const CURRENT_FOLDER: i32 = libc::AT_FDCWD;
         match call {
+            libc::SYS_clone if self.bounds.start.take_process() => Ok(SupervisorResult::AsMade),
+            libc::SYS_execve if self.bounds.start.take_program() => Ok(SupervisorResult::AsMade),
             libc::SYS_openat => self.open(as_i32(a), b, as_i32(c), d, waits),
             libc::SYS_mkdirat => self.make_folder(as_i32(a), b, c, waits),
             libc::SYS_mknodat => self.make_node(as_i32(a), b, c, waits),

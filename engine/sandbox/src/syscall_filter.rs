@@ -308,7 +308,14 @@ pub(crate) fn restrict_syscalls(
     newest: bool,
     supervisor: Result<PendingSupervisor, SandboxError>,
 ) -> Result<Result<(), SandboxError>, SyscallFilterError> {
-    let program = notify_filter(supervised_calls().map_err(refused)?)?;
+    let mut rules = supervised_calls().map_err(refused)?;
+    if policy.kind == ConfinedKind::Interpreter {
+        let process = dword_condition(0, SeccompCmpOp::MaskedEq(argument_value(libc::CLONE_THREAD)), 0);
+        let process = process.and_then(|process| SeccompRule::new(vec![process])).map_err(refused)?;
+        rules.insert(libc::SYS_clone, vec![process]);
+        rules.extend(unconditional_rules(&[libc::SYS_execve]));
+    }
+    let program = notify_filter(rules)?;
     let supervised = supervisor.and_then(|supervisor| {
         let listener = raw_syscalls::install_listener(&program)
             .map_err(|error| SandboxError::NoListener(std::io::Error::from_raw_os_error(error).to_string()))?;
@@ -495,6 +502,15 @@ fn allowed_calls(policy: &SandboxPolicy, newest: bool) -> Result<SyscallRules, s
     let personalities =
         [0, 0xffff_ffff].map(|value| SeccompRule::new(vec![dword_condition(0, SeccompCmpOp::Eq, value)?]));
     rules.insert(libc::SYS_personality, personalities.into_iter().collect::<Result<_, _>>()?);
+    // A new process may not have a world of its own, in which it would be root.
+    let worlds = libc::CLONE_NEWNS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET;
+    let no_world = dword_condition(0, SeccompCmpOp::MaskedEq(argument_value(worlds)), 0)?;
     if programs {
         // To become who it is: programs do so before they start others.
         let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
@@ -510,20 +526,22 @@ fn allowed_calls(policy: &SandboxPolicy, newest: bool) -> Result<SyscallRules, s
         }
         rules.extend(unconditional_rules(PROCESS_CALLS));
         rules.extend(unconditional_rules(LEGACY_PROCESS_CALLS));
-        // A new process may not have a world of its own, in which it would be root.
-        let worlds = libc::CLONE_NEWNS
-            | libc::CLONE_NEWCGROUP
-            | libc::CLONE_NEWUTS
-            | libc::CLONE_NEWIPC
-            | libc::CLONE_NEWUSER
-            | libc::CLONE_NEWPID
-            | libc::CLONE_NEWNET;
-        let none = dword_condition(0, SeccompCmpOp::MaskedEq(argument_value(worlds)), 0)?;
-        rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![none])?]);
+        rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![no_world])?]);
         if !newest {
             // Before ABI 6 Landlock does not see signals: then they reach only the own group.
             rules.remove(&libc::SYS_tkill);
             rules.remove(&libc::SYS_tgkill);
+            rules.insert(libc::SYS_kill, itself(0)?);
+        }
+    } else if policy.kind == ConfinedKind::Interpreter {
+        // The supervisor says yes once to the two that start something.
+        rules.extend(unconditional_rules(&[libc::SYS_execve, libc::SYS_memfd_create]));
+        rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![no_world])?]);
+        // The process that will run isn't there yet, so its number can't be asked for. Where Landlock sees signals,
+        // none leaves it.
+        if newest {
+            rules.extend(unconditional_rules(&[libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill]));
+        } else {
             rules.insert(libc::SYS_kill, itself(0)?);
         }
     } else {

@@ -1,0 +1,146 @@
+# The process of CPython that `environment.rs` starts: reads requests from one pipe and writes replies to another, a JSON
+# object a line. Joined with `cells.py`, whose names it uses; the prints of native code go to descriptors 1 and 2.
+
+
+class _Pipes:
+    """Requests in, replies out. Only the main thread reads; every thread of a cell may write."""
+
+    def __init__(self, incoming, outgoing):
+        self._incoming, self._outgoing = incoming, outgoing
+        self._rest = b""
+        self._lock = _Lock()
+
+    def read(self):
+        """The next request, or None at the end."""
+        import json
+        import os
+
+        while b"\n" not in self._rest:
+            more = os.read(self._incoming, 1 << 20)
+            if not more:
+                return None
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line)
+
+    def wait(self, seconds):
+        """Waits for a request; an interrupt ends it without anything being lost."""
+        import select
+
+        return b"\n" in self._rest or bool(select.select([self._incoming], [], [], seconds)[0])
+
+    def write(self, message):
+        import json
+        import os
+
+        line = memoryview(json.dumps(message, default=str).encode("ascii") + b"\n")
+        with self._lock:
+            while line:
+                line = line[os.write(self._outgoing, line) :]
+
+
+def serve(incoming, outgoing, start):
+    """Runs cells until the pipe ends. `start` holds what errors say: `advice` and `walls`."""
+    import os
+    import signal
+    from _thread import get_ident
+
+    pipes, main = _Pipes(incoming, outgoing), get_ident()
+    state = {"running": False, "pending": False, "sending": False, "questions": 0}
+
+    def check():
+        if state["pending"] and state["running"] and get_ident() == main:
+            state["pending"] = False
+            raise KeyboardInterrupt
+
+    def interrupted(number, frame):
+        # Code of ours isn't torn apart: it calls `check` when it's done.
+        own = frame is None or frame.f_code.co_filename == _OWN or state["sending"]
+        if state["running"] and not own:
+            raise KeyboardInterrupt
+        state["pending"] = True
+
+    def send(kind, content):
+        if get_ident() != main:
+            pipes.write({"send": kind, "content": content})
+            return
+        state["sending"] = True
+        try:
+            pipes.write({"send": kind, "content": content})
+        finally:
+            state["sending"] = False
+
+    def ask(prompt, password):
+        if get_ident() != main:
+            raise RuntimeError("only the cell itself can ask, none of its threads")
+        state["questions"] += 1
+        number = state["questions"]
+        pipes.write({"ask": number, "prompt": prompt, "password": password})
+        while True:
+            check()
+            if not pipes.wait(0.05):
+                continue
+            answer = pipes.read()
+            if answer is None:
+                return "\x04"
+            # One to an earlier question, which was interrupted, is passed over.
+            if answer.get("do") == "answer" and answer.get("number") == number:
+                return answer["text"]
+
+    cells = Cells(send, ask)
+    cells.check = check
+    cells.advice, cells.walls = start["advice"], start["walls"]
+    sys.path.insert(0, "")
+    sys.dont_write_bytecode = True
+    flush_native = _native_flush()
+    try:
+        import faulthandler
+
+        faulthandler.enable(file=2)
+    except Exception:  # a Python without it says less when it crashes
+        pass
+    signal.signal(signal.SIGURG, lambda number, frame: None)  # only wakes a call that waits
+    pipes.write({"ready": {"version": sys.version.split()[0], "prefix": sys.prefix}})
+
+    def answer(request):
+        do = request["do"]
+        if do == "execute":
+            reply = cells.execute(request["code"], request["label"], request["forget"], request["silent"])
+            return {"reply": reply, "changes": cells.defined_and_changed()}
+        if do == "complete":
+            return {"reply": cells.complete(request["code"], request["at"], request["imports"])}
+        if do == "inspect":
+            return {"reply": cells.inspect(request["code"], request["at"])}
+        if do == "variables":
+            return {"reply": cells.variables()}
+        return {"reply": cells.values(request["names"])}
+
+    signal.signal(signal.SIGINT, interrupted)
+    while True:
+        request = pipes.read()
+        if request is None or request["do"] == "shutdown":
+            break
+        if request["do"] == "prepare":
+            # What was pending came too late for the cell before.
+            state["pending"] = False
+            pipes.write({"prepared": True})
+        elif request["do"] != "answer":
+            # A cell may have installed another. Before it runs: this is no code of ours, and could be interrupted.
+            signal.signal(signal.SIGINT, interrupted)
+            state["running"] = True
+            reply = answer(request)
+            state["running"] = False
+            flush_native()
+            pipes.write(reply)
+    os.close(incoming)
+
+
+def _native_flush():
+    """What sends on what native code has printed: C keeps it where its output is no terminal."""
+    try:
+        import ctypes
+
+        flush = ctypes.CDLL(None).fflush
+    except Exception:  # a Python without ctypes
+        return lambda: None
+    return lambda: flush(None)

@@ -1,0 +1,329 @@
+//! The process of CPython: how it is started behind its walls, asked, signalled and ended.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::interpreter_paths::interpreter_paths;
+use super::native_output::NativeOutput;
+use super::{EnvironmentKernel, PythonGoneError, lock};
+use crate::outbox::{KernelOutbox, OutputStream};
+use crate::sandbox::interpreter_policy;
+
+/// The longest line that Python may write: what a message to the host may have.
+const MAX_PYTHON_LINE_BYTES: u64 = 64 << 20;
+/// The largest file that a cell may write.
+const MAX_WRITTEN_FILE_BYTES: u64 = 4 << 30;
+/// Files that may be open at once.
+const MAX_OPEN_FILES: u64 = 1_024;
+/// What Python gets of memory where the machine doesn't say how much it has.
+const FALLBACK_MEMORY_BYTES: u64 = 8 << 30;
+/// How temporary folders of these kernels are called, before the number of the process.
+const TEMPORARY_FOLDER_PREFIX: &str = "tracebook-kernel-";
+
+/// What Python is started with: it reads the harness from the pipe and runs it.
+const START_SOURCE: &str = include_str!("../environment_start.py");
+const SERVE_SOURCE: &str = include_str!("../environment.py");
+
+/// What Python says that the thread of cells waits for.
+pub(super) enum PythonReply {
+    /// It has started.
+    Ready { version: String },
+    /// What comes next is a request of its own.
+    Prepared,
+    /// The content of a reply.
+    Done(Value),
+}
+
+/// Why Python could not be started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PythonStartError {
+    #[error("{0} isn't there; make the environment again or name another interpreter")]
+    NoInterpreter(PathBuf),
+    #[error("the walls around cells can't be built here, so no cell runs: {0}")]
+    NoWalls(#[from] ::sandbox::SandboxError),
+    #[error("{path} can't be started: {error}")]
+    NotStarted { path: PathBuf, error: std::io::Error },
+    #[error("a pipe or a thread is missing: {0}")]
+    NoPipe(#[from] std::io::Error),
+}
+
+/// The running process.
+pub(super) struct PythonProcess {
+    child: Mutex<Child>,
+    ended: Mutex<Option<ExitStatus>>,
+    requests: Mutex<File>,
+    output: Vec<Arc<NativeOutput>>,
+    temporary: PathBuf,
+}
+
+impl PythonProcess {
+    /// Starts Python, and a thread that hands what it says to `outbox` and `replies`. `question` gets the number of the
+    /// question that it asks.
+    pub(super) fn start(
+        kernel: &EnvironmentKernel,
+        outbox: &'static KernelOutbox,
+        question: &Arc<AtomicU64>,
+        replies: Sender<PythonReply>,
+    ) -> Result<PythonProcess, PythonStartError> {
+        if !kernel.python.is_file() {
+            return Err(PythonStartError::NoInterpreter(kernel.python.clone()));
+        }
+        let temporary = make_temporary_folder()?;
+        let (to_read, requests) = std::io::pipe()?;
+        let (said, to_say) = std::io::pipe()?;
+        let (printed, stdout) = std::io::pipe()?;
+        let (complained, stderr) = std::io::pipe()?;
+        let mut command = Command::new(&kernel.python);
+        let inherited = [to_read.as_raw_fd(), to_say.as_raw_fd()];
+        command.args(["-I", "-B", "-X", "utf8", "-c", START_SOURCE]).args(inherited.map(|number| number.to_string()));
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        command.env("TMPDIR", &temporary).env("XDG_CACHE_HOME", temporary.join("cache"));
+        command.env("MPLCONFIGDIR", temporary.join("matplotlib")).env("PYTHONNOUSERSITE", "1");
+        if std::env::var_os("MPLBACKEND").is_none() {
+            command.env("MPLBACKEND", "agg");
+        }
+        let memory = machine_memory_bytes();
+        #[allow(unsafe_code, reason = "std has no way to keep a descriptor open in a child, nor for its limits")]
+        // SAFETY: between fork and exec it only makes system calls, and allocates nothing.
+        unsafe {
+            command.pre_exec(move || prepare_child(inherited, memory));
+        }
+        let (child, walls) = start_confined(kernel, command, &temporary)?;
+        drop((to_read, to_say));
+        let process = PythonProcess {
+            child: Mutex::new(child),
+            ended: Mutex::default(),
+            requests: Mutex::new(File::from(std::os::fd::OwnedFd::from(requests))),
+            output: vec![
+                NativeOutput::start(File::from(std::os::fd::OwnedFd::from(printed)), OutputStream::Out, outbox)?,
+                NativeOutput::start(File::from(std::os::fd::OwnedFd::from(complained)), OutputStream::Err, outbox)?,
+            ],
+            temporary,
+        };
+        let question = question.clone();
+        std::thread::Builder::new().name("replies".into()).spawn(move || {
+            read_replies(BufReader::new(said), outbox, &question, &replies);
+        })?;
+        let harness = format!("{}\n\n{SERVE_SOURCE}", crate::CPYTHON_HARNESS);
+        let start = json!({"harness": harness, "advice": kernel.advice, "walls": walls});
+        // If it has ended already, its reader finds out.
+        let _ = process.request(&start);
+        Ok(process)
+    }
+
+    /// Sends a request.
+    pub(super) fn request(&self, request: &Value) -> Result<(), PythonGoneError> {
+        let mut line = request.to_string();
+        line.push('\n');
+        lock(&self.requests).write_all(line.as_bytes()).map_err(|_| PythonGoneError)
+    }
+
+    /// Sends a signal, unless the process has ended.
+    pub(super) fn signal(&self, signal: libc::c_int) {
+        let child = lock(&self.child);
+        if lock(&self.ended).is_some() {
+            return;
+        }
+        let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
+        #[allow(unsafe_code, reason = "std has no wrapper for kill")]
+        // SAFETY: the process has not been waited for, since that takes the lock that is held: its number is its own.
+        let done = unsafe { libc::kill(pid, signal) };
+        // Can only say that it is about to end.
+        let _ = done;
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        let mut child = lock(&self.child);
+        let mut ended = lock(&self.ended);
+        if ended.is_none() {
+            *ended = child.try_wait().ok().flatten();
+        }
+        ended.is_some()
+    }
+
+    /// Ends it now, and removes what it kept for itself.
+    pub(super) fn kill(&self) {
+        if !self.has_ended() {
+            let mut child = lock(&self.child);
+            // Both fail only if it has just ended.
+            let _ = child.kill();
+            *lock(&self.ended) = child.wait().ok();
+        }
+        // The next kernel that starts removes what is left.
+        let _ = std::fs::remove_dir_all(&self.temporary);
+    }
+
+    /// Ends it, and says how it ended by itself, if it did.
+    pub(super) fn end(&self) -> String {
+        // It has closed its pipe, and is ending or is stuck.
+        for _ in 0..100 {
+            if self.has_ended() {
+                break;
+            }
+            std::thread::sleep(super::EXIT_CHECK_INTERVAL);
+        }
+        let by_itself = self.has_ended();
+        self.kill();
+        match *lock(&self.ended) {
+            Some(status) if by_itself => match status.signal() {
+                Some(libc::SIGKILL) => "it was killed, perhaps because memory ran out".to_owned(),
+                Some(libc::SIGSEGV) => "native code of a package has crashed (segmentation fault)".to_owned(),
+                _ => status.to_string(),
+            },
+            _ => "it closed its pipe".to_owned(),
+        }
+    }
+
+    /// Hands on what native code has printed so far.
+    pub(super) fn drain_output(&self) {
+        for output in &self.output {
+            output.drain();
+        }
+    }
+}
+
+/// Goes behind the walls on a thread of its own, and starts Python from there. Gives what a refused cell is told.
+fn start_confined(
+    kernel: &EnvironmentKernel,
+    mut command: Command,
+    temporary: &Path,
+) -> Result<(Child, &'static str), PythonStartError> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let (mut policy, walls) = interpreter_policy(&kernel.grants, temporary);
+    policy.read.extend(interpreter_paths(&kernel.python, home.as_deref()));
+    let path = kernel.python.clone();
+    let (tell, told) = channel();
+    std::thread::Builder::new().name("walls".into()).spawn(move || {
+        let confined = ::sandbox::enter(&policy);
+        let started = confined.files.and(confined.calls).map_err(PythonStartError::from);
+        let started = started
+            .and_then(|()| command.spawn().map_err(|error| PythonStartError::NotStarted { path: path.clone(), error }));
+        // Whoever waits is there: it waits without end.
+        let _ = tell.send(started);
+        // Python ends with the thread that started it, and this one with the process.
+        loop {
+            std::thread::park();
+        }
+    })?;
+    let child = told.recv().map_err(|_| std::io::Error::other("the thread of the walls has ended"))??;
+    Ok((child, walls))
+}
+
+/// In the child, before Python: it keeps two pipes, ends with its parent, and has limits.
+fn prepare_child(inherited: [i32; 2], memory: u64) -> std::io::Result<()> {
+    let limits = [
+        (libc::RLIMIT_CORE, 0),
+        (libc::RLIMIT_FSIZE, MAX_WRITTEN_FILE_BYTES),
+        (libc::RLIMIT_NOFILE, MAX_OPEN_FILES),
+        (libc::RLIMIT_DATA, memory),
+    ];
+    for (kind, most) in limits {
+        let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
+        #[allow(unsafe_code, reason = "std has no wrapper for setrlimit")]
+        // SAFETY: setrlimit reads the one struct that it is given.
+        let done = unsafe { libc::setrlimit(kind, &raw const limit) };
+        if done != 0 && kind != libc::RLIMIT_NOFILE {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    for number in inherited {
+        #[allow(unsafe_code, reason = "std has no wrapper for fcntl")]
+        // SAFETY: the descriptor is open, and the call touches no memory.
+        let done = unsafe { libc::fcntl(number, libc::F_SETFD, 0) };
+        if done != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    crate::stdio::die_with_parent();
+    Ok(())
+}
+
+/// What the machine has of memory, in bytes.
+fn machine_memory_bytes() -> u64 {
+    let ask = |what| {
+        #[allow(unsafe_code, reason = "std has no wrapper for sysconf")]
+        // SAFETY: it takes one number and touches no memory.
+        let value = unsafe { libc::sysconf(what) };
+        u64::try_from(value).ok().filter(|value| *value > 0)
+    };
+    match (ask(libc::_SC_PHYS_PAGES), ask(libc::_SC_PAGESIZE)) {
+        (Some(pages), Some(size)) => pages.saturating_mul(size),
+        _ => FALLBACK_MEMORY_BYTES,
+    }
+}
+
+/// Makes a folder for what packages keep while they run, and removes those of kernels that are no more.
+fn make_temporary_folder() -> std::io::Result<PathBuf> {
+    let base = std::env::temp_dir();
+    for entry in base.read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY_FOLDER_PREFIX));
+        let number = number.and_then(|number| number.parse::<u32>().ok());
+        if number.is_some_and(|number| !Path::new("/proc").join(number.to_string()).exists()) {
+            // Of another user, or just being removed by another kernel.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    let folder = base.join(format!("{TEMPORARY_FOLDER_PREFIX}{}", std::process::id()));
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700).create(&folder)?;
+    folder.canonicalize()
+}
+
+/// Reads what Python says until it ends. What makes no sense is passed over.
+fn read_replies(mut said: impl BufRead, outbox: &KernelOutbox, question: &AtomicU64, replies: &Sender<PythonReply>) {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        line.shrink_to(1 << 20); // do not hold on to what one huge message needed
+        match said.by_ref().take(MAX_PYTHON_LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(1..) if line.ends_with(b"\n") => {}
+            Ok(_) | Err(_) => return, // the end, or a line beyond all measure
+        }
+        let Ok(mut message) = serde_json::from_slice::<Value>(&line) else { continue };
+        let mut take = |key: &str| message.get_mut(key).map(Value::take);
+        let reply = if let (Some(Value::String(kind)), content) = (take("send"), take("content")) {
+            send_message(outbox, &kind, content.unwrap_or_default());
+            continue;
+        } else if let Some(number) = take("ask") {
+            question.store(number.as_u64().unwrap_or(0), Ordering::Release);
+            let (prompt, password) = (take("prompt"), take("password"));
+            outbox.send("input_request", json!({"prompt": prompt, "password": password == Some(Value::Bool(true))}));
+            continue;
+        } else if let Some(ready) = take("ready") {
+            PythonReply::Ready { version: ready["version"].as_str().unwrap_or("3").to_owned() }
+        } else if take("prepared").is_some() {
+            PythonReply::Prepared
+        } else if let Some(content) = take("reply") {
+            PythonReply::Done(content)
+        } else {
+            continue;
+        };
+        if replies.send(reply).is_err() {
+            return;
+        }
+    }
+}
+
+/// One message of a cell, within the limits of a cell.
+fn send_message(outbox: &KernelOutbox, kind: &str, content: Value) {
+    match kind {
+        "stream" => {
+            let stream = if content["name"] == "stderr" { OutputStream::Err } else { OutputStream::Out };
+            outbox.print_text(stream, content["text"].as_str().unwrap_or_default());
+        }
+        "display_data" | "update_display_data" | "execute_result" => outbox.send_display(kind, content),
+        "error" | "clear_output" => outbox.send(kind, content),
+        _ => {}
+    }
+}
