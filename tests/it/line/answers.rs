@@ -42,7 +42,7 @@ fn an_import_that_the_built_in_python_lacks_names_the_way_out() {
         house.write("notes/lacking.py", b"import polars\n");
         let done = house.run(&["run", "a"]).code(1);
         let (text, last) = (done.text(), done.text().lines().last().unwrap_or_default().to_owned());
-        let named = last.contains("the built-in Python doesn't have it") && last.contains("tracebook kernels NOTE");
+        let named = last.contains("the built-in Python doesn't have it") && last.contains("tracebook kernels env NOTE");
         assert_eq!(named, !matches!(at, 3 | 4 | 6), "{cell}: {text}");
         assert!(last.starts_with("ModuleNotFoundError: "), "{cell}: {text}");
         assert!(text.starts_with("Traceback (most recent call last):") && !text.contains("_tracebook"), "{text}");

@@ -2,6 +2,7 @@
 //! belongs to the user, not to a workspace, so the session doesn't know of it.
 
 use super::end_process_group;
+use anyhow::{anyhow, bail};
 use science_pack::{DownloadControl, download_wheel};
 pub use science_pack::{
     DownloadProgress, InstalledPack, PACK_PROJECT, PACK_VERSION, PACK_WHEEL_BYTES, PACK_WHEEL_SHA256, PackError,
@@ -281,7 +282,7 @@ impl SharedPack {
         let since = Instant::now();
         tell(&|status| status.phase = PackPhase::Compiling(since));
         let compiled = compile_in_child(&self.program, &pack.folder, &|| self.goes_on());
-        compiled.map_err(PackJobError::Compile)
+        compiled.map_err(|error| PackJobError::Compile(error.to_string()))
     }
 }
 
@@ -299,13 +300,13 @@ pub fn yield_to_others() {
 ///
 /// # Errors
 /// What the compiler says, or that it was stopped, as the end of a sentence.
-fn compile_in_child(program: &Path, folder: &Path, go_on: &dyn Fn() -> bool) -> Result<(), String> {
+fn compile_in_child(program: &Path, folder: &Path, go_on: &dyn Fn() -> bool) -> anyhow::Result<()> {
     let mut command = Command::new(program);
     command.args(["kernel", "--compile-science"]).arg(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut child = command.spawn().map_err(|error| format!("its compiler can't be started ({error})"))?;
+    let mut child = command.spawn().map_err(|error| anyhow!("its compiler can't be started ({error})"))?;
     let complaint = child.stderr.take().map(|pipe| {
         std::thread::spawn(move || {
             let lines = BufReader::new(pipe.take(MAX_COMPLAINT_BYTES)).lines().map_while(Result::ok);
@@ -320,14 +321,14 @@ fn compile_in_child(program: &Path, folder: &Path, go_on: &dyn Fn() -> bool) -> 
                 end_process_group(&mut child);
                 // Nothing of it is left to wait for.
                 let _ = child.wait();
-                return Err("its compilation was stopped".to_owned());
+                bail!("its compilation was stopped");
             }
-            Err(error) => return Err(format!("its compiler can't be waited for ({error})")),
+            Err(error) => bail!("its compiler can't be waited for ({error})"),
         }
     };
     if status.success() {
         return Ok(());
     }
     let said = complaint.and_then(|thread| thread.join().ok()).flatten();
-    Err(format!("it can't be compiled ({})", said.unwrap_or_else(|| status.to_string())))
+    bail!("it can't be compiled ({})", said.unwrap_or_else(|| status.to_string()))
 }

