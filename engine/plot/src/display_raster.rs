@@ -16,9 +16,11 @@ use tiny_skia::{
 };
 
 /// The pixels that are filled in all, counted as often as they are filled: some seconds' work.
-const MAX_FILLED_PIXELS: u64 = 2_000_000_000;
+const MAX_FILLED_PIXELS: u64 = 1_000_000_000;
 /// Dashes of a line; one with more is drawn whole.
 const MAX_DASHES: f32 = 50_000.0;
+/// A wider line fills a surface.
+const MAX_THIN_WIDTH_PIXELS: f32 = 8.0;
 /// Masks that are kept; each is as large as the canvas.
 const MAX_KEPT_MASKS: usize = 8;
 /// A corner so sharp that it would reach more half widths than this is cut off.
@@ -407,7 +409,7 @@ impl<'a> DisplayRaster<'a> {
             }
             return Ok(());
         };
-        let part = self.visible_part(operation, [x + left, y + top, x + right, y + bottom])?;
+        let part = self.visible_part(operation, [x + left, y + top, x + right, y + bottom], false)?;
         if part == VisiblePart::Nothing {
             return Ok(());
         }
@@ -446,7 +448,12 @@ impl<'a> DisplayRaster<'a> {
     }
 
     /// What is seen of an operation within some bounds: left, top, right, bottom.
-    fn visible_part(&mut self, operation: &DisplayOperation, bounds: [f32; 4]) -> Result<VisiblePart, FigureDrawError> {
+    fn visible_part(
+        &mut self,
+        operation: &DisplayOperation,
+        bounds: [f32; 4],
+        is_thin: bool,
+    ) -> Result<VisiblePart, FigureDrawError> {
         let outside = |[left, top, right, bottom]: [f32; 4]| {
             bounds[2] < left - 1.0 || bounds[0] > right + 1.0 || bounds[3] < top - 1.0 || bounds[1] > bottom + 1.0
         };
@@ -455,7 +462,9 @@ impl<'a> DisplayRaster<'a> {
             return Ok(VisiblePart::Nothing);
         }
         let side = |low: f32, high: f32, most: f32| u64::from((high.min(most) - low.max(0.0)).max(0.0) as u32) + 4;
-        self.count_work(side(bounds[0], bounds[2], canvas[2]) * side(bounds[1], bounds[3], canvas[3]) / 4 + 64)?;
+        let (wide, high) = (side(bounds[0], bounds[2], canvas[2]), side(bounds[1], bounds[3], canvas[3]));
+        // Of a thin line few pixels of its bounds are filled.
+        self.count_work(64 + if is_thin { (wide + high) * 8 } else { wide * high })?;
         let Some(number) = operation.clip else { return Ok(VisiblePart::Everything) };
         let Some(clip) = self.display.list.clips.get(number) else { return Ok(VisiblePart::Everything) };
         let no_path = clip.path.v.0.is_empty();
@@ -518,7 +527,7 @@ impl<'a> DisplayRaster<'a> {
         let bounds = path.bounds();
         let bounds =
             [bounds.left() + turn.tx, bounds.top() + turn.ty, bounds.right() + turn.tx, bounds.bottom() + turn.ty];
-        let mask = match self.visible_part(operation, bounds)? {
+        let mask = match self.visible_part(operation, bounds, false)? {
             VisiblePart::Nothing => return Ok(()),
             VisiblePart::Everything => None,
             VisiblePart::Masked(key) => self.masks.get(&key),
@@ -552,7 +561,7 @@ impl<'a> DisplayRaster<'a> {
         let (bounds, reach) = (path.bounds(), stroke.width * MITER_LIMIT);
         let bounds = [bounds.left() - reach, bounds.top() - reach, bounds.right() + reach, bounds.bottom() + reach];
         self.count_work(path.len() as u64 * 8)?;
-        let mask = match self.visible_part(operation, bounds)? {
+        let mask = match self.visible_part(operation, bounds, stroke.width <= MAX_THIN_WIDTH_PIXELS)? {
             VisiblePart::Nothing => return Ok(()),
             VisiblePart::Everything => None,
             VisiblePart::Masked(key) => self.masks.get(&key),
@@ -569,7 +578,8 @@ impl<'a> DisplayRaster<'a> {
         hatch: &HatchPattern,
     ) -> Result<(), FigureDrawError> {
         let bounds = path.bounds();
-        let part = self.visible_part(operation, [bounds.left(), bounds.top(), bounds.right(), bounds.bottom()])?;
+        let part =
+            self.visible_part(operation, [bounds.left(), bounds.top(), bounds.right(), bounds.bottom()], false)?;
         // An inch, as many pixels as it is large.
         let inch = self.display.list.dpi as f32 * self.scale;
         let tile = inch.round().clamp(4.0, 1_024.0);
@@ -638,7 +648,7 @@ impl<'a> DisplayRaster<'a> {
         if ![left, top, right, bottom].iter().all(|edge| edge.is_finite()) {
             return Ok(());
         }
-        let part = self.visible_part(operation, [left, top, right, bottom])?;
+        let part = self.visible_part(operation, [left, top, right, bottom], false)?;
         if part == VisiblePart::Nothing {
             return Ok(());
         }
@@ -684,7 +694,7 @@ impl<'a> DisplayRaster<'a> {
             if !area.is_finite() || area == 0.0 {
                 continue;
             }
-            let part = self.visible_part(operation, [left, top, right, bottom])?;
+            let part = self.visible_part(operation, [left, top, right, bottom], false)?;
             if part == VisiblePart::Nothing {
                 continue;
             }
