@@ -6,9 +6,9 @@
 use crate::FigureDrawError;
 use crate::display_list::{
     DisplayClip, DisplayColor, DisplayOperation, HatchPattern, OperationShape, OutlinePath, PathStep, ShapeStyle,
-    StrokeCap, StrokeJoin,
+    StrokeCap, StrokeJoin, TickPart,
 };
-use crate::display_view::{AxesShift, PreparedDisplay};
+use crate::display_prepared::{AxesShift, PreparedDisplay, SeenLimits, mesh_cell, moves_with_axes};
 use std::collections::HashMap;
 use tiny_skia::{
     Color, FillRule, FilterQuality, LineCap, LineJoin, Mask, Paint, Path, PathBuilder, Pattern, Pixmap,
@@ -183,15 +183,6 @@ fn stroke_of(width: f32, dash: &[f32], join: StrokeJoin, cap: StrokeCap, scale: 
         },
         dash: stroke_dash(dash, scale, path),
     })
-}
-
-/// Whether an operation moves with what its axes show: what is cut at their frame does.
-pub(crate) fn moves_with_axes(display: &PreparedDisplay, operation: &DisplayOperation) -> Option<usize> {
-    const NEAR_PIXELS: f64 = 2.0;
-    let axes = operation.axes?;
-    let frame = display.list.axes.get(axes)?.frame;
-    let rect = display.list.clips.get(operation.clip?)?.rect?;
-    frame.iter().zip(rect).all(|(a, b)| (a - f64::from(b)).abs() < NEAR_PIXELS).then_some(axes)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "pixels")]
@@ -737,14 +728,6 @@ pub(crate) fn text_transform((x, y): PixelPoint, size: f32, angle: f32) -> Trans
     Transform::from_row(cos * size, sin * size, sin * size, -cos * size, x, y)
 }
 
-/// The corners of a cell of a mesh.
-pub(crate) fn mesh_cell(corners: &[[f32; 2]], columns: usize, cell: usize) -> Option<[[f32; 2]; 4]> {
-    let (row, column) = (cell.checked_div(columns)?, cell.checked_rem(columns)?);
-    let first = row.checked_mul(columns.checked_add(1)?)?.checked_add(column)?;
-    let next = first.checked_add(columns)?.checked_add(1)?;
-    Some([*corners.get(first)?, *corners.get(first + 1)?, *corners.get(next.checked_add(1)?)?, *corners.get(next)?])
-}
-
 fn polygon<const N: usize>(corners: [PixelPoint; N]) -> Option<Path> {
     let mut builder = PathBuilder::new();
     for (number, (x, y)) in corners.into_iter().enumerate() {
@@ -765,4 +748,32 @@ fn cells_of_pixels(edges: &[f32], cells: u32, pixels: u32) -> Vec<(u32, u32)> {
         found.extend((from..to).map(|pixel| (pixel, cell)));
     }
     found
+}
+
+/// Draws a prepared list as pixels, so many to a point.
+pub(crate) fn rasterize_display(
+    display: &PreparedDisplay,
+    size: [f64; 2],
+    seen: &[SeenLimits],
+    scale: f64,
+    chosen: Option<usize>,
+) -> Result<Pixmap, FigureDrawError> {
+    let shifts = display.shifts(seen);
+    let mut raster = DisplayRaster::new(display, size, scale, &shifts)?;
+    if let Some(only) = chosen {
+        raster.draw_operation(only)?;
+        return Ok(raster.finish());
+    }
+    for (number, operation) in display.list.ops.iter().enumerate() {
+        if !is_replaced(operation, seen) {
+            raster.draw_operation(number)?;
+        }
+    }
+    Ok(raster.finish())
+}
+
+/// Whether an operation is a tick of a side that shows other numbers now.
+fn is_replaced(operation: &DisplayOperation, seen: &[SeenLimits]) -> bool {
+    let (Some(axes), Some(part)) = (operation.axes, operation.part) else { return false };
+    seen.get(axes).copied().unwrap_or_default()[if part == TickPart::Across { 0 } else { 1 }].is_some()
 }
