@@ -6,9 +6,9 @@
 use crate::FigureDrawError;
 use crate::display_list::{
     DisplayClip, DisplayColor, DisplayOperation, HatchPattern, OperationShape, OutlinePath, PathStep, ShapeStyle,
-    StrokeCap, StrokeJoin,
+    StrokeCap, StrokeJoin, TickPart,
 };
-use crate::display_view::{AxesShift, PreparedDisplay};
+use crate::display_prepared::{AxesShift, PreparedDisplay, SeenLimits, mesh_cell, moves_with_axes};
 use std::collections::HashMap;
 use tiny_skia::{
     Color, FillRule, FilterQuality, LineCap, LineJoin, Mask, Paint, Path, PathBuilder, Pattern, Pixmap,
@@ -16,9 +16,11 @@ use tiny_skia::{
 };
 
 /// The pixels that are filled in all, counted as often as they are filled: some seconds' work.
-const MAX_FILLED_PIXELS: u64 = 2_000_000_000;
+const MAX_FILLED_PIXELS: u64 = 1_000_000_000;
 /// Dashes of a line; one with more is drawn whole.
 const MAX_DASHES: f32 = 50_000.0;
+/// A wider line fills a surface.
+const MAX_THIN_WIDTH_PIXELS: f32 = 8.0;
 /// Masks that are kept; each is as large as the canvas.
 const MAX_KEPT_MASKS: usize = 8;
 /// A corner so sharp that it would reach more half widths than this is cut off.
@@ -181,15 +183,6 @@ fn stroke_of(width: f32, dash: &[f32], join: StrokeJoin, cap: StrokeCap, scale: 
         },
         dash: stroke_dash(dash, scale, path),
     })
-}
-
-/// Whether an operation moves with what its axes show: what is cut at their frame does.
-pub(crate) fn moves_with_axes(display: &PreparedDisplay, operation: &DisplayOperation) -> Option<usize> {
-    const NEAR_PIXELS: f64 = 2.0;
-    let axes = operation.axes?;
-    let frame = display.list.axes.get(axes)?.frame;
-    let rect = display.list.clips.get(operation.clip?)?.rect?;
-    frame.iter().zip(rect).all(|(a, b)| (a - f64::from(b)).abs() < NEAR_PIXELS).then_some(axes)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "pixels")]
@@ -407,7 +400,7 @@ impl<'a> DisplayRaster<'a> {
             }
             return Ok(());
         };
-        let part = self.visible_part(operation, [x + left, y + top, x + right, y + bottom])?;
+        let part = self.visible_part(operation, [x + left, y + top, x + right, y + bottom], false)?;
         if part == VisiblePart::Nothing {
             return Ok(());
         }
@@ -446,7 +439,12 @@ impl<'a> DisplayRaster<'a> {
     }
 
     /// What is seen of an operation within some bounds: left, top, right, bottom.
-    fn visible_part(&mut self, operation: &DisplayOperation, bounds: [f32; 4]) -> Result<VisiblePart, FigureDrawError> {
+    fn visible_part(
+        &mut self,
+        operation: &DisplayOperation,
+        bounds: [f32; 4],
+        is_thin: bool,
+    ) -> Result<VisiblePart, FigureDrawError> {
         let outside = |[left, top, right, bottom]: [f32; 4]| {
             bounds[2] < left - 1.0 || bounds[0] > right + 1.0 || bounds[3] < top - 1.0 || bounds[1] > bottom + 1.0
         };
@@ -455,7 +453,9 @@ impl<'a> DisplayRaster<'a> {
             return Ok(VisiblePart::Nothing);
         }
         let side = |low: f32, high: f32, most: f32| u64::from((high.min(most) - low.max(0.0)).max(0.0) as u32) + 4;
-        self.count_work(side(bounds[0], bounds[2], canvas[2]) * side(bounds[1], bounds[3], canvas[3]) / 4 + 64)?;
+        let (wide, high) = (side(bounds[0], bounds[2], canvas[2]), side(bounds[1], bounds[3], canvas[3]));
+        // Of a thin line few pixels of its bounds are filled.
+        self.count_work(64 + if is_thin { (wide + high) * 8 } else { wide * high })?;
         let Some(number) = operation.clip else { return Ok(VisiblePart::Everything) };
         let Some(clip) = self.display.list.clips.get(number) else { return Ok(VisiblePart::Everything) };
         let no_path = clip.path.v.0.is_empty();
@@ -518,7 +518,7 @@ impl<'a> DisplayRaster<'a> {
         let bounds = path.bounds();
         let bounds =
             [bounds.left() + turn.tx, bounds.top() + turn.ty, bounds.right() + turn.tx, bounds.bottom() + turn.ty];
-        let mask = match self.visible_part(operation, bounds)? {
+        let mask = match self.visible_part(operation, bounds, false)? {
             VisiblePart::Nothing => return Ok(()),
             VisiblePart::Everything => None,
             VisiblePart::Masked(key) => self.masks.get(&key),
@@ -552,7 +552,7 @@ impl<'a> DisplayRaster<'a> {
         let (bounds, reach) = (path.bounds(), stroke.width * MITER_LIMIT);
         let bounds = [bounds.left() - reach, bounds.top() - reach, bounds.right() + reach, bounds.bottom() + reach];
         self.count_work(path.len() as u64 * 8)?;
-        let mask = match self.visible_part(operation, bounds)? {
+        let mask = match self.visible_part(operation, bounds, stroke.width <= MAX_THIN_WIDTH_PIXELS)? {
             VisiblePart::Nothing => return Ok(()),
             VisiblePart::Everything => None,
             VisiblePart::Masked(key) => self.masks.get(&key),
@@ -569,7 +569,8 @@ impl<'a> DisplayRaster<'a> {
         hatch: &HatchPattern,
     ) -> Result<(), FigureDrawError> {
         let bounds = path.bounds();
-        let part = self.visible_part(operation, [bounds.left(), bounds.top(), bounds.right(), bounds.bottom()])?;
+        let part =
+            self.visible_part(operation, [bounds.left(), bounds.top(), bounds.right(), bounds.bottom()], false)?;
         // An inch, as many pixels as it is large.
         let inch = self.display.list.dpi as f32 * self.scale;
         let tile = inch.round().clamp(4.0, 1_024.0);
@@ -638,7 +639,7 @@ impl<'a> DisplayRaster<'a> {
         if ![left, top, right, bottom].iter().all(|edge| edge.is_finite()) {
             return Ok(());
         }
-        let part = self.visible_part(operation, [left, top, right, bottom])?;
+        let part = self.visible_part(operation, [left, top, right, bottom], false)?;
         if part == VisiblePart::Nothing {
             return Ok(());
         }
@@ -684,7 +685,7 @@ impl<'a> DisplayRaster<'a> {
             if !area.is_finite() || area == 0.0 {
                 continue;
             }
-            let part = self.visible_part(operation, [left, top, right, bottom])?;
+            let part = self.visible_part(operation, [left, top, right, bottom], false)?;
             if part == VisiblePart::Nothing {
                 continue;
             }
@@ -727,14 +728,6 @@ pub(crate) fn text_transform((x, y): PixelPoint, size: f32, angle: f32) -> Trans
     Transform::from_row(cos * size, sin * size, sin * size, -cos * size, x, y)
 }
 
-/// The corners of a cell of a mesh.
-pub(crate) fn mesh_cell(corners: &[[f32; 2]], columns: usize, cell: usize) -> Option<[[f32; 2]; 4]> {
-    let (row, column) = (cell.checked_div(columns)?, cell.checked_rem(columns)?);
-    let first = row.checked_mul(columns.checked_add(1)?)?.checked_add(column)?;
-    let next = first.checked_add(columns)?.checked_add(1)?;
-    Some([*corners.get(first)?, *corners.get(first + 1)?, *corners.get(next.checked_add(1)?)?, *corners.get(next)?])
-}
-
 fn polygon<const N: usize>(corners: [PixelPoint; N]) -> Option<Path> {
     let mut builder = PathBuilder::new();
     for (number, (x, y)) in corners.into_iter().enumerate() {
@@ -755,4 +748,32 @@ fn cells_of_pixels(edges: &[f32], cells: u32, pixels: u32) -> Vec<(u32, u32)> {
         found.extend((from..to).map(|pixel| (pixel, cell)));
     }
     found
+}
+
+/// Draws a prepared list as pixels, so many to a point.
+pub(crate) fn rasterize_display(
+    display: &PreparedDisplay,
+    size: [f64; 2],
+    seen: &[SeenLimits],
+    scale: f64,
+    chosen: Option<usize>,
+) -> Result<Pixmap, FigureDrawError> {
+    let shifts = display.shifts(seen);
+    let mut raster = DisplayRaster::new(display, size, scale, &shifts)?;
+    if let Some(only) = chosen {
+        raster.draw_operation(only)?;
+        return Ok(raster.finish());
+    }
+    for (number, operation) in display.list.ops.iter().enumerate() {
+        if !is_replaced(operation, seen) {
+            raster.draw_operation(number)?;
+        }
+    }
+    Ok(raster.finish())
+}
+
+/// Whether an operation is a tick of a side that shows other numbers now.
+fn is_replaced(operation: &DisplayOperation, seen: &[SeenLimits]) -> bool {
+    let (Some(axes), Some(part)) = (operation.axes, operation.part) else { return false };
+    seen.get(axes).copied().unwrap_or_default()[if part == TickPart::Across { 0 } else { 1 }].is_some()
 }

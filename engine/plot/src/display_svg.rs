@@ -5,10 +5,9 @@ use crate::display_list::{
     DisplayColor, DisplayOperation, OperationShape, OutlinePath, PackedFloats, PathStep, ShapeStyle, StrokeCap,
     StrokeJoin,
 };
-use crate::display_raster::{MITER_LIMIT, mesh_cell};
-use crate::display_view::{PreparedDisplay, rasterize_display};
+use crate::display_prepared::{PreparedDisplay, mesh_cell};
+use crate::display_raster::{MITER_LIMIT, rasterize_display};
 use crate::prepared::PreparedFigure;
-use crate::view::PlotView;
 use base64::Engine;
 use std::fmt::Write;
 
@@ -78,12 +77,14 @@ fn stroke_attributes(width: f32, dash: &[f32], join: StrokeJoin, cap: StrokeCap)
     };
     let mut out = format!(" stroke-width=\"{}\" stroke-linejoin=\"{join}\" stroke-linecap=\"{cap}\"", short(width));
     if join == "miter" {
+        // Writing to a String does not fail.
         let _ = write!(out, " stroke-miterlimit=\"{MITER_LIMIT}\"");
     }
     if let [offset, pattern @ ..] = dash
         && !pattern.is_empty()
     {
         let pattern: Vec<String> = pattern.iter().map(|part| short(*part)).collect();
+        // Writing to a String does not fail.
         let _ = write!(out, " stroke-dasharray=\"{}\" stroke-dashoffset=\"{}\"", pattern.join(","), short(*offset));
     }
     out
@@ -283,7 +284,7 @@ impl DisplaySvg<'_> {
     /// What SVG has no shape for, as pixels.
     fn draw_as_picture(&mut self, number: usize) -> Result<(), FigureDrawError> {
         let size = [self.ready.figure.width, self.ready.figure.height];
-        let pixmap = rasterize_display(self.display, size, &PlotView::default(), PICTURE_SCALE, Some(number))?;
+        let pixmap = rasterize_display(self.display, size, &[], PICTURE_SCALE, Some(number))?;
         let (wide, high) = (pixmap.width() as usize, pixmap.height() as usize);
         let seen = |pixel: &tiny_skia::PremultipliedColorU8| pixel.alpha() > 0;
         let rows: Vec<&[tiny_skia::PremultipliedColorU8]> = pixmap.pixels().chunks_exact(wide).collect();

@@ -2,7 +2,6 @@
 
 use crate::FigureDrawError;
 use crate::colour::{PlotTheme, Rgb};
-use crate::display_view;
 use crate::figure::{Axes, Figure, FigureLegend};
 use crate::legend;
 use crate::marks::MarkPainter;
@@ -20,11 +19,8 @@ const TICK_LENGTH: f64 = 3.5;
 /// Words that are turned farther than this are read from below, in degrees.
 const MIN_TURN_DEGREES: f64 = 15.0;
 
-/// Draws a figure on a backend that is so many steps to a point large. Gives where its axes stand.
-///
-/// # Errors
-/// What the backend says.
-pub fn draw_figure<B: PlotBackend>(
+/// Draws a figure of marks on a backend that is so many steps to a point large. Gives where its axes stand.
+pub(crate) fn draw_marks_figure<B: PlotBackend>(
     ready: &PreparedFigure,
     view: &PlotView,
     backend: &mut B,
@@ -32,9 +28,6 @@ pub fn draw_figure<B: PlotBackend>(
     look: &PlotTheme,
 ) -> Result<Vec<PlacedAxes>, FigureDrawError> {
     backend.ensure_prepared().map_err(|error| FigureDrawError::Backend(error.to_string()))?;
-    if let Some(display) = &ready.display {
-        return display_view::draw_display(ready, display, view, backend, steps);
-    }
     let figure = &ready.figure;
     let look = look.on_ground(&figure.ground, figure.dark);
     let mut pen = PlotPainter::new(backend, steps);

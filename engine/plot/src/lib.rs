@@ -5,7 +5,9 @@
 mod colormaps;
 mod colour;
 mod density;
+mod display_hover;
 mod display_list;
+mod display_prepared;
 mod display_raster;
 mod display_svg;
 mod display_view;
@@ -25,7 +27,6 @@ mod view;
 pub use colormaps::{has_map, map_names, map_size};
 pub use colour::{PlotTheme, Rgb, colour_at};
 pub use display_list::{DisplayList, DisplayListError};
-pub use draw::draw_figure;
 pub use figure::{
     Axes, AxisSpec, Colorbar, FIGURE_MIME, Figure, FigureColumn, FigureColumnError, FigureLegend, FigureMark,
     FigureReadError, MappedValues, MarkKind, RequestedTicks,
@@ -80,6 +81,23 @@ pub fn downsample_lines(json: &str) -> String {
         }
     }
     figure.to_string()
+}
+
+/// Draws a figure on a backend that is so many steps to a point large. Gives where its axes stand.
+///
+/// # Errors
+/// What the backend says.
+pub fn draw_figure<B: PlotBackend>(
+    ready: &PreparedFigure,
+    view: &PlotView,
+    backend: &mut B,
+    steps: f64,
+    look: &PlotTheme,
+) -> Result<Vec<PlacedAxes>, FigureDrawError> {
+    match &ready.display {
+        Some(display) => display_view::draw_display(ready, display, view, backend, steps),
+        None => draw::draw_marks_figure(ready, view, backend, steps, look),
+    }
 }
 
 fn register_font() {
@@ -165,7 +183,7 @@ fn rasterize_display_list(figure: &Figure, scale: f64) -> Result<(usize, usize, 
     let ready = PreparedFigure::new(figure.clone());
     let Some(display) = &ready.display else { return Ok((1, 1, vec![255; 3])) };
     let size = [figure.width, figure.height];
-    let pixmap = display_view::rasterize_display(display, size, &PlotView::default(), scale, None)?;
+    let pixmap = display_raster::rasterize_display(display, size, &[], scale, None)?;
     let (wide, high) = (pixmap.width() as usize, pixmap.height() as usize);
     // Colors are multiplied with their opacity: what is missing is the paper.
     let on_paper = |part: u8, alpha: u8| part.saturating_add(255 - alpha);

@@ -3,7 +3,7 @@
 
 use crate::density::TiledPoints;
 use crate::display_list::DisplayAxes;
-use crate::display_view::PreparedDisplay;
+use crate::display_prepared::PreparedDisplay;
 use crate::downsample::{ExtremaBlocks, is_increasing};
 use crate::figure::{Axes, Figure, FigureColumn, FigureReadError, MarkKind};
 use crate::marks::MAX_EXACT_MARKERS;

@@ -1,7 +1,8 @@
 //! How somebody looks at a figure: which part of its axes, which marks. And what stands where in what was drawn: the
 //! way back from a place to a number, the nearest point.
 
-use crate::display_view::nearest_in_display;
+use crate::display_hover::nearest_point;
+use crate::display_prepared::PreparedDisplay;
 use crate::downsample::visible_range;
 use crate::figure::{Axes, AxisSpec, MarkKind};
 use crate::painter::{PlotPoint, PlotRect};
@@ -118,7 +119,7 @@ impl PlotView {
 }
 
 /// A number as the hover card says it.
-pub(crate) fn format_coordinate(side: &AxisSpec, x: f64, scale: AxisScale) -> String {
+fn format_coordinate(side: &AxisSpec, x: f64, scale: AxisScale) -> String {
     let step = (scale.high - scale.low).abs() / 500.0;
     if let Some(ticks) = &side.ticks
         && let Some(at) = ticks.at.iter().position(|at| (at - x).abs() < 1e-9 && !ticks.labels.is_empty())
@@ -153,7 +154,7 @@ impl PlacedAxes {
     /// What is drawn nearest to a place, not farther than `reach` points away.
     pub fn nearest(&self, ready: &PreparedFigure, view: &PlotView, at: [f64; 2], reach: f64) -> Option<NearestPoint> {
         if let Some(display) = &ready.display {
-            return nearest_in_display(display, self, view, at, reach);
+            return self.nearest_in_display(display, view, at, reach);
         }
         let axes = ready.figure.axes.get(self.axes)?;
         let known = ready.axes.get(self.axes)?;
@@ -168,6 +169,25 @@ impl PlacedAxes {
             }
         }
         best.map(|(_, near)| near)
+    }
+
+    /// The same in a display list; where nothing is near, the place itself.
+    fn nearest_in_display(
+        &self,
+        display: &PreparedDisplay,
+        view: &PlotView,
+        at: [f64; 2],
+        reach: f64,
+    ) -> Option<NearestPoint> {
+        let axes = display.list.axes.get(self.axes)?;
+        let near = nearest_point(display, (self.axes, self.frame), &view.limits, at, reach);
+        let (spot, name) = near.unwrap_or((at, ""));
+        let say = |side: usize| {
+            let (spec, scale) = (AxisSpec { dates: axes.sides[side].dates, ..AxisSpec::default() }, self.scales[side]);
+            format_coordinate(&spec, scale.number(spot[side]), scale)
+        };
+        let head = if name.is_empty() { String::new() } else { format!("{name}\n") };
+        Some(NearestPoint { at: spot, description: format!("{head}x = {}\ny = {}", say(0), say(1)) })
     }
 
     fn nearest_on_mark(
