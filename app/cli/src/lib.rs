@@ -255,8 +255,14 @@ fn run_science_kernel(words: &[String]) -> ExitCode {
 /// Compiles an installed science pack for this machine.
 #[cfg(feature = "science")]
 fn compile_science_pack(pack: &std::path::Path) -> ExitCode {
+    host::science_pack::yield_to_others();
     match science::compile_installed(pack) {
-        Ok(_) => ExitCode::SUCCESS,
+        Ok(compiled) => {
+            if let Some(name) = compiled.file_name().and_then(|name| name.to_str()) {
+                host::science_pack::remove_other_compiled(pack, name);
+            }
+            ExitCode::SUCCESS
+        }
         Err(why) => {
             eprintln!("{why}");
             ExitCode::FAILURE

@@ -142,6 +142,11 @@ fn read_requests(
             }
             // Results of pure cells aren't kept here: such a cell runs each time.
             RequestBody::PureReply(_) => Ok(()),
+            RequestBody::State(_) => {
+                let why = "only the kernel science saves its variables";
+                outbox.send_reply(&header, "state_reply", json!({"status": "error", "why": why}));
+                Ok(())
+            }
             RequestBody::Execute(cell) => work.send(KernelTask::Execute { header, ticket: gate.ticket(), cell }),
         };
         if sent.is_err() {

@@ -197,7 +197,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ScienceError> {
     file.persist(path).map_err(|error| fail(error.error))?;
     // The name is on the disk, too. Where folders can't be flushed (Windows), renaming is durable by itself.
     if let Ok(folder) = std::fs::File::open(folder) {
-        let _ = folder.sync_all();
+        let _ = folder.sync_all(); // the file system may not be able to
     }
     Ok(())
 }

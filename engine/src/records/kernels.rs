@@ -77,7 +77,7 @@ pub const ENVIRONMENT_KERNEL: &str = "environment";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelKind {
     /// The built-in Python, which needs no installation.
-    Instant,
+    BuiltIn,
     /// CPython with numpy, pandas and more in WebAssembly.
     Science,
     /// This machine's CPython with the note's packages.
@@ -90,7 +90,7 @@ impl KernelKind {
     /// The kind that a kernel's name means; no name is the built-in one.
     pub fn of(name: Option<&str>) -> KernelKind {
         match name {
-            None | Some(EMBEDDED_KERNEL | INSTANT_KERNEL) => KernelKind::Instant,
+            None | Some(EMBEDDED_KERNEL | INSTANT_KERNEL) => KernelKind::BuiltIn,
             Some(SCIENCE_KERNEL) => KernelKind::Science,
             Some(ENVIRONMENT_KERNEL) => KernelKind::Environment,
             Some(_) => KernelKind::Jupyter,
@@ -133,7 +133,7 @@ pub(crate) fn named_kernel(text: &str) -> Option<String> {
     let stated = properties.iter().find(|property| property.key == KERNEL_PROPERTY)?;
     let (name, _) = stated.values.first()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    (KernelKind::of(Some(name)) != KernelKind::Instant
+    (KernelKind::of(Some(name)) != KernelKind::BuiltIn
         && !name.is_empty()
         && name.len() <= 200
         && name.chars().all(plain))

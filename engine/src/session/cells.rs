@@ -69,7 +69,7 @@ impl NotesState {
         cancel_queue(note);
         let asked = note.kill.is_some_and(|(_, asked)| asked == execution);
         let grace = match (KernelKind::of(note.kernel_is.as_deref()), asked) {
-            (KernelKind::Instant | KernelKind::Science, _) => INTERRUPT_GRACE_MS,
+            (KernelKind::BuiltIn | KernelKind::Science, _) => INTERRUPT_GRACE_MS,
             (KernelKind::Environment | KernelKind::Jupyter, false) => JUPYTER_INTERRUPT_GRACE_MS,
             (KernelKind::Environment | KernelKind::Jupyter, true) => 0,
         };

@@ -61,7 +61,7 @@ impl KernelsState {
         (id, kernel): (DocId, Option<String>),
         (keep, seen): (bool, Option<&str>),
     ) -> Result<(), CommandError> {
-        let kernel = kernel.filter(|name| KernelKind::of(Some(name)) != KernelKind::Instant);
+        let kernel = kernel.filter(|name| KernelKind::of(Some(name)) != KernelKind::BuiltIn);
         let spec = kernel.as_ref().and_then(|name| self.specs.iter().find(|spec| spec.name == *name));
         if let Some(spec) = spec.filter(|spec| spec.doubt.is_some() && seen != Some(&spec.print)) {
             let kept = workspace.settings.kernel_prints.iter().any(|(of, print)| *of == id && *print == spec.print);
