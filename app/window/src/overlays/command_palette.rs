@@ -10,7 +10,6 @@ use egui::text::LayoutJob;
 use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{ENVIRONMENT_KERNEL, KernelSpec, SCIENCE_KERNEL, Session};
-use engine::{KernelSpec, Session};
 use host::kernel_states::{NoteStates, SavedState};
 use host::science_pack::{PACK_WHEEL_BYTES, PackStatus, megabytes};
 use store::DocId;
