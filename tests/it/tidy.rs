@@ -48,6 +48,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (2, "typeset", &["store", "text"]),
     (3, "engine", &["agent", "collection", "store", "text"]),
     (3, "providers", &["agent", "store"]),
+    (3, "science", &["python"]),
     (
         4,
         "host",
@@ -62,6 +63,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "peers",
             "providers",
             "sandbox",
+            "science",
             "science_pack",
             "store",
             "text",

@@ -69,6 +69,7 @@ pub(crate) enum Asked {
     Answer(String),
     Interrupt,
     Kill,
+    Move(engine::KernelStateMove),
 }
 
 pub(crate) struct Twin {
@@ -313,6 +314,7 @@ impl Twin {
                     self.kernel = kernel;
                     self.asked.push(Asked::Eval { execution, code, label, forget });
                 }
+                Effect::MoveState { to, .. } => self.asked.push(Asked::Move(to)),
                 Effect::Answer { text, .. } => self.asked.push(Asked::Answer(text)),
                 Effect::Interrupt { .. } => self.asked.push(Asked::Interrupt),
                 Effect::KillKernel { .. } => self.asked.push(Asked::Kill),

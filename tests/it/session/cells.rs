@@ -2,7 +2,7 @@
 
 use super::cells_of;
 use crate::twin::{Asked, Twin};
-use engine::{Command, Event, KernelPhase};
+use engine::{Command, Event, KernelPhase, KernelStateMove};
 use store::{CellOutput, DocId, ExecutionId, ExecutionStatus, OutputBody};
 use text::text_edit::TextEdit;
 
@@ -450,4 +450,59 @@ fn a_kernel_of_the_users_own_has_longer_to_stop() {
     twin.command(Command::Interrupt { note }).expect("stopped");
     twin.pass(10);
     assert_eq!(twin.asked.last(), Some(&Asked::Kill));
+}
+
+#[test]
+fn saved_states_are_moved_between_and_what_is_below_runs_again() {
+    let (mut twin, note) = Twin::on("---\nkernel: science\n---\n\n```python\nx = 1\n```\n\n```python\nx\n```\n");
+    twin.command(Command::RunAll { note }).expect("it needs no permission");
+    assert_eq!(twin.kernel.as_deref(), Some("science"));
+    let first = began(&mut twin, note);
+    let busy = Command::MoveState { note, to: KernelStateMove::Undo };
+    assert!(twin.command(busy.clone()).expect_err("while it runs").0.contains("stop it first"));
+    finished(&mut twin, note, first, ExecutionStatus::Ok);
+    let second = began(&mut twin, note);
+    finished(&mut twin, note, second, ExecutionStatus::Ok);
+    twin.event(Event::StateSaved { note, execution: first, problem: None });
+    twin.event(Event::StateSaved { note, execution: second, problem: Some("the disk is full".into()) });
+    assert!(twin.note(note).problems.iter().any(|problem| problem.contains("the disk is full")));
+    // The user goes back.
+    twin.command(busy).expect("asked");
+    assert_eq!(twin.asked.last(), Some(&Asked::Move(KernelStateMove::Undo)));
+    let moved = |undone: Vec<ExecutionId>, rerun| Event::StateMoved {
+        note,
+        state: Some("s".into()),
+        branch: "main".into(),
+        undone,
+        rerun,
+        problem: None,
+    };
+    twin.event(moved(vec![second], false));
+    let cells = cells_of(&twin, note);
+    let open = twin.note(note);
+    assert_eq!((open.state_move().count, &open.state_move().undone), (1, &vec![cells[1]]));
+    assert!(open.is_of_running_kernel(first) && !open.is_of_running_kernel(second));
+    // The first cell runs again and makes room for itself: what is below follows, as from top to bottom.
+    twin.command(Command::Run { note, cell: cells[0] }).expect("run");
+    let again = began(&mut twin, note);
+    twin.event(moved(vec![first, second], true));
+    finished(&mut twin, note, again, ExecutionStatus::Ok);
+    let below = began(&mut twin, note);
+    assert_eq!(last_eval(&twin).1, "x\n");
+    finished(&mut twin, note, below, ExecutionStatus::Ok);
+    // A kernel that dies takes along only what it had not saved.
+    twin.event(Event::StateSaved { note, execution: again, problem: None });
+    twin.event(Event::KernelDied { note, why: "killed".into() });
+    assert!(twin.note(note).is_of_running_kernel(again) && !twin.note(note).is_of_running_kernel(below));
+    // Restarting is to begin with nothing.
+    twin.command(Command::Run { note, cell: cells[1] }).expect("run");
+    let last = began(&mut twin, note);
+    finished(&mut twin, note, last, ExecutionStatus::Ok);
+    twin.command(Command::RestartKernel { note }).expect("restarted");
+    twin.event(Event::KernelDied { note, why: "ended".into() });
+    assert_eq!(twin.asked.last(), Some(&Asked::Move(KernelStateMove::Fresh)));
+    // Other kernels save nothing.
+    let (mut other, plain) = Twin::on(THREE);
+    let refused = other.command(Command::MoveState { note: plain, to: KernelStateMove::Undo });
+    assert!(refused.expect_err("the built-in kernel").0.contains("only the kernel science"));
 }

@@ -291,6 +291,13 @@ fn cells() -> Drive {
     drive.until("the kernel is there", |window| window.query_by_label("Python running").is_some());
     drive.choose(CommandId::CellStop);
     drive.until("it has stopped", |window| window.query_by_label("Run cell 2").is_some());
+    drive.choose(CommandId::KernelUndo);
+    drive.until("it says why not", |window| {
+        window.query_all_by_label_contains("Only the kernel science saves its variables").next().is_some()
+    });
+    drive.choose(CommandId::KernelRedo);
+    drive.choose(CommandId::KernelStates);
+    drive.until("there are none", |window| window.query_all_by_label_contains("No saved states").next().is_some());
     drive.choose(CommandId::KernelRestart);
     drive.until("the kernel is gone", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Off));
     drive.choose(CommandId::KernelChoose);
