@@ -479,8 +479,6 @@ command_table!(
                 command_argument("as", ArgumentForm::Value, "with fork, switch, adopt and discard: the fork's name"),
                 command_argument("state", ArgumentForm::Value, "with undo and redo: go to this state"),
                 command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
-                command_argument("as", ArgumentForm::Value, "with `fork` and its like: the name of the fork"),
-                command_argument("state", ArgumentForm::Value, "with `undo` and `redo`: go to this state"),
                 command_argument(
                     "allow",
                     ArgumentForm::Value,

@@ -104,6 +104,8 @@ struct MovedState {
     state: Option<String>,
     /// Executions whose effect is gone by it.
     undone: Vec<String>,
+    /// What was current before.
+    before: StateHeads,
     branch: String,
 }
 
@@ -375,11 +377,7 @@ impl ScienceKernel {
         match current {
             Some(state) => match kernel.load_state(&state) {
                 Ok(()) => kernel.count = kernel.lineage().last().map_or(0, |record| record.count),
-                Err(why) => {
-                    kernel.notice =
-                        Some(format!("The saved variables could not be restored: {why}. Run the cells again."));
-                    kernel.start_over()?;
-                }
+                Err(why) => kernel.give_up_saved(&why)?,
             },
             None => kernel.prepare()?,
         }
@@ -514,12 +512,34 @@ impl ScienceKernel {
         let (reply, answer) = channel();
         saver.send(SaverTask::Move { to, reply }).map_err(|_| ScienceError::NoStates)?;
         let moved = answer.recv().map_err(|_| ScienceError::NoStates)??;
-        match &moved.state {
-            Some(state) => self.load_state(state)?,
-            None => self.start_over()?,
+        let loaded = match &moved.state {
+            Some(state) => self.load_state(state),
+            None => self.start_over(),
+        };
+        if let Err(why) = loaded {
+            self.set_heads(moved.before);
+            return Err(why);
         }
         self.count = self.lineage().last().map_or(0, |record| record.count);
         Ok(moved)
+    }
+
+    /// Takes a move back whose state can't be read.
+    fn set_heads(&self, heads: StateHeads) {
+        if let Some(saver) = &self.saver {
+            let _ = saver.send(SaverTask::SetHeads { heads }); // it has reported its end
+        }
+    }
+
+    /// Begins with nothing, as what was saved can't be read. What is saved from now on has no parent.
+    fn give_up_saved(&mut self, why: &ScienceError) -> Result<(), ScienceError> {
+        self.notice = Some(format!("The saved variables could not be restored: {why}. Run the cells again."));
+        let (reply, answer) = channel();
+        if let Some(saver) = &self.saver {
+            let _ = saver.send(SaverTask::Move { to: StateMove::Fresh, reply }); // as above
+            let _ = answer.recv();
+        }
+        self.start_over()
     }
 
     fn change_state(&mut self, header: &Value, content: &Value) {
@@ -539,8 +559,10 @@ impl ScienceKernel {
         self.outbox.send("status", json!({"execution_state": "busy"}));
         if let Some(after) = &cell.after
             && let Err(why) = self.run_after(after)
+            && let Err(why) = self.give_up_saved(&why)
         {
-            self.notice = Some(format!("The cell runs with the variables as they are: {why}."));
+            eprintln!("tracebook kernel: {why}");
+            std::process::exit(1);
         }
         if let Some(notice) = self.notice.take() {
             self.outbox.print_text(OutputStream::Err, &format!("[{notice}]\n"));
@@ -713,6 +735,7 @@ fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, fresh: &[u8
 }
 
 fn move_heads(folder: &mut StateFolder, to: &StateMove) -> Result<MovedState, ScienceError> {
+    let heads_before = folder.heads().clone();
     let before = folder.lineage(folder.heads().current());
     let heads = to.apply(folder.heads(), &|id| folder.record(id).ok())?;
     folder.set_heads(heads)?;
@@ -722,6 +745,7 @@ fn move_heads(folder: &mut StateFolder, to: &StateMove) -> Result<MovedState, Sc
     Ok(MovedState {
         state: folder.heads().current().map(ToOwned::to_owned),
         undone: undone.collect(),
+        before: heads_before,
         branch: folder.heads().branch.clone(),
     })
 }
