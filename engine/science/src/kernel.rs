@@ -22,7 +22,7 @@ use crate::ScienceError;
 use crate::machine::{
     DoorAnswer, GuestFolder, LIBRARY_FOLDER, LoadedPack, Machine, StopSwitch, TurnEnd, compile_installed,
 };
-use crate::states::{ChangedPages, SavedMemory, StateFolder, StateMove, StateRecord};
+use crate::states::{ChangedPages, SavedMemory, StateFolder, StateHeads, StateMove, StateRecord};
 
 /// Addresses that the process may use: the guest's memory is reserved as a whole.
 const ADDRESS_BYTES: u64 = 24 << 30;
@@ -89,6 +89,10 @@ enum SaverTask {
         to: StateMove,
         reply: Sender<Result<MovedState, ScienceError>>,
     },
+    /// These are current again.
+    SetHeads {
+        heads: StateHeads,
+    },
     Lineage {
         reply: Sender<Vec<StateRecord>>,
     },
@@ -145,6 +149,7 @@ impl CellClock {
 
     fn end(&self) {
         *lock(&self.running) = false;
+        *lock(&self.asked) = None;
     }
 
     fn interrupt(&self) {
@@ -164,9 +169,12 @@ impl CellClock {
             }
             drop(running);
             std::thread::sleep(CLOCK_INTERVAL);
-            if lock(&self.asked).is_some_and(|asked| asked.elapsed() > INTERRUPT_GRACE) {
+            // The cell may have ended meanwhile, and another machine be there.
+            let running = lock(&self.running);
+            if *running && lock(&self.asked).is_some_and(|asked| asked.elapsed() > INTERRUPT_GRACE) {
                 lock(&self.stop).stop();
             }
+            drop(running);
             engine.increment_epoch();
         }
     }
@@ -436,8 +444,8 @@ impl ScienceKernel {
 
     /// Begins with an instance that has the memory of the last saved state.
     fn return_to_saved(&mut self) -> Result<(), ScienceError> {
-        if self.saved.places.iter().all(|place| *place == crate::states::PagePlace::Fresh) {
-            return self.start_over();
+        if self.saved.bytes == *self.fresh {
+            return self.start_over(); // no cell has run
         }
         self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
         self.machine.memory_mut(self.saved.bytes.len())?[..self.saved.bytes.len()].copy_from_slice(&self.saved.bytes);
@@ -724,6 +732,11 @@ fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, fresh: &[u8
             }
             SaverTask::Move { to, reply } => {
                 let _ = reply.send(move_heads(&mut folder, &to)); // as above
+            }
+            SaverTask::SetHeads { heads } => {
+                if let Err(why) = folder.set_heads(heads) {
+                    eprintln!("tracebook kernel: {why}");
+                }
             }
             SaverTask::Lineage { reply } => {
                 let current = folder.heads().current().map(ToOwned::to_owned);
