@@ -509,7 +509,8 @@ command_table!(
         "kernel.states",
         "Saved states",
         &[],
-        "List the saved variables of the note's kernel: after which cell, what it defined and changed. Choose one to go back to it.",
+        "List the saved variables of the note's kernel: after which cell, what it defined and changed. Choose one to \
+         go back to it.",
     ),
     KernelGrant = CommandInfo {
         id: "kernel.grant",

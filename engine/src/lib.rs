@@ -6,7 +6,6 @@
 //! be replayed.
 
 pub mod agenda;
-mod block_edits;
 pub mod command;
 pub mod commands;
 pub mod effect;

@@ -35,8 +35,9 @@ pub(super) fn cmd_kernel_states(
         ("discard", _) => Some(KernelStateMove::Discard { name: name()? }),
         _ => {
             return Err(CliError::usage(format!(
-                "`kernels {action} {note}` isn't known; it does install science, remove science, lists a NOTE's kernels, or \
-                 does states, undo, redo, fork, switch, adopt or discard with a NOTE"
+                "`kernels {action} {note}` isn't known; it does install science, remove science, lists a NOTE's \
+                 kernels, \
+                 or does states, undo, redo, fork, switch, adopt or discard with a NOTE"
             )));
         }
     };

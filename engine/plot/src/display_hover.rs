@@ -2,7 +2,7 @@
 
 use crate::display_list::{OperationShape, OutlinePath, PathStep};
 use crate::display_prepared::{PreparedDisplay, SeenLimits, moves_with_axes};
-use crate::painter::PlotRect;
+use crate::plot_rect::PlotRect;
 
 /// Points of one operation that are looked at for the nearest one.
 const MAX_HOVERED_POINTS: usize = 400_000;

@@ -18,6 +18,7 @@ mod legend;
 mod marks;
 mod mathtext;
 mod painter;
+mod plot_rect;
 mod prepared;
 mod raster_marks;
 mod scale;

@@ -1,9 +1,9 @@
 //! The kernel of an environment: the body of the child process `tracebook kernel --environment PYTHON`.
 //!
-//! It speaks the same protocol as the built-in kernel. Cells run in a second process, the environment's own CPython with
-//! `cells.py`, which stands behind the same walls as the built-in kernel: this process builds them on a thread and starts
-//! Python from it, once. Requests and replies go through two pipes, a JSON object a line; what native code prints comes
-//! through two more. Nothing that comes from Python is trusted: it can only show what a cell may show.
+//! It speaks the same protocol as the built-in kernel. Cells run in a second process, the environment's own CPython
+//! with `cells.py`, which stands behind the same walls as the built-in kernel: this process builds them on a thread
+//! and starts Python from it, once. Requests and replies go through two pipes, a JSON object a line; what native code
+//! prints comes through two more. Nothing that comes from Python is trusted: it can only show what a cell may show.
 
 mod interpreter_paths;
 mod native_output;
@@ -54,8 +54,8 @@ impl EnvironmentKernel {
     }
 }
 
-/// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code. Call it
-/// once, first thing in `main`.
+/// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code. Call
+/// it once, first thing in `main`.
 #[must_use]
 pub fn run_environment_kernel(kernel: &EnvironmentKernel) -> ExitCode {
     ::sandbox::close_inherited();

@@ -46,8 +46,8 @@ pub mod protocol {
     pub use crate::stdio::{die_with_parent, take};
 }
 
-/// The Python source that runs cells in CPython, 3.9 or newer, natively or in WebAssembly: `cells.py` and what it shares
-/// with the built-in kernel. Run it under a file name that no cell has (`<tracebook>`), then make one
+/// The Python source that runs cells in CPython, 3.9 or newer, natively or in WebAssembly: `cells.py` and what it
+/// shares with the built-in kernel. Run it under a file name that no cell has (`<tracebook>`), then make one
 /// `Cells(send, ask)`; `cells.py` describes its methods.
 pub const CPYTHON_HARNESS: &str = concat!(
     include_str!("cells.py"),

@@ -26,8 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum ConfinedKind {
     /// The process of a kernel, which runs cells itself: no other program is started.
     Cells,
-    /// An interpreter that is not ours: once confined, the thread starts one process of it, which loads native code, and
-    /// starts no other program and no other process.
+    /// An interpreter that is not ours: once confined, the thread starts one process of it, which loads native code,
+    /// and starts no other program and no other process.
     Interpreter,
     /// A shell and all that it starts.
     Programs,

@@ -22,7 +22,9 @@ use crate::ScienceError;
 use crate::machine::{
     DoorAnswer, GuestFolder, LIBRARY_FOLDER, LoadedPack, Machine, StopSwitch, TurnEnd, compile_installed,
 };
-use crate::states::{ChangedPages, SavedMemory, StateFolder, StateHeads, StateMove, StateRecord};
+use kernel_states::{
+    ChangedPages, PagePlace, SavedMemory, StateError, StateFolder, StateHeads, StateMove, StateRecord,
+};
 
 /// Addresses that the process may use: the guest's memory is reserved as a whole.
 const ADDRESS_BYTES: u64 = 24 << 30;
@@ -83,11 +85,11 @@ enum SaverTask {
     },
     Load {
         state: String,
-        reply: Sender<Result<SavedMemory, ScienceError>>,
+        reply: Sender<Result<SavedMemory, StateError>>,
     },
     Move {
         to: StateMove,
-        reply: Sender<Result<MovedState, ScienceError>>,
+        reply: Sender<Result<MovedState, StateError>>,
     },
     /// These are current again.
     SetHeads {
@@ -98,7 +100,7 @@ enum SaverTask {
     },
     /// Another memory is current: pages lie here.
     Adopt {
-        places: Vec<crate::states::PagePlace>,
+        places: Vec<PagePlace>,
     },
 }
 
@@ -228,8 +230,8 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
         reach.write.push(states.clone());
     }
     reach.address_bytes = Some(ADDRESS_BYTES);
-    // Compiled code is mapped before the walls stand: behind them, no memory becomes executable. No guest code runs yet.
-    // A pack that was compiled by another version is compiled now, which takes a minute or two.
+    // Compiled code is mapped before the walls stand: behind them, no memory becomes executable. No guest code runs
+    // yet. A pack that was compiled by another version is compiled now, which takes a minute or two.
     let loaded = compile_installed(&arguments.pack)
         .and_then(|compiled| LoadedPack::load(&compiled, &arguments.pack.join(LIBRARY_FOLDER)));
     let pack = match loaded {
@@ -545,14 +547,14 @@ impl ScienceKernel {
         let (reply, answer) = channel();
         if let Some(saver) = &self.saver {
             let _ = saver.send(SaverTask::Move { to: StateMove::Fresh, reply }); // as above
-            let _ = answer.recv();
+            let _ = answer.recv(); // as above
         }
         self.start_over()
     }
 
     fn change_state(&mut self, header: &Value, content: &Value) {
         let to = StateMove::from_json(content);
-        let moved = to.ok_or(ScienceError::NoSuchState).and_then(|to| self.move_state(to));
+        let moved = to.ok_or(ScienceError::State(StateError::NoSuchState)).and_then(|to| self.move_state(to));
         let said = match moved {
             Ok(moved) => moved.to_json(false),
             Err(why) => json!({"status": "error", "why": why.to_string()}),
@@ -747,7 +749,7 @@ fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, fresh: &[u8
     }
 }
 
-fn move_heads(folder: &mut StateFolder, to: &StateMove) -> Result<MovedState, ScienceError> {
+fn move_heads(folder: &mut StateFolder, to: &StateMove) -> Result<MovedState, StateError> {
     let heads_before = folder.heads().clone();
     let before = folder.lineage(folder.heads().current());
     let heads = to.apply(folder.heads(), &|id| folder.record(id).ok())?;

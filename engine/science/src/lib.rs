@@ -1,12 +1,11 @@
 //! The science kernel: CPython with numpy, pandas, scipy, scikit-learn and matplotlib in WebAssembly, whose state is
 //! saved after each cell.
 //!
-//! `machine` runs the pack's program, `kernel` is the body of the process, `states` keeps what a cell changed. Nothing
-//! here knows of notes.
+//! `machine` runs the pack's program, `kernel` is the body of the process; crate `kernel_states` keeps what a cell
+//! changed. Nothing here knows of notes.
 
 mod kernel;
 pub mod machine;
-pub mod states;
 
 pub use kernel::run_science_kernel;
 pub use machine::compile_installed;
@@ -22,9 +21,6 @@ pub enum ScienceError {
     /// It's no program of the pack.
     #[error("this isn't the science pack's Python, or the pack is damaged; install it again")]
     OtherProgram,
-    /// A state was saved by another pack.
-    #[error("they were saved by another version of the science pack")]
-    OtherPack,
     /// A file can't be read.
     #[error("cannot read {path}: {source}")]
     Read {
@@ -47,12 +43,9 @@ pub enum ScienceError {
         /// The file.
         path: PathBuf,
     },
-    /// Another kernel writes there.
-    #[error("another program uses {path}; close it and run the cell again")]
-    InUse {
-        /// The folder.
-        path: PathBuf,
-    },
+    /// A state can't be saved or read.
+    #[error(transparent)]
+    State(#[from] kernel_states::StateError),
     /// A thread can't be started.
     #[error("cannot start a thread: {source}")]
     Thread {
@@ -62,39 +55,6 @@ pub enum ScienceError {
     /// No states are saved for this note.
     #[error("no states are saved for this note")]
     NoStates,
-    /// There is no such state.
-    #[error("there is no such state; `tracebook kernels states NOTE` lists them")]
-    NoSuchState,
-    /// No cell has run.
-    #[error("there is no run to undo")]
-    NothingToUndo,
-    /// No run was undone.
-    #[error("there is no undone run to redo")]
-    NothingToRedo,
-    /// The name of a branch can't be used.
-    #[error("{name:?} can't name a fork: use up to 100 letters, digits, spaces, dots, - and _")]
-    BranchName {
-        /// The name.
-        name: String,
-    },
-    /// A branch has this name already.
-    #[error("there is a fork {name:?} already; choose another name")]
-    BranchExists {
-        /// The name.
-        name: String,
-    },
-    /// No branch has this name.
-    #[error("there is no fork {name:?}; `tracebook kernels states NOTE` lists them")]
-    NoSuchBranch {
-        /// The name.
-        name: String,
-    },
-    /// The current branch can't go.
-    #[error("{name:?} is the current fork; switch to another one first")]
-    CurrentBranch {
-        /// The name.
-        name: String,
-    },
 }
 
 impl ScienceError {

@@ -18,8 +18,6 @@ use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
 use crate::ScienceError;
 
-/// What the guest may use of linear memory.
-pub const MAX_GUEST_MEMORY_BYTES: usize = 2 << 30;
 /// The guest's stack: Python's recursion limit fits in it.
 const GUEST_STACK_BYTES: usize = 8 << 20;
 /// Folder of an installed pack that holds the library by the name that the guest knows.
@@ -258,7 +256,10 @@ impl LoadedPack {
             let perms = if folder.write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
             wasi.preopened_dir(&folder.host, &folder.guest, perms).map_err(fail)?;
         }
-        let limits = StoreLimitsBuilder::new().memory_size(MAX_GUEST_MEMORY_BYTES).trap_on_grow_failure(false).build();
+        let limits = StoreLimitsBuilder::new()
+            .memory_size(kernel_states::MAX_GUEST_MEMORY_BYTES)
+            .trap_on_grow_failure(false)
+            .build();
         let state = HostState { wasi: wasi.build_p1(), limits, door, stop };
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limits);

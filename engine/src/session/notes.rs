@@ -1,6 +1,5 @@
 //! Notes: reading, typing, bursts that become changes, undo, changes from other replicas.
 
-use crate::block_edits::{self, BlockEdits};
 use crate::effect::Effect;
 use crate::event::{DocumentLoadError, FileMark, FileReadError, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, NotePhase, code_hash};
@@ -14,6 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, BlockId, ChangeParcel, DocId, FileKind, JournalRecord, NoteOp, import_blocks};
+use text::block_edits::{self, BlockEdits};
 use text::text_edit::{self, TextEdit};
 use text::time::UnixMillis;
 use text::undo::UndoChange;

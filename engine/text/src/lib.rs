@@ -2,6 +2,7 @@
 //! here knows a session, a note that is open, or a file.
 
 pub mod ansi;
+pub mod block_edits;
 pub mod dataflow;
 pub mod date_format;
 pub mod diff;

@@ -60,7 +60,8 @@ fn cells_stay_behind_the_walls() {
         assert!(outcome.starts_with("PermissionError") && !outcome.contains("PRIVATE"), "{refused}: {outcome}");
     }
     assert_eq!(kernel.run("open('own', 'w').write('x')\nopen('own').read()"), "[9] 'x'\nok");
-    let threads = "import threading\nall = []\nfor n in range(8):\n    t = threading.Thread(target=all.append, args=(n,))\n    \
+    let threads = "import threading\nall = []\nfor n in range(8):\n    t = threading.Thread(target=all.append, \
+                   args=(n,))\n    \
                    t.start()\n    t.join()\nlen(all)";
     assert_eq!(kernel.run(threads), "[10] 8\nok");
 }

@@ -1,7 +1,7 @@
 //! The science kernel through the command line: its variables outlive its process, and can be gone back to.
 //!
-//! `TRACEBOOK_SCIENCE_KERNELS` names the folder of an installed pack (`.ci/run` makes it). Without it these tests fail in
-//! CI and are skipped elsewhere.
+//! `TRACEBOOK_SCIENCE_KERNELS` names the folder of an installed pack (`.ci/run` makes it). Without it these tests fail
+//! in CI and are skipped elsewhere.
 
 use crate::program::{Done, House, finish};
 use serde_json::Value;
@@ -127,7 +127,8 @@ fn damaged_states_are_reported_and_the_note_runs_again() {
 #[test]
 fn a_cell_of_the_science_kernel_stays_inside_its_walls() {
     let note = "---\nkernel: science\n---\n```python\nimport os\nfor path in ['/etc/passwd', '/note/../../etc/passwd', \
-                os.path.expanduser('~/../W/lock')]:\n    try:\n        print('read', path, len(open(path).read()))\n    \
+                os.path.expanduser('~/../W/lock')]:\n    try:\n        \
+                print('read', path, len(open(path).read()))\n    \
                 except OSError as error:\n        print('refused', path)\ntry:\n    import socket\n    \
                 socket.create_connection(('127.0.0.1', 9), 1)\n    print('connected')\nexcept Exception:\n    \
                 print('no network')\ntry:\n    os.system('true')\n    print('a process')\nexcept Exception:\n    \

@@ -47,13 +47,12 @@ pub struct NoteStates {
 }
 
 /// Lists a note's saved states. Reads a file for each; not for the thread that draws.
-#[cfg(feature = "science")]
 pub fn list_states(workspace: &Path, note: DocId) -> NoteStates {
     let folder = states_folder(workspace, note);
-    let (records, damaged) = science::states::list_states(&folder);
-    let (heads, problem) = match science::states::read_heads(&folder) {
+    let (records, damaged) = ::kernel_states::list_states(&folder);
+    let (heads, problem) = match ::kernel_states::read_heads(&folder) {
         Ok(heads) => (heads, None),
-        Err(why) => (science::states::StateHeads::default(), Some(why.to_string())),
+        Err(why) => (::kernel_states::StateHeads::default(), Some(why.to_string())),
     };
     let states = records.into_iter().map(|record| SavedState {
         state: record.state,
@@ -74,11 +73,4 @@ pub fn list_states(workspace: &Path, note: DocId) -> NoteStates {
         damaged,
         problem,
     }
-}
-
-/// Lists a note's saved states: this program has no kernel that saves some.
-#[cfg(not(feature = "science"))]
-pub fn list_states(workspace: &Path, note: DocId) -> NoteStates {
-    let problem = states_folder(workspace, note).exists().then(|| super::science::BUILT_WITHOUT_SCIENCE.to_owned());
-    NoteStates { problem, ..NoteStates::default() }
 }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::ScienceError;
-
+/// What a kernel may use of memory.
+pub const MAX_GUEST_MEMORY_BYTES: usize = 2 << 30;
 /// Memory is compared and kept in pieces of this size.
 pub const PAGE_BYTES: usize = 4096;
 /// Bytes of a page's hash.
@@ -24,7 +24,7 @@ const HASH_BYTES: usize = 16;
 /// How segments begin.
 const SEGMENT_MAGIC: &[u8; 8] = b"TBpages1";
 /// Pages that a segment may have: what the guest's memory can hold.
-const MAX_SEGMENT_PAGES: usize = crate::machine::MAX_GUEST_MEMORY_BYTES / PAGE_BYTES;
+const MAX_SEGMENT_PAGES: usize = MAX_GUEST_MEMORY_BYTES / PAGE_BYTES;
 /// The largest file that describes a state, decompressed.
 const MAX_STATE_BYTES: usize = 64 << 20;
 /// zstd's level: memory compresses to a third at any, and level 1 is the fastest.
@@ -37,6 +37,88 @@ pub const MAIN_BRANCH: &str = "main";
 const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Longest name of a branch, in bytes.
 const MAX_BRANCH_BYTES: usize = 100;
+
+/// Why a state can't be saved, read or made the current one.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// A state can't be described.
+    #[error("the state can't be described: {0}")]
+    Encode(String),
+    /// A state was saved by another pack.
+    #[error("they were saved by another version of the science pack")]
+    OtherPack,
+    /// A file can't be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file can't be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file's content isn't what it was when it was written.
+    #[error("{path} is damaged")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another kernel writes there.
+    #[error("another program uses {path}; close it and run the cell again")]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is no such state.
+    #[error("this state is not there; `tracebook kernels states NOTE` lists them")]
+    NoSuchState,
+    /// No cell has run.
+    #[error("there is no run to undo")]
+    NothingToUndo,
+    /// No run was undone.
+    #[error("there is no undone run to redo")]
+    NothingToRedo,
+    /// The name of a branch can't be used.
+    #[error("{name:?} can't name a fork: use up to 100 letters, digits, spaces, dots, - and _")]
+    BranchName {
+        /// The name.
+        name: String,
+    },
+    /// A branch has this name already.
+    #[error("there is a fork {name:?} already; choose another name")]
+    BranchExists {
+        /// The name.
+        name: String,
+    },
+    /// No branch has this name.
+    #[error("there is no fork {name:?}; `tracebook kernels states NOTE` lists them")]
+    NoSuchBranch {
+        /// The name.
+        name: String,
+    },
+    /// The current branch can't go.
+    #[error("{name:?} is the current fork; switch to another one first")]
+    CurrentBranch {
+        /// The name.
+        name: String,
+    },
+}
+
+impl StateError {
+    fn read(path: &Path, source: std::io::Error) -> StateError {
+        StateError::Read { path: path.to_owned(), source }
+    }
+
+    fn write(path: &Path, source: std::io::Error) -> StateError {
+        StateError::Write { path: path.to_owned(), source }
+    }
+}
 
 type PageHash = [u8; HASH_BYTES];
 
@@ -188,8 +270,8 @@ pub fn is_branch_name(name: &str) -> bool {
 }
 
 /// Writes a file whole or not at all.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ScienceError> {
-    let fail = |source| ScienceError::write(path, source);
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let fail = |source| StateError::write(path, source);
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
@@ -202,13 +284,13 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ScienceError> {
     Ok(())
 }
 
-fn damaged(path: &Path) -> ScienceError {
-    ScienceError::Damaged { path: path.to_owned() }
+fn damaged(path: &Path) -> StateError {
+    StateError::Damaged { path: path.to_owned() }
 }
 
-fn decompress(bytes: &[u8], most: usize, path: &Path) -> Result<Vec<u8>, ScienceError> {
+fn decompress(bytes: &[u8], most: usize, path: &Path) -> Result<Vec<u8>, StateError> {
     let mut whole = Vec::new();
-    let decoder = zstd::Decoder::new(bytes).map_err(|source| ScienceError::read(path, source))?;
+    let decoder = zstd::Decoder::new(bytes).map_err(|source| StateError::read(path, source))?;
     decoder.take(most as u64 + 1).read_to_end(&mut whole).map_err(|_| damaged(path))?;
     if whole.len() > most { Err(damaged(path)) } else { Ok(whole) }
 }
@@ -217,7 +299,7 @@ fn decompress(bytes: &[u8], most: usize, path: &Path) -> Result<Vec<u8>, Science
 ///
 /// # Errors
 /// The file can't be read or is damaged.
-pub fn read_heads(folder: &Path) -> Result<StateHeads, ScienceError> {
+pub fn read_heads(folder: &Path) -> Result<StateHeads, StateError> {
     let path = folder.join("heads");
     let fresh = StateHeads {
         branch: MAIN_BRANCH.to_owned(),
@@ -228,7 +310,7 @@ pub fn read_heads(folder: &Path) -> Result<StateHeads, ScienceError> {
         Ok(bytes) if bytes.len() > MAX_STATE_BYTES => Err(damaged(&path)),
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| damaged(&path)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(fresh),
-        Err(source) => Err(ScienceError::read(&path, source)),
+        Err(source) => Err(StateError::read(&path, source)),
     }
 }
 
@@ -236,24 +318,24 @@ pub fn read_heads(folder: &Path) -> Result<StateHeads, ScienceError> {
 ///
 /// # Errors
 /// The file can't be written.
-pub fn write_heads(folder: &Path, heads: &StateHeads) -> Result<(), ScienceError> {
-    let bytes = serde_json::to_vec(heads).map_err(|error| ScienceError::Machine(error.to_string()))?;
+pub fn write_heads(folder: &Path, heads: &StateHeads) -> Result<(), StateError> {
+    let bytes = serde_json::to_vec(heads).map_err(|error| StateError::Encode(error.to_string()))?;
     write_whole(&folder.join("heads"), &bytes)
 }
 
-fn read_state(folder: &Path, id: &str) -> Result<StateFile, ScienceError> {
+fn read_state(folder: &Path, id: &str) -> Result<StateFile, StateError> {
     let path = folder.join("states").join(id);
     if !is_name(id) {
         return Err(damaged(&path));
     }
-    let bytes = std::fs::read(&path).map_err(|source| ScienceError::read(&path, source))?;
+    let bytes = std::fs::read(&path).map_err(|source| StateError::read(&path, source))?;
     let (hash, body) = bytes.split_at_checked(HASH_BYTES).ok_or_else(|| damaged(&path))?;
     if hash != page_hash(body) {
         return Err(damaged(&path));
     }
     let text = decompress(body, MAX_STATE_BYTES, &path)?;
     let state: StateFile = serde_json::from_slice(&text).map_err(|_| damaged(&path))?;
-    let fits = state.memory <= crate::machine::MAX_GUEST_MEMORY_BYTES
+    let fits = state.memory <= MAX_GUEST_MEMORY_BYTES
         && state.memory.is_multiple_of(PAGE_BYTES)
         && state.record.state == id
         && state.segments.iter().all(|name| is_name(name));
@@ -280,9 +362,9 @@ pub fn list_states(folder: &Path) -> (Vec<StateRecord>, usize) {
 }
 
 /// Waits until no other kernel writes in the folder.
-fn lock_folder(folder: &Path) -> Result<std::fs::File, ScienceError> {
+fn lock_folder(folder: &Path) -> Result<std::fs::File, StateError> {
     let path = folder.join("lock");
-    let file = std::fs::File::create(&path).map_err(|source| ScienceError::write(&path, source))?;
+    let file = std::fs::File::create(&path).map_err(|source| StateError::write(&path, source))?;
     let asked = std::time::Instant::now();
     loop {
         match file.try_lock() {
@@ -290,8 +372,8 @@ fn lock_folder(folder: &Path) -> Result<std::fs::File, ScienceError> {
             Err(std::fs::TryLockError::WouldBlock) if asked.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
-            Err(std::fs::TryLockError::WouldBlock) => return Err(ScienceError::InUse { path: folder.to_owned() }),
-            Err(std::fs::TryLockError::Error(source)) => return Err(ScienceError::write(&path, source)),
+            Err(std::fs::TryLockError::WouldBlock) => return Err(StateError::InUse { path: folder.to_owned() }),
+            Err(std::fs::TryLockError::Error(source)) => return Err(StateError::write(&path, source)),
         }
     }
 }
@@ -301,10 +383,10 @@ impl StateFolder {
     ///
     /// # Errors
     /// It can't be made or read.
-    pub fn open(folder: &Path, pack: &str) -> Result<StateFolder, ScienceError> {
+    pub fn open(folder: &Path, pack: &str) -> Result<StateFolder, StateError> {
         for part in ["segments", "states"] {
             let path = folder.join(part);
-            std::fs::create_dir_all(&path).map_err(|source| ScienceError::write(&path, source))?;
+            std::fs::create_dir_all(&path).map_err(|source| StateError::write(&path, source))?;
         }
         let lock = lock_folder(folder)?;
         Ok(StateFolder {
@@ -328,7 +410,7 @@ impl StateFolder {
     ///
     /// # Errors
     /// That can't be written; then nothing has changed.
-    pub fn set_heads(&mut self, heads: StateHeads) -> Result<(), ScienceError> {
+    pub fn set_heads(&mut self, heads: StateHeads) -> Result<(), StateError> {
         write_heads(&self.folder, &heads)?;
         self.heads = heads;
         Ok(())
@@ -338,7 +420,7 @@ impl StateFolder {
     ///
     /// # Errors
     /// It isn't there or is damaged.
-    pub fn record(&self, id: &str) -> Result<StateRecord, ScienceError> {
+    pub fn record(&self, id: &str) -> Result<StateRecord, StateError> {
         Ok(read_state(&self.folder, id)?.record)
     }
 
@@ -366,7 +448,7 @@ impl StateFolder {
         saved: &mut Vec<PagePlace>,
         changes: &ChangedPages,
         mut record: StateRecord,
-    ) -> Result<StateRecord, ScienceError> {
+    ) -> Result<StateRecord, StateError> {
         saved.resize(changes.memory / PAGE_BYTES, PagePlace::Zero);
         let mut new: Vec<(PageHash, &[u8])> = Vec::new();
         let next = u32::try_from(self.segments.len()).unwrap_or(u32::MAX);
@@ -403,12 +485,12 @@ impl StateFolder {
         record.changed.truncate(MAX_LISTED_NAMES);
         record.bytes = bytes;
         let mut file = self.describe(saved, changes.memory, record);
-        let identity = serde_json::to_vec(&file).map_err(|error| ScienceError::Machine(error.to_string()))?;
+        let identity = serde_json::to_vec(&file).map_err(|error| StateError::Encode(error.to_string()))?;
         file.record.state = blake3::hash(&identity).to_hex()[..32].to_owned();
-        let text = serde_json::to_vec(&file).map_err(|error| ScienceError::Machine(error.to_string()))?;
+        let text = serde_json::to_vec(&file).map_err(|error| StateError::Encode(error.to_string()))?;
         let path = self.folder.join("states").join(&file.record.state);
-        let body = zstd::encode_all(text.as_slice(), COMPRESSION_LEVEL)
-            .map_err(|source| ScienceError::write(&path, source))?;
+        let body =
+            zstd::encode_all(text.as_slice(), COMPRESSION_LEVEL).map_err(|source| StateError::write(&path, source))?;
         write_whole(&path, &[page_hash(&body).as_slice(), &body].concat())?;
         let mut heads = self.heads.clone();
         let branch = heads.branch.clone();
@@ -420,9 +502,9 @@ impl StateFolder {
         Ok(record)
     }
 
-    fn write_segment(&self, pages: &[(PageHash, &[u8])]) -> Result<(String, u64), ScienceError> {
+    fn write_segment(&self, pages: &[(PageHash, &[u8])]) -> Result<(String, u64), StateError> {
         let path = self.folder.join("segments");
-        let fail = |source| ScienceError::write(&path, source);
+        let fail = |source| StateError::write(&path, source);
         let mut bytes = Vec::with_capacity(pages.len() * (HASH_BYTES + PAGE_BYTES / 3));
         bytes.extend_from_slice(SEGMENT_MAGIC);
         bytes.extend_from_slice(&u32::try_from(pages.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -470,10 +552,10 @@ impl StateFolder {
     ///
     /// # Errors
     /// It isn't there, is damaged, or belongs to another pack.
-    pub fn load(&mut self, id: &str, fresh: &[u8]) -> Result<SavedMemory, ScienceError> {
+    pub fn load(&mut self, id: &str, fresh: &[u8]) -> Result<SavedMemory, StateError> {
         let state = read_state(&self.folder, id)?;
         if state.pack != self.pack {
-            return Err(ScienceError::OtherPack);
+            return Err(StateError::OtherPack);
         }
         let path = self.folder.join("states").join(id);
         if state.memory < fresh.len() {
@@ -509,9 +591,9 @@ impl StateFolder {
     }
 
     /// Reads a segment's pages, and learns their hashes.
-    fn read_segment(&mut self, name: &str) -> Result<(u32, Vec<u8>), ScienceError> {
+    fn read_segment(&mut self, name: &str) -> Result<(u32, Vec<u8>), StateError> {
         let path = self.folder.join("segments").join(name);
-        let bytes = std::fs::read(&path).map_err(|source| ScienceError::read(&path, source))?;
+        let bytes = std::fs::read(&path).map_err(|source| StateError::read(&path, source))?;
         if blake3::hash(&bytes).to_hex()[..32] != *name {
             return Err(damaged(&path));
         }
@@ -606,19 +688,19 @@ impl StateMove {
         &self,
         heads: &StateHeads,
         record: &dyn Fn(&str) -> Option<StateRecord>,
-    ) -> Result<StateHeads, ScienceError> {
+    ) -> Result<StateHeads, StateError> {
         let mut heads = heads.clone();
         let branch = heads.branch.clone();
         let current = heads.current().map(ToOwned::to_owned);
         match self {
             StateMove::Undo => {
-                let current = current.ok_or(ScienceError::NothingToUndo)?;
-                let parent = record(&current).ok_or(ScienceError::NoSuchState)?.parent;
+                let current = current.ok_or(StateError::NothingToUndo)?;
+                let parent = record(&current).ok_or(StateError::NoSuchState)?.parent;
                 heads.redo.entry(branch.clone()).or_default().push(current);
                 heads.branches.insert(branch, parent);
             }
             StateMove::Redo => {
-                let next = heads.redo.get_mut(&branch).and_then(Vec::pop).ok_or(ScienceError::NothingToRedo)?;
+                let next = heads.redo.get_mut(&branch).and_then(Vec::pop).ok_or(StateError::NothingToRedo)?;
                 heads.branches.insert(branch, Some(next));
             }
             StateMove::Fresh => {
@@ -626,36 +708,36 @@ impl StateMove {
                 heads.branches.insert(branch, None);
             }
             StateMove::To(id) => {
-                record(id).ok_or(ScienceError::NoSuchState)?;
+                record(id).ok_or(StateError::NoSuchState)?;
                 heads.redo.remove(&branch);
                 heads.branches.insert(branch, Some(id.clone()));
             }
             StateMove::Fork(name) => {
                 if !is_branch_name(name) {
-                    return Err(ScienceError::BranchName { name: name.clone() });
+                    return Err(StateError::BranchName { name: name.clone() });
                 }
                 if heads.branches.contains_key(name) {
-                    return Err(ScienceError::BranchExists { name: name.clone() });
+                    return Err(StateError::BranchExists { name: name.clone() });
                 }
                 heads.branches.insert(name.clone(), current);
                 heads.branch.clone_from(name);
             }
             StateMove::Switch(name) => {
                 if !heads.branches.contains_key(name) {
-                    return Err(ScienceError::NoSuchBranch { name: name.clone() });
+                    return Err(StateError::NoSuchBranch { name: name.clone() });
                 }
                 heads.branch.clone_from(name);
             }
             StateMove::Discard(name) | StateMove::Adopt(name) if *name == branch => {
-                return Err(ScienceError::CurrentBranch { name: name.clone() });
+                return Err(StateError::CurrentBranch { name: name.clone() });
             }
             StateMove::Discard(name) => {
-                heads.branches.remove(name).ok_or_else(|| ScienceError::NoSuchBranch { name: name.clone() })?;
+                heads.branches.remove(name).ok_or_else(|| StateError::NoSuchBranch { name: name.clone() })?;
                 heads.redo.remove(name);
             }
             StateMove::Adopt(name) => {
                 let state = heads.branches.remove(name);
-                let state = state.ok_or_else(|| ScienceError::NoSuchBranch { name: name.clone() })?;
+                let state = state.ok_or_else(|| StateError::NoSuchBranch { name: name.clone() })?;
                 heads.redo.remove(name);
                 heads.redo.remove(&branch);
                 heads.branches.insert(branch, state);

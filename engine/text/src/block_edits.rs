@@ -3,20 +3,20 @@
 //! Moving text between blocks is what concurrent edits tolerate worst, so it is done only where the structure asks for
 //! it: a cell is exactly one block, a line does not run over two blocks, and a block does not grow without bound.
 
+use crate::markdown;
+use crate::text_edit::TextEdit;
 use rand_core::RngCore;
 use std::collections::{BTreeSet, HashMap};
 use store::{Block, BlockId, NoteOp, apply_op, position_between};
-use text::markdown;
-use text::text_edit::TextEdit;
 
 /// A block that has grown past this many bytes is cut: each change of another device costs time by its block's length.
-pub(crate) const MAX_BLOCK_BYTES: usize = 8_192;
+pub const MAX_BLOCK_BYTES: usize = 8_192;
 /// The limit while others may be typing in the block. Text that they type into a part before they learn that it was
 /// split off stays in the original block: it's kept, but ends up in another place. So such splits are rare.
-pub(crate) const MAX_SHARED_BLOCK_BYTES: usize = 32_768;
+pub const MAX_SHARED_BLOCK_BYTES: usize = 32_768;
 
 /// Operations on a list of blocks, each applied as soon as it's decided.
-pub(crate) struct BlockEdits<'a> {
+pub struct BlockEdits<'a> {
     blocks: &'a mut Vec<Block>,
     /// Whether all of it is one cell: a script.
     script: bool,
@@ -27,23 +27,18 @@ pub(crate) struct BlockEdits<'a> {
 }
 
 impl<'a> BlockEdits<'a> {
-    pub(crate) fn new(
-        blocks: &'a mut Vec<Block>,
-        script: bool,
-        grown: usize,
-        rng: &'a mut dyn RngCore,
-    ) -> BlockEdits<'a> {
+    pub fn new(blocks: &'a mut Vec<Block>, script: bool, grown: usize, rng: &'a mut dyn RngCore) -> BlockEdits<'a> {
         BlockEdits { blocks, script, grown, rng, ops: Vec::new() }
     }
 
     /// Returns the operations that make up the edit.
-    pub(crate) fn finish(self) -> Vec<NoteOp> {
+    pub fn finish(self) -> Vec<NoteOp> {
         self.ops
     }
 
     /// Applies several edits at once: in ascending order, at offsets of the current text, not touching each other. A
     /// whole cell that disappears in one place and appears in another has moved: it keeps its block and its outputs.
-    pub(crate) fn apply_edits(&mut self, splices: &[TextEdit]) {
+    pub fn apply_edits(&mut self, splices: &[TextEdit]) {
         let leaving = self.leaving_cells(splices);
         let before = self.ops.len();
         for splice in splices.iter().rev() {
@@ -110,7 +105,7 @@ impl<'a> BlockEdits<'a> {
 
     /// Gives cells that came the blocks back that they were before they were deleted, with what they had printed.
     /// `was`: by a block and its code, which blocks that may be.
-    pub(crate) fn restore_deleted_cells(&mut self, was: impl Fn(BlockId, &str) -> Vec<BlockId>) {
+    pub fn restore_deleted_cells(&mut self, was: impl Fn(BlockId, &str) -> Vec<BlockId>) {
         let touched: BTreeSet<BlockId> = self.ops.iter().map(NoteOp::block_id).collect();
         let is_empty =
             |id: BlockId, plan: &Self| plan.block_index(id).is_some_and(|at| plan.blocks[at].text.is_empty());
@@ -135,7 +130,7 @@ impl<'a> BlockEdits<'a> {
     }
 
     /// Replaces `delete` bytes at `at` with `insert`. The range must be inside the note, on character boundaries.
-    pub(crate) fn replace_range(&mut self, at: usize, delete: usize, insert: &str) {
+    pub fn replace_range(&mut self, at: usize, delete: usize, insert: &str) {
         let mut touched: Vec<BlockId> = Vec::new();
         let mut rest = delete;
         let mut insert = insert;
@@ -181,7 +176,7 @@ impl<'a> BlockEdits<'a> {
     /// After outside edits, when a fence may surround several blocks: makes every cell of the whole text one block. A
     /// block that looks like a cell but is inside a larger one becomes part of it, unless `restore_moved_cells` reports
     /// outputs that would be lost.
-    pub(crate) fn normalize_cells(&mut self, keep: impl Fn(BlockId) -> bool) {
+    pub fn normalize_cells(&mut self, keep: impl Fn(BlockId) -> bool) {
         let text: String = self.blocks.iter().map(|block| block.text.as_str()).collect();
         for range in markdown::cell_ranges(&text) {
             let (first, offset) = self.locate(range.start, true);
