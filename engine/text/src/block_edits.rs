@@ -27,7 +27,7 @@ pub struct BlockEdits<'a> {
 }
 
 impl<'a> BlockEdits<'a> {
-    /// Edits of these blocks. `script`: the note is a script; `grown`: bytes above which a block is cut; `rng`: for ids.
+    /// Edits of these blocks. `script`: the note is a script; `grown`: a block of more bytes is cut; `rng`: for ids.
     pub fn new(blocks: &'a mut Vec<Block>, script: bool, grown: usize, rng: &'a mut dyn RngCore) -> BlockEdits<'a> {
         BlockEdits { blocks, script, grown, rng, ops: Vec::new() }
     }
