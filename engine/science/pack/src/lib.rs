@@ -263,7 +263,7 @@ impl PackFolder {
             self.set_aside(&other)?;
         }
         self.clean();
-        self.read_pack(&name).ok_or_else(|| PackError::NotWhole { folder })
+        self.read_pack(&name).ok_or(PackError::NotWhole { folder })
     }
 
     /// Removes what is installed and what was downloaded. Gives the bytes that are free again; 0 if there was nothing.
