@@ -10,6 +10,9 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
 
+/// A note and its saved states.
+pub(crate) type StatesOfNote = (DocId, NoteStates);
+
 /// What a vault of Obsidian says.
 pub(crate) struct VaultSettings {
     pub(crate) read: ObsidianSettings,
@@ -33,7 +36,7 @@ pub(crate) struct BackgroundJobs {
     /// Number of kernel searches when the user asked for the list.
     pub(crate) kernels_asked: Option<u64>,
     /// Saved states that were read from the disk.
-    pub(crate) states: (Sender<(DocId, NoteStates)>, Receiver<(DocId, NoteStates)>),
+    pub(crate) states: (Sender<StatesOfNote>, Receiver<StatesOfNote>),
     /// How many moves between saved states each note has reported.
     pub(crate) state_moves: HashMap<DocId, u64>,
 }
