@@ -177,7 +177,7 @@ fn mutate(value: &mut Value, mut seed: u64, by: &Value) {
             Value::Object(all) => all.len(),
             _ => 0,
         } as u64;
-        if count == 0 || seed % 7 == 0 {
+        if count == 0 || seed.is_multiple_of(7) {
             *here = by.clone();
             return;
         }
