@@ -36,6 +36,8 @@ const INTERRUPT_GRACE: Duration = Duration::from_millis(400);
 const ANSWER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// What the guest calls the note's folder.
 const NOTE_FOLDER: &str = "/note";
+/// What the guest calls its home folder.
+const HOME_FOLDER: &str = "/home";
 /// The guest's side.
 const GUEST_SOURCE: &str = include_str!("guest.py");
 
@@ -209,7 +211,7 @@ impl CellClock {
 pub fn run_science_kernel(words: &[String]) -> ExitCode {
     let arguments = ScienceArguments::from_args(words);
     let mut reach = SandboxGrants::from_args(words);
-    let folders = guest_folders(&reach);
+    let mut folders = guest_folders(&reach);
     python::close_inherited();
     python::protocol::die_with_parent();
     let (input, output) = match python::protocol::take() {
@@ -223,9 +225,16 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     reach.network = false;
     reach.read.push(arguments.pack.clone());
     if let Some(states) = &arguments.states {
-        if let Err(error) = std::fs::create_dir_all(states) {
-            eprintln!("tracebook kernel: cannot make {}: {error}", states.display());
-            return ExitCode::FAILURE;
+        // What packages cache doesn't lie among the user's notes.
+        for (name, guest) in [("home", HOME_FOLDER), ("tmp", "/tmp")] {
+            let host = states.join(name);
+            if let Err(error) = std::fs::create_dir_all(&host) {
+                eprintln!("tracebook kernel: cannot make {}: {error}", host.display());
+                return ExitCode::FAILURE;
+            }
+            // Before what is granted: saved memory knows folders by their number, and grants change.
+            let at = folders.len().min(1);
+            folders.insert(at, GuestFolder { host, guest: guest.to_owned(), write: true });
         }
         reach.write.push(states.clone());
     }
@@ -703,7 +712,7 @@ fn start_machine(
         }
         Some(answer)
     });
-    pack.start(folders, &[("HOME".to_owned(), NOTE_FOLDER.to_owned())], door, stop)
+    pack.start(folders, &[("HOME".to_owned(), HOME_FOLDER.to_owned())], door, stop)
 }
 
 /// The body of the thread of states.

@@ -157,6 +157,7 @@ fn figures_of_matplotlib_are_data() {
     let Some(science) = Science::with(note) else { return };
     let said = science.run(&["run", "a", "--json"]).good().text();
     assert!(said.contains("application/vnd.tracebook.figure+json") && said.contains("display_list"), "{said}");
+    assert!(!science.house.path("notes/.matplotlib").exists(), "what it caches lies among the notes");
 }
 
 #[test]
