@@ -450,7 +450,7 @@ command_table!(
         "cell.stop",
         "Stop running cells",
         &["Ctrl+."],
-        "Interrupt the note's kernel. If it doesn't react within a second (Jupyter kernels: five), end it.",
+        "Interrupt the note's kernel. If it doesn't react in a second, end it (Science: 3, Jupyter: 5).",
     ),
     KernelRestart = window_command(
         "kernel.restart",

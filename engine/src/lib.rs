@@ -10,7 +10,6 @@ pub mod command;
 pub mod commands;
 pub mod effect;
 pub mod event;
-pub mod generated_view;
 pub mod keymap;
 mod note;
 pub mod notice;
@@ -20,6 +19,7 @@ pub mod session;
 pub mod settings;
 mod staleness;
 
+pub use agent::generated_view;
 pub use command::Command;
 pub use effect::Effect;
 pub use event::Event;

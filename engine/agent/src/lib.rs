@@ -5,6 +5,7 @@ pub mod agent_definition;
 pub mod agent_registry;
 pub mod approval_text;
 pub mod config;
+pub mod generated_view;
 pub mod memory;
 pub mod model_call;
 pub mod model_context;

@@ -94,6 +94,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
+    fn buttons_ask_for_commands_that_exist() {
+        for id in agent::generated_view::BUTTON_COMMANDS {
+            assert!(id.parse::<CommandId>().is_ok(), "{id}");
+        }
+    }
+
+    #[test]
     fn every_name_and_key_stands_once() {
         let ids: BTreeSet<_> = COMMANDS.iter().map(|command| command.id.as_str()).collect();
         assert_eq!(ids.len(), COMMANDS.len());

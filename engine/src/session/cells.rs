@@ -18,6 +18,8 @@ use text::markdown;
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
 const INTERRUPT_GRACE_MS: i64 = 700;
+/// The same for the science kernel, which ends a cell by force after two seconds and keeps its process.
+const SCIENCE_INTERRUPT_GRACE_MS: i64 = 3_500;
 /// A kernel of the user's own may hold what took hours to make: it has longer, and is killed at once when it is asked
 /// to stop a second time.
 const JUPYTER_INTERRUPT_GRACE_MS: i64 = 5_000;
@@ -69,7 +71,8 @@ impl NotesState {
         cancel_queue(note);
         let asked = note.kill.is_some_and(|(_, asked)| asked == execution);
         let grace = match (KernelKind::of(note.kernel_is.as_deref()), asked) {
-            (KernelKind::BuiltIn | KernelKind::Science, _) => INTERRUPT_GRACE_MS,
+            (KernelKind::BuiltIn, _) => INTERRUPT_GRACE_MS,
+            (KernelKind::Science, _) => SCIENCE_INTERRUPT_GRACE_MS,
             (KernelKind::Environment | KernelKind::Jupyter, false) => JUPYTER_INTERRUPT_GRACE_MS,
             (KernelKind::Environment | KernelKind::Jupyter, true) => 0,
         };

@@ -305,13 +305,13 @@ impl RunsState {
                 let title = string_argument(arguments, "title").replace(['\n', '`'], " ");
                 let json = serde_json::to_string_pretty(&serde_json::json!({"title": title, "view": view}));
                 let json = json.unwrap_or_default();
-                if let Err(why) = crate::generated_view::AgentView::parse(&json) {
+                if let Err(why) = agent::generated_view::AgentView::parse(&json) {
                     return Some(failed_outcome(format!(
                         "The view does not hold: {why}. {}",
                         agent::tool_catalog::VIEW_GUIDE
                     )));
                 }
-                let text = format!("\n```{}\n{json}\n```\n", crate::generated_view::VIEW_LANGUAGE);
+                let text = format!("\n```{}\n{json}\n```\n", agent::generated_view::VIEW_LANGUAGE);
                 return self.begin_tool_note_job(turn, all_files, sync, chore(note, ToolNoteJobKind::Append(text)));
             }
             _ if self.approved_tool(tool).is_some() => {

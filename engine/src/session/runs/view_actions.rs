@@ -1,8 +1,6 @@
 //! Generated views: the user's permission to show one, stored with the note, and their buttons. Each press is a run
 //! that asks the policy and calls no model.
 
-use crate::commands::CommandId;
-use crate::generated_view::{self, AgentView, ButtonAction};
 use crate::note::NotePhase;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
@@ -11,6 +9,7 @@ use crate::session::state::notes::NotesState;
 use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::generated_view::{self, AgentView, ButtonAction};
 use agent::policy::CallFacts;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
@@ -29,7 +28,7 @@ fn button_session_id(note: DocId) -> DocId {
 /// A command of the window as a tool: it carries what running a cell does.
 fn note_command_tool() -> Option<ToolSpec> {
     let cell = tool_catalog::built_in().into_iter().find(|tool| BuiltInTool::RunCell.is_named(&tool.name))?;
-    let commands = generated_view::BUTTON_COMMANDS.map(CommandId::as_str);
+    let commands = generated_view::BUTTON_COMMANDS;
     let parameters = json!({"type": "object", "additionalProperties": false, "required": ["path", "name"],
         "properties": {"path": {"type": "string"}, "name": {"enum": commands}}});
     Some(ToolSpec {

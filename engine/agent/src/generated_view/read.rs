@@ -4,7 +4,6 @@ use super::{
     AgentView, BUTTON_COMMANDS, ButtonAction, FieldInput, FormField, MAX_VIEW_BYTES, MAX_VIEW_DEPTH, MAX_VIEW_NODES,
     PlotKind, TextLook, TextSegment, ValueName, ValueSource, ViewNode, ViewParseError,
 };
-use crate::commands::CommandId;
 use serde_json::{Map, Value};
 
 /// Words are at most so long, in bytes.
@@ -232,8 +231,8 @@ fn parse_action(value: &Value, at: &str) -> ReadResult<ButtonAction> {
     if object.fields.contains_key("command") {
         object.reject_unknown_keys(&["command"])?;
         let id = object.get_string("command")?;
-        let known = BUTTON_COMMANDS.into_iter().find(|command| command.as_str() == id);
-        let listed = || BUTTON_COMMANDS.map(CommandId::as_str).join(", ");
+        let known = BUTTON_COMMANDS.into_iter().find(|command| *command == id);
+        let listed = || BUTTON_COMMANDS.join(", ");
         let command = known.ok_or_else(|| format!("{at}: a button commands {} and nothing else", listed()))?;
         return Ok(ButtonAction::Command(command));
     }

@@ -7,7 +7,6 @@ mod read;
 
 pub use data::{PlotCurves, ViewValues, WordGrid, property_value, to_curves, to_grid, value_text};
 
-use crate::commands::CommandId;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use store::BlobHash;
@@ -21,9 +20,8 @@ pub const MAX_VIEW_BYTES: usize = 16 << 10;
 pub const MAX_VIEW_NODES: usize = 200;
 /// Maximum nesting of nodes in a view.
 pub const MAX_VIEW_DEPTH: usize = 8;
-/// What a button may ask of the window's own commands: those that concern the cells of the note.
-pub const BUTTON_COMMANDS: [CommandId; 4] =
-    [CommandId::NoteRunAll, CommandId::NoteRunStale, CommandId::NoteRunClean, CommandId::KernelRestart];
+/// Ids of the window's own commands that a button may ask for: those that concern the cells of the note.
+pub const BUTTON_COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_clean", "kernel.restart"];
 
 /// A generated view: controls that an agent described as JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +179,7 @@ pub enum ButtonAction {
         arguments: Map<String, Value>,
     },
     /// One of [`BUTTON_COMMANDS`].
-    Command(CommandId),
+    Command(&'static str),
 }
 
 /// The view that a piece of Markdown holds, if it is a block of that language: its source.
