@@ -6,12 +6,16 @@ cells' `__main__` has no name of ours. Its state is the guest's memory: it is sa
 
 import json
 import os
+import signal
 import sys
+import time
 import types
 
 import _host
 
 _FOLDER = "/note"
+# Seconds for which nothing of Python runs while it sleeps.
+_NAP = 0.02
 # Descriptors that are looked at for open files.
 _FILES_LIMIT = 64
 
@@ -30,6 +34,23 @@ def _ask(prompt, password):
         raise KeyboardInterrupt
     return answer
 
+
+# The host sets what a signal sets; this handler raises KeyboardInterrupt then.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+_sleep = time.sleep
+
+
+def _sleep_in_naps(seconds, /):
+    """Delay execution for this many seconds, which may be a fraction. KeyboardInterrupt ends it."""
+    if not isinstance(seconds, (int, float)) or not _NAP < seconds < 1e9:
+        return _sleep(seconds)
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        _sleep(min(left, _NAP))
+
+
+_sleep_in_naps.__name__ = _sleep_in_naps.__qualname__ = "sleep"
+time.sleep = _sleep_in_naps
 
 _harness = types.ModuleType("_tracebook_harness")
 exec(compile(HARNESS, "<tracebook>", "exec"), _harness.__dict__)
@@ -86,13 +107,18 @@ def _is_file(number):
 def execute(request):
     request = json.loads(request)
     reply = cells.execute(request["code"], request["label"], request["forget"], request["silent"])
-    cells.flush()
-    reply.update(cells.defined_and_changed())
-    try:
-        _note_files()
-    except Exception:
-        _open_files.clear()  # they are closed after a restore
-    _door("reply", reply)
+    while True:
+        try:
+            cells.flush()
+            reply.update(cells.defined_and_changed())
+            try:
+                _note_files()
+            except Exception:
+                _open_files.clear()  # they are closed after a restore
+            _door("reply", reply)
+            return
+        except KeyboardInterrupt:
+            continue  # the cell had ended
 
 
 def look(request):

@@ -30,8 +30,8 @@ use kernel_states::{
 const ADDRESS_BYTES: u64 = 24 << 30;
 /// How often running code looks up.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(5);
-/// How long an interrupted cell may take to notice.
-const INTERRUPT_GRACE: Duration = Duration::from_millis(400);
+/// How long an interrupted cell may take to end. Then, or when it is interrupted again, it is ended by force.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
 /// How often a cell that waits for an answer looks whether it was interrupted.
 const ANSWER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// What the guest calls the note's folder.
@@ -146,6 +146,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl CellClock {
     fn begin(&self) {
         self.interrupted.store(false, Ordering::Release);
+        lock(&self.stop).forget_interrupt();
         *lock(&self.asked) = None;
         *lock(&self.running) = true;
         self.changed.notify_all();
@@ -159,8 +160,15 @@ impl CellClock {
     fn interrupt(&self) {
         self.interrupts.fetch_add(1, Ordering::AcqRel);
         if *lock(&self.running) {
-            self.interrupted.store(true, Ordering::Release);
-            lock(&self.asked).get_or_insert_with(Instant::now);
+            let again = self.interrupted.swap(true, Ordering::AcqRel);
+            let mut asked = lock(&self.asked);
+            match (again, *asked) {
+                (true, Some(_)) => lock(&self.stop).stop(),
+                (true, None) | (false, _) => {
+                    *asked = Some(Instant::now());
+                    lock(&self.stop).interrupt();
+                }
+            }
         }
     }
 
@@ -195,8 +203,9 @@ impl CellClock {
                 return Some(answer);
             }
             if self.interrupted.load(Ordering::Acquire) {
-                // It noticed.
+                // It noticed, and raises KeyboardInterrupt by itself.
                 *lock(&self.asked) = None;
+                lock(&self.stop).forget_interrupt();
                 return None;
             }
         }

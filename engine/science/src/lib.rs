@@ -4,6 +4,7 @@
 //! `machine` runs the pack's program, `kernel` is the body of the process; crate `kernel_states` keeps what a cell
 //! changed. Nothing here knows of notes.
 
+mod interrupt;
 mod kernel;
 pub mod machine;
 

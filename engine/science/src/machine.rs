@@ -17,6 +17,7 @@ use wasmtime_wasi::p1::WasiP1Ctx;
 use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
 use crate::ScienceError;
+use crate::interrupt::{InterruptFlags, LOOK_MESSAGE};
 
 /// The guest's stack: Python's recursion limit fits in it.
 const GUEST_STACK_BYTES: usize = 8 << 20;
@@ -60,16 +61,37 @@ pub struct GuestFolder {
 
 /// Asks a running turn to end.
 #[derive(Clone, Debug, Default)]
-pub struct StopSwitch(Arc<AtomicBool>);
+pub struct StopSwitch(Arc<StopRequests>);
+
+#[derive(Debug, Default)]
+struct StopRequests {
+    interrupt: AtomicBool,
+    stop: AtomicBool,
+}
 
 impl StopSwitch {
-    /// Ends the running turn at its next step; its memory is then of no use.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Release);
+    /// Raises KeyboardInterrupt in the running turn.
+    pub fn interrupt(&self) {
+        self.0.interrupt.store(true, Ordering::Release);
     }
 
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+    /// Takes an interrupt back that nothing noticed yet.
+    pub fn forget_interrupt(&self) {
+        self.0.interrupt.store(false, Ordering::Release);
+    }
+
+    /// Ends the running turn at its next step; its memory is then of no use.
+    pub fn stop(&self) {
+        self.0.stop.store(true, Ordering::Release);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.stop.load(Ordering::Acquire)
+    }
+
+    /// Whether an interrupt waits; it doesn't any more then.
+    fn take_interrupt(&self) -> bool {
+        self.0.interrupt.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -87,6 +109,9 @@ struct HostState {
     limits: StoreLimits,
     door: DoorAnswer,
     stop: StopSwitch,
+    flags: InterruptFlags,
+    /// Copies of memory, one for each time the guest asked to look; `None`: nobody wants them.
+    looks: Option<Vec<Vec<u8>>>,
 }
 
 /// Settings that compiled code depends on; the same for compiling and for running.
@@ -195,6 +220,9 @@ pub fn compile_installed(pack: &Path) -> Result<PathBuf, ScienceError> {
     if !compiled.exists() {
         compile_pack(&pack.join(PROGRAM_FILE), &compiled)?;
     }
+    if InterruptFlags::read(&compiled).is_none() {
+        InterruptFlags::find(&compiled, &pack.join(LIBRARY_FOLDER))?;
+    }
     Ok(compiled)
 }
 
@@ -205,6 +233,7 @@ pub struct LoadedPack {
     module: Module,
     /// The folder that holds the standard library.
     library: PathBuf,
+    flags: InterruptFlags,
 }
 
 impl LoadedPack {
@@ -219,7 +248,8 @@ impl LoadedPack {
         // can write; wasmtime checks that its version and settings fit.
         let module = unsafe { Module::deserialize_file(&engine, compiled) };
         let module = module.map_err(|error| ScienceError::Machine(format!("{error:#}")))?;
-        Ok(LoadedPack { engine, module, library: library.to_owned() })
+        let flags = InterruptFlags::read(compiled).unwrap_or_default();
+        Ok(LoadedPack { engine, module, library: library.to_owned(), flags })
     }
 
     /// The engine, whose epoch the watcher advances.
@@ -260,21 +290,26 @@ impl LoadedPack {
             .memory_size(kernel_states::MAX_GUEST_MEMORY_BYTES)
             .trap_on_grow_failure(false)
             .build();
-        let state = HostState { wasi: wasi.build_p1(), limits, door, stop };
+        let state = HostState { wasi: wasi.build_p1(), limits, door, stop, flags: self.flags.clone(), looks: None };
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limits);
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|store| {
-            if store.data().stop.is_set() {
-                return Err(wasmtime::Error::msg("stopped"));
-            }
-            Ok(UpdateDeadline::Continue(1))
-        });
         let mut linker = Linker::new(&self.engine);
         wasmtime_wasi::p1::add_to_linker_sync(&mut linker, |state: &mut HostState| &mut state.wasi).map_err(fail)?;
         linker.func_wrap("host", "call", call_host).map_err(fail)?;
         let instance = linker.instantiate(&mut store, &self.module).map_err(fail)?;
         let memory = instance.get_memory(&mut store, "memory").ok_or(ScienceError::OtherProgram)?;
+        store.epoch_deadline_callback(move |mut store| {
+            if store.data().stop.is_stopped() {
+                return Err(wasmtime::Error::msg("stopped"));
+            }
+            if store.data().stop.take_interrupt() {
+                // It runs on the guest's own thread, between two of its instructions, as a signal handler does.
+                let (bytes, state) = memory.data_and_store_mut(&mut store);
+                state.flags.set(bytes);
+            }
+            Ok(UpdateDeadline::Continue(1))
+        });
         let allocate = typed(&instance, &mut store, "host_alloc")?;
         let turn = typed(&instance, &mut store, "turn")?;
         Ok(Machine { store, memory, allocate, turn })
@@ -311,6 +346,9 @@ fn call_host(
     let Some(message) = pointer.checked_add(length).and_then(|end| bytes.get(pointer..end)) else {
         return Ok(CALL_FAILED);
     };
+    if let (Some(looks), LOOK_MESSAGE) = (&mut state.looks, message) {
+        looks.push(bytes.to_vec());
+    }
     let Some(answer) = (state.door)(message) else { return Ok(CALL_FAILED) };
     let Ok(size) = i32::try_from(answer.len()) else { return Ok(CALL_FAILED) };
     let at = allocate.typed::<i32, i32>(&caller)?.call(&mut caller, size)?;
@@ -335,6 +373,9 @@ pub struct Machine {
 impl Machine {
     /// Runs a program's text in the guest's `__main__`.
     pub fn turn(&mut self, program: &str) -> TurnEnd {
+        // An interrupt that came when the turn before was over is no matter of this one.
+        let (bytes, state) = self.memory.data_and_store_mut(&mut self.store);
+        state.flags.clear(bytes);
         let Ok(length) = i32::try_from(program.len()) else { return TurnEnd::Lost };
         let Ok(at) = self.allocate.call(&mut self.store, length) else { return TurnEnd::Lost };
         if at == 0 || self.memory.write(&mut self.store, at as u32 as usize, program.as_bytes()).is_err() {
@@ -344,6 +385,21 @@ impl Machine {
             Ok(status) => TurnEnd::Returned(status),
             Err(_) => TurnEnd::Lost,
         }
+    }
+
+    /// Keeps a copy of memory each time the guest asks to look.
+    pub(crate) fn collect_looks(&mut self) {
+        self.store.data_mut().looks = Some(Vec::new());
+    }
+
+    /// The copies of memory since [`Machine::collect_looks`].
+    pub(crate) fn take_looks(&mut self) -> Vec<Vec<u8>> {
+        self.store.data_mut().looks.take().unwrap_or_default()
+    }
+
+    /// What an interrupt sets from now on.
+    pub(crate) fn set_interrupt_flags(&mut self, flags: InterruptFlags) {
+        self.store.data_mut().flags = flags;
     }
 
     /// All of the guest's memory.

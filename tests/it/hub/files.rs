@@ -5,6 +5,7 @@ use crate::program::{House, noise};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::{Child, Command};
 use std::time::Duration;
 use store::BlobHash;
 use support::hub_load::free_port;
@@ -147,6 +148,11 @@ fn a_piece_that_the_servers_lose_is_missed_and_the_file_is_brought_again() {
     assert!(fourth.read("notes/cat.png") == cat);
 }
 
+fn signal(process: &Child, name: &str) {
+    let done = Command::new("kill").arg(format!("-{name}")).arg(process.id().to_string()).status();
+    assert!(done.expect("there is `kill`").success(), "{name}");
+}
+
 #[test]
 fn two_devices_that_bring_the_same_file_to_two_replicas_at_once_make_one() {
     let house = House::new();
@@ -156,33 +162,38 @@ fn two_devices_that_bring_the_same_file_to_two_replicas_at_once_make_one() {
     sync(&first);
     let second = joins(&address.replace(&ats[0], &ats[1]));
     sync(&second);
-    // One may be done before the other begins: again, with another film, until both were brought of it.
-    let mut met = None;
-    for round in 0..8 {
-        let (path, film) = (format!("notes/film {round}.bin"), noise(round, 20_000_000));
-        let came_to = |at: usize| received(&house, ["R1", "R2"][at], ports[at]);
-        let before = [0, 1].map(came_to);
-        let mut sending = [&first, &second].map(|device| {
-            device.write(&path, &film);
-            device.command(&["sync", "now", "--for", "100"]).spawn().expect("started")
-        });
-        for (device, sending) in [&first, &second].into_iter().zip(&mut sending) {
-            assert!(sending.wait().expect("ended").success(), "{}", device.run(&["sync", "log"]).text());
+    let (path, film) = ("notes/film.bin", noise(0, 20_000_000));
+    let came_to = |at: usize| received(&house, ["R1", "R2"][at], ports[at]);
+    let before = [0, 1].map(came_to);
+    let mut sending = [&first, &second].map(|device| {
+        device.write(path, &film);
+        device.command(&["sync", "now", "--for", "100"]).spawn().expect("started")
+    });
+    // Whoever begins is held until the other brings the same file, else one may be done before the other begins.
+    let brings = |at: usize| came_to(at) - before[at] > 1_000_000;
+    let mut held = None;
+    until("both bring the film", SOON, || {
+        let both = [brings(0), brings(1)];
+        if held.is_none()
+            && let Some(ahead) = both.iter().position(|brings| *brings)
+        {
+            signal(&sending[ahead], "STOP");
+            held = Some(ahead);
         }
-        let came = [0, 1].map(|at| came_to(at) - before[at]);
-        assert_eq!(pieces(&cluster, &film).len(), film.len().div_ceil(PIECE), "nothing is there twice: {came:?}");
-        assert_eq!(lie(&cluster, "tracebook.whole.", &film).len(), 1);
-        if came.iter().all(|bytes| *bytes > 1_000_000) {
-            met = Some((path, film));
-            break;
-        }
-        println!("round {round}: {came:?} bytes came, not to both");
+        both == [true, true]
+    });
+    if let Some(ahead) = held {
+        signal(&sending[ahead], "CONT");
     }
-    let (path, film) = met.expect("both were brought of one");
+    for (device, sending) in [&first, &second].into_iter().zip(&mut sending) {
+        assert!(sending.wait().expect("ended").success(), "{}", device.run(&["sync", "log"]).text());
+    }
+    assert_eq!(pieces(&cluster, &film).len(), film.len().div_ceil(PIECE), "nothing is there twice");
+    assert_eq!(lie(&cluster, "tracebook.whole.", &film).len(), 1);
     for at in &ats {
         let other = joins(&address.replace(&ats[0], at));
         sync(&other);
-        assert!(other.read(&path) == film, "{}", other.run(&["sync", "log"]).text());
+        assert!(other.read(path) == film, "{}", other.run(&["sync", "log"]).text());
     }
     for device in [&first, &second] {
         let files = device.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();

@@ -170,3 +170,18 @@ fn a_loop_is_stopped_and_variables_stay() {
     assert!(said.contains("TimeLimit"), "{said}");
     assert!(science.run(&["run", "a", "--cell", "3"]).good().text().contains("kept 1"));
 }
+
+#[test]
+fn a_stopped_cell_ends_as_keyboard_interrupt() {
+    let note = "---\nkernel: science\n---\n```python\nkept = 1\n```\n\n```python timeout=1\ntry:\n    while True:\n        \
+                kept += 1\nexcept KeyboardInterrupt:\n    kept = -1\n    print('cleaned up')\n```\n\n```python \
+                timeout=1\nimport time\ntime.sleep(60)\n```\n\n```python\nprint('kept', kept)\n```\n";
+    let Some(science) = Science::with(note) else { return };
+    let caught = science.run(&["run", "a", "--cell", "2", "--with-stale"]);
+    let said = format!("{}{}", caught.text(), caught.err);
+    assert!(said.contains("cleaned up"), "{said}");
+    let slept = science.run(&["run", "a", "--cell", "3"]);
+    let said = format!("{}{}", slept.text(), slept.err);
+    assert!(said.contains("TimeLimit") && !said.contains("by force"), "{said}");
+    assert!(science.run(&["run", "a", "--cell", "4"]).good().text().contains("kept -1"));
+}
