@@ -84,6 +84,8 @@ enum SaverTask {
         changes: ChangedPages,
         record: Box<StateRecord>,
         parent: Value,
+        /// Milliseconds that it has kept the next cell waiting.
+        path_ms: f64,
     },
     Load {
         state: String,
@@ -634,7 +636,9 @@ impl ScienceKernel {
     }
 
     fn save(&mut self, cell: &CellRequest, execution: String, reply: &Value, parent: Value) {
+        let begun = Instant::now();
         let changes = self.saved.take_changes(self.machine.memory());
+        let path_ms = begun.elapsed().as_secs_f64() * 1000.0;
         let names = |key: &str| {
             let names = reply[key].as_array().into_iter().flatten().filter_map(Value::as_str);
             names.map(ToOwned::to_owned).collect::<Vec<_>>()
@@ -652,7 +656,7 @@ impl ScienceKernel {
         };
         if let Some(saver) = &self.saver {
             // If the thread has ended, its panic was told on standard error.
-            let _ = saver.send(SaverTask::Save { changes, record: Box::new(record), parent });
+            let _ = saver.send(SaverTask::Save { changes, record: Box::new(record), parent, path_ms });
         }
     }
 
@@ -729,12 +733,13 @@ fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, fresh: &[u8
     let mut places = SavedMemory::of_fresh(fresh).places;
     for task in queue {
         match task {
-            SaverTask::Save { changes, record, parent } => {
+            SaverTask::Save { changes, record, parent, path_ms } => {
                 let before = Instant::now();
                 let said = match folder.save(&mut places, &changes, *record) {
                     Ok(record) => {
                         let mut said = serde_json::to_value(&record).unwrap_or_default();
                         said["status"] = "ok".into();
+                        said["path_ms"] = path_ms.into();
                         said["pages"] = changes.numbers.len().into();
                         said["ms"] = (before.elapsed().as_secs_f64() * 1000.0).into();
                         said

@@ -12,6 +12,7 @@ mod frames;
 pub mod headless_window;
 mod hub;
 mod import;
+mod kernels;
 mod memory;
 mod open;
 mod plots;
@@ -76,7 +77,7 @@ struct BenchArguments {
 
 fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
     let what = args.what.as_str();
-    let known = "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval";
+    let known = "edit, open, import, frames, search, cells, kernels, tools, agent, hub, sync, replay, memory or retrieval";
     if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
         return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
     }
@@ -119,6 +120,7 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
             .and_then(|()| typing::measure(&mut report))
             .and_then(|()| remote_typing::measure(&mut report)),
         ("cells", _) => cells::measure(&mut report, asked.unwrap_or(500)),
+        ("kernels", _) => kernels::measure(&mut report, asked.unwrap_or(500)),
         ("agent", _) => agent::measure(&mut report),
         ("hub", _) => hub::measure(&mut report, asked.unwrap_or(1_000)),
         ("sync", _) => sync::measure(&mut report, asked.unwrap_or(50_000)),

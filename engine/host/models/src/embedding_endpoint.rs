@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::StatusCode;
+use ureq::tls::{RootCerts, TlsConfig};
 
 /// The environment's variable with the key of an endpoint that wants one.
 pub const EMBEDDINGS_KEY_VAR: &str = "TRACEBOOK_EMBEDDINGS_KEY";
@@ -49,6 +50,7 @@ impl EmbeddingEndpoint {
         let agent = Agent::config_builder()
             .timeout_connect(Some(ENDPOINT_CONNECT_TIMEOUT))
             .timeout_global(Some(ENDPOINT_RESPONSE_TIMEOUT))
+            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
             .http_status_as_error(false)
             .build()
             .into();

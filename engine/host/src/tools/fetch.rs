@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use store::BlobRef;
 use ureq::config::Config;
 use ureq::http::Uri;
+use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
@@ -224,6 +225,7 @@ fn fetch_page(
         let left = FETCH_TIMEOUT.checked_sub(begun.elapsed()).with_context(|| timeout_message(&host))?;
         let config = Config::builder()
             .timeout_global(Some(left))
+            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)

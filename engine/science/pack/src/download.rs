@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use ureq::Agent;
 use ureq::http::{HeaderMap, Response, StatusCode};
+use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
 /// The package index that is asked where no other is named.
@@ -187,6 +188,7 @@ pub fn download_wheel(
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_recv_response(Some(RESPONSE_TIMEOUT))
         .timeout_per_read(Some(STALL_TIMEOUT))
+        .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
         .http_status_as_error(false)
         .user_agent(concat!("Tracebook/", env!("CARGO_PKG_VERSION")))
         .build()

@@ -1,0 +1,78 @@
+# Beside Tracebook's kernels: ipykernel, asked by jupyter_client as notebooks do it. It has no saved states: what it can
+# do instead is to run the cells again.
+import json, sys, time
+
+from jupyter_client.manager import KernelManager
+
+count, starts = int(sys.argv[1]), int(sys.argv[2])
+trivial, imports, frame, pandas_cell = sys.argv[3:7]
+figures = []
+
+
+def start():
+    begun = time.perf_counter()
+    manager = KernelManager(kernel_name="python3", transport="ipc")
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    return manager, client, (time.perf_counter() - begun) * 1e3
+
+
+def run(client, code):
+    """Milliseconds until the kernel says that it is idle again."""
+    begun = time.perf_counter()
+    asked = client.execute(code)
+    while True:
+        message = client.get_iopub_msg(timeout=120)
+        if message["parent_header"].get("msg_id") != asked:
+            continue
+        if message["msg_type"] == "error":
+            raise RuntimeError(message["content"]["evalue"])
+        if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+            break
+    client.get_shell_msg(timeout=120)
+    return (time.perf_counter() - begun) * 1e3
+
+
+def percentile(times, percent):
+    times = sorted(times)
+    return times[max(1, -(-len(times) * percent // 100)) - 1]
+
+
+def memory(manager):
+    with open(f"/proc/{manager.provisioner.pid}/statm") as file:
+        return int(file.read().split()[1]) * 4096 / 1e6
+
+
+ready = []
+for _ in range(starts):
+    manager, client, took = start()
+    ready.append(took)
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+figures.append(["ipykernel: ready, p50", percentile(ready, 50), "ms"])
+manager, client, _ = start()
+figures.append(["ipykernel: first cell", run(client, trivial), "ms"])
+times = [run(client, trivial) for _ in range(count)]
+figures.append(["ipykernel: trivial cell, p50", percentile(times, 50), "ms"])
+figures.append(["ipykernel: trivial cell, p99", percentile(times, 99), "ms"])
+figures.append(["ipykernel: memory", memory(manager), "MB"])
+try:
+    figures.append(["ipykernel: import numpy and pandas", run(client, imports), "ms"])
+    run(client, frame)
+    times = [run(client, pandas_cell) for _ in range(30)]
+    figures.append(["ipykernel: a pandas cell (groupby of 1M rows)", percentile(times, 50), "ms"])
+    figures.append(["ipykernel: memory with pandas and the frame", memory(manager), "MB"])
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+    begun = time.perf_counter()
+    manager, client, _ = start()
+    for code in (imports, frame, pandas_cell):
+        run(client, code)
+    figures.append(["ipykernel: run all again in a new process", (time.perf_counter() - begun) * 1e3, "ms"])
+except RuntimeError as why:
+    figures.append(["ipykernel: cells with pandas", None, str(why)])
+client.stop_channels()
+manager.shutdown_kernel(now=True)
+print(json.dumps(figures))

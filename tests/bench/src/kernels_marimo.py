@@ -1,0 +1,78 @@
+# Beside Tracebook's kernels: marimo's editor, asked over its own websocket as its page does it.
+import http.client, json, os, signal, socket, subprocess, sys, tempfile, time
+
+from websockets.sync.client import connect
+
+count = int(sys.argv[1])
+trivial, imports, frame, pandas_cell = sys.argv[3:7]
+figures = []
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+folder = tempfile.TemporaryDirectory()
+path = os.path.join(folder.name, "note.py")
+with open(path, "w") as file:
+    file.write("import marimo\napp = marimo.App()\nif __name__ == '__main__':\n    app.run()\n")
+words = ["edit", "--headless", "--no-token", "--no-skew-protection", "--skip-update-check", "--port", str(port), path]
+server = subprocess.Popen(
+    [sys.executable, "-m", "marimo", *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    stderr=subprocess.DEVNULL,
+)
+
+
+def post(what, content):
+    """Asks over a connection of its own, which is closed when the answer is there."""
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    head = {"Content-Type": "application/json", "Marimo-Session-Id": "s_bench"}
+    line.request("POST", f"/api/kernel/{what}", json.dumps(content), head)
+    answer = line.getresponse()
+    answer.read()
+    line.close()
+    if answer.status >= 300:
+        raise RuntimeError(f"{what}: {answer.status}")
+
+
+def percentile(times, percent):
+    times = sorted(times)
+    return times[max(1, -(-len(times) * percent // 100)) - 1]
+
+
+def run(page, name, code):
+    """Milliseconds until the run is over."""
+    begun = time.perf_counter()
+    post("run", {"cellIds": [name], "codes": [code]})
+    until = begun + 120
+    while (left := until - time.perf_counter()) > 0:
+        if json.loads(page.recv(timeout=left)).get("op") == "completed-run":
+            break
+    return (time.perf_counter() - begun) * 1e3
+
+
+try:
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 0.2).close()
+            break
+        except OSError:
+            if server.poll() is not None:
+                sys.exit("marimo has ended")
+            time.sleep(0.05)
+    begun = time.perf_counter()
+    with connect(f"ws://127.0.0.1:{port}/ws?session_id=s_bench", max_size=None) as page:
+        while json.loads(page.recv(timeout=60)).get("op") != "kernel-ready":
+            pass
+        figures.append(["marimo: ready, its server running", (time.perf_counter() - begun) * 1e3, "ms"])
+        post("instantiate", {"objectIds": [], "values": [], "autoRun": True})
+        figures.append(["marimo: first cell", run(page, "one", trivial), "ms"])
+        times = [run(page, "one", trivial) for _ in range(count)]
+        figures.append(["marimo: trivial cell, p50", percentile(times, 50), "ms"])
+        figures.append(["marimo: trivial cell, p99", percentile(times, 99), "ms"])
+        figures.append(["marimo: import numpy and pandas", run(page, "imports", imports), "ms"])
+        run(page, "frame", frame)
+        times = [run(page, "groups", pandas_cell) for _ in range(30)]
+        figures.append(["marimo: a pandas cell (groupby of 1M rows)", percentile(times, 50), "ms"])
+finally:
+    server.send_signal(signal.SIGKILL)
+    for child in os.popen(f"pgrep -P {server.pid}").read().split():
+        os.kill(int(child), signal.SIGKILL)
+print(json.dumps(figures))
