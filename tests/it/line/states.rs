@@ -177,7 +177,8 @@ fn a_stopped_cell_ends_as_keyboard_interrupt() {
                 kept += 1\nexcept KeyboardInterrupt:\n    kept = -1\n    print('cleaned up')\n```\n\n```python \
                 timeout=1\nimport time\ntime.sleep(60)\n```\n\n```python\nprint('kept', kept)\n```\n";
     let Some(science) = Science::with(note) else { return };
-    let caught = science.run(&["run", "a", "--cell", "2", "--with-stale"]);
+    science.run(&["run", "a", "--cell", "1"]).good();
+    let caught = science.run(&["run", "a", "--cell", "2"]);
     let said = format!("{}{}", caught.text(), caught.err);
     assert!(said.contains("cleaned up"), "{said}");
     let slept = science.run(&["run", "a", "--cell", "3"]);
