@@ -83,7 +83,7 @@ pub(super) const BENCH: &[CommandArgument] = &[
     command_argument(
         "WHAT",
         ArgumentForm::Needed,
-        "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval",
+        "edit, open, import, frames, search, cells, kernels, tools, agent, hub, sync, replay, memory or retrieval",
     ),
     command_argument(
         "size",
