@@ -442,7 +442,8 @@ command_table!(
                 "mode",
                 ArgumentForm::Value,
                 "what a run does to the cells that depend on it: manual, stale or automatic"
-            )
+            ),
+            command_argument("set", ArgumentForm::Values, "a widget's new value, as NAME=VALUE")
         ],
         "List a note's cells, the names that they define and use, and which results are out of date.",
     ),

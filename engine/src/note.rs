@@ -9,6 +9,7 @@ use crate::staleness::{HeldName, KeptStaleness, Reactivity};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use store::{Block, BlockId, ChangeParcel, DocId, Execution, ExecutionId, FileKind, NoteDoc, NoteOp, OutputsDoc};
+use text::cell_form::CellForm;
 use text::markdown::{self, CellParts};
 use text::python_scope::CellNames;
 use text::text_edit;
@@ -492,7 +493,8 @@ impl Note {
             let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };
             let cell = match self.kind {
                 FileKind::Script => {
-                    (!block.text.trim().is_empty()).then_some(markdown::CellParts { code: 0..block.text.len() })
+                    let parts = CellParts { code: 0..block.text.len(), form: CellForm::Code };
+                    (!block.text.trim().is_empty()).then_some(parts)
                 }
                 _ => markdown::parse_cell(&block.text),
             };

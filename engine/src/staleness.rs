@@ -266,10 +266,9 @@ impl Note {
         let read = || {
             // What other languages bind is their kernel's affair.
             let python = self.cell_language(cell).is_none_or(|language| language == "python");
-            Arc::new(if python {
-                CellNames::of(self.cell_code(cell).unwrap_or_default())
-            } else {
-                CellNames::default()
+            Arc::new(match self.cell_parts(cell).filter(|_| python) {
+                Some(parts) => parts.form.names(self.cell_code(cell).unwrap_or_default()),
+                None => CellNames::default(),
             })
         };
         self.meta.get(&cell).map_or_else(read, |meta| meta.names.get_or_init(read).clone())

@@ -29,6 +29,7 @@ mod search;
 mod states;
 mod tasks;
 mod updates;
+mod widgets;
 
 use crate::program::House;
 use serde_json::Value;

@@ -48,6 +48,7 @@ mod shortcuts;
 mod spelling;
 mod status;
 mod syncing;
+mod widgets;
 
 mod reading;
 mod reading_order;

@@ -72,6 +72,8 @@ pub(super) struct CellsArguments {
     pub(super) note: String,
     #[arg(long)]
     pub(super) mode: Option<String>,
+    #[arg(long)]
+    pub(super) set: Vec<String>,
 }
 
 /// `kernels`.

@@ -4,7 +4,9 @@ use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::CellsArguments;
 use engine::{Command, Note, Reactivity};
 use serde_json::{Value, json};
-use store::BlockId;
+use store::{BlockId, DocId};
+use text::cell_form::CellForm;
+use text::widget::{self, WidgetSpec};
 
 pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -> Result<u8, CliError> {
     let mode = match args.mode.as_deref() {
@@ -22,6 +24,14 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -
         export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
         scene.handle.run_command(Command::SetReactivity { note, to })?;
         export::open_note::wait_until_saved(scene.handle)?;
+    }
+    if !args.set.is_empty() {
+        export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
+        for setting in &args.set {
+            set_widget(scene, note, setting)?;
+        }
+        export::open_note::wait_until_saved(scene.handle)?;
+        return Ok(EXIT_DONE);
     }
     let (mode, found) =
         export::open_note::read_loaded_note(scene.handle, note, |note| (note.reactivity(), cells_as_json(note)))?;
@@ -53,6 +63,31 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -
         }
     }
     Ok(EXIT_DONE)
+}
+
+/// Gives the widgets of this name the value that is meant by `NAME=VALUE`.
+fn set_widget(scene: &mut CommandContext<'_>, note: DocId, setting: &str) -> Result<(), CliError> {
+    let Some((name, typed)) = setting.split_once('=') else {
+        return Err(CliError::usage(format!("--set takes NAME=VALUE, not “{setting}”")));
+    };
+    let (name, typed) = (name.trim().to_owned(), typed.to_owned());
+    let wanted = name.clone();
+    let edit = export::open_note::read_loaded_note(scene.handle, note, move |note| {
+        note.cells().find_map(|cell| {
+            let parts = note.cell_parts(cell).filter(|parts| parts.form == CellForm::Widget)?;
+            let code = note.cell_code(cell)?;
+            let widget = WidgetSpec::parse(code).ok().filter(|widget| widget.name == wanted)?;
+            let new = widget::with_value(code, &widget.typed_value(&typed));
+            let at = note.block_start(cell)? + parts.code.start;
+            Some(new.map(|insert| (at, code.len(), insert)))
+        })
+    })?;
+    let (at, delete, insert) = match edit {
+        Some(edit) => edit.map_err(|why| CliError::usage(why.to_string()))?,
+        None => return Err(CliError::usage(format!("the note has no widget that sets `{name}`"))),
+    };
+    scene.handle.run_command(Command::Edit { note, at, delete, insert })?;
+    Ok(())
 }
 
 fn reactivity_description(mode: Reactivity) -> &'static str {

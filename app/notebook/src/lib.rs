@@ -14,3 +14,4 @@ pub mod link_targets;
 pub mod outputs;
 pub mod page;
 pub mod script;
+pub mod widget_controls;

@@ -12,6 +12,7 @@ use super::cells::{self, CellViews};
 use super::collection::CollectionEmbeds;
 use crate::actions::{PageAction, RowDrag};
 use crate::link_targets::UnresolvedLinks;
+use crate::widget_controls::WidgetControls;
 pub use drag::past_cell;
 use editor::assets;
 use editor::bidi_text::caret_place;
@@ -86,6 +87,8 @@ pub struct NotePage {
     pub cells: CellViews,
     /// The collections that the note shows.
     pub insets: CollectionEmbeds,
+    /// What its widgets are being set to.
+    controls: WidgetControls,
     drawn: HashMap<u64, CachedRow>,
     frame: u64,
     /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
@@ -160,6 +163,7 @@ impl NotePage {
         self.drawn.clear();
         self.cells.clear();
         self.insets.clear();
+        self.controls = WidgetControls::default();
         self.seat = note.and_then(|note| self.seats.get(&note).copied()).unwrap_or_default();
         (self.ended, self.shown, self.revision) = (0.0, 0.0, 0);
         *editor = Editor::default();

@@ -11,7 +11,9 @@ pub fn export_script(text: &str) -> String {
     for cell in markdown::cell_ranges(text).into_iter().filter(|cell| python(&text[cell.clone()])) {
         push_comment(&mut out, &text[at..cell.start]);
         let block = &text[cell.clone()];
-        let code = markdown::parse_cell(block).map_or("", |parts| &block[parts.code]);
+        let parts = markdown::parse_cell(block);
+        // A widget that can't be read is nothing in a script.
+        let code = parts.and_then(|parts| parts.form.kernel_code(&block[parts.code]).ok()).unwrap_or_default();
         begin_cell(&mut out, "# %%\n");
         out.push_str(code.trim_end());
         out.push('\n');
@@ -49,5 +51,6 @@ mod tests {
         let text = "# T\n\nwords\n\n```python\nx = 1\n```\n```py\n\n```\nend\n";
         let made = "# %% [markdown]\n# # T\n#\n# words\n\n# %%\nx = 1\n\n# %%\n\n\n# %% [markdown]\n# end\n";
         assert_eq!(export_script(text), made);
+        assert_eq!(export_script("```widget\nslider: n\nvalue: 3\n```\n"), "# %%\nn = 3\n");
     }
 }

@@ -14,6 +14,7 @@ use store::disk::RowWrite;
 use store::{
     BlobHash, BlobRef, BlockId, CellOutput, DocId, Execution, ExecutionId, ExecutionStatus, FileKind, OutputBody,
 };
+use text::cell_form::CellForm;
 use text::markdown;
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
@@ -369,8 +370,25 @@ impl FilesState {
                 return;
             }
             let place = note.cells().position(|other| other == cell).unwrap_or(0) + 1;
+            let form = note.cell_parts(cell).map_or(CellForm::Code, |parts| parts.form);
             let Some(execution) = note.executions.get_mut(&cell) else { continue };
             execution.code = code_hash(&code);
+            let code = match form.kernel_code(&code) {
+                Ok(code) => code.into_owned(),
+                Err(why) => {
+                    // Nothing runs for it; what was to follow would miss its value.
+                    let (ename, evalue) = (WIDGET_ERROR.to_owned(), why.to_string());
+                    let traceback = vec![format!("{ename}: {evalue}")];
+                    let body = OutputBody::Error { ename, evalue, traceback };
+                    execution.outputs.push(CellOutput { body, whole: None });
+                    execution.status = ExecutionStatus::Error;
+                    note.unsaved_outputs.insert(cell);
+                    cancel_queue(note);
+                    self.notes.save_outputs(turn, id);
+                    self.notes.finish_clean_run(id);
+                    return;
+                }
+            };
             note.kernel = KernelPhase::Busy(execution.id);
             note.kernel_executions.insert(execution.id);
             let execution = execution.id;
@@ -503,6 +521,8 @@ fn kernel_not_allowed_message(kernel: &str) -> String {
     )
 }
 
+/// The class that the error of a widget has that can't be read.
+const WIDGET_ERROR: &str = "WidgetError";
 /// The class that the error of a cell has that was stopped since it took too long.
 const TIME_LIMIT_ERROR: &str = "TimeLimit";
 

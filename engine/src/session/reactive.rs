@@ -62,6 +62,14 @@ impl Note {
         }
     }
 
+    /// The cells to run once a widget has another value: it, and where the note doesn't forbid it, what depends on it.
+    pub fn cells_after_change(&self, widget: BlockId) -> Vec<BlockId> {
+        match self.reactivity {
+            Reactivity::Manual => vec![widget],
+            Reactivity::Marks | Reactivity::Automatic => self.plan_cells(&[widget]),
+        }
+    }
+
     /// The cells that run or wait, in their order.
     pub fn pending_cells(&self) -> Vec<BlockId> {
         let now = match self.kernel {

@@ -3,6 +3,7 @@
 
 pub mod ansi;
 pub mod block_edits;
+pub mod cell_form;
 pub mod dataflow;
 pub mod date_format;
 pub mod diff;
@@ -19,4 +20,5 @@ pub mod time;
 pub mod time_zone;
 pub mod undo;
 pub mod untrusted_text;
+pub mod widget;
 pub mod yaml_edit;

@@ -9,6 +9,7 @@ mod plain;
 pub use limits::{MarkdownLimitError, check, parse};
 pub use plain::plain_text;
 
+use crate::cell_form::CellForm;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
@@ -47,6 +48,8 @@ enum TopLevelPiece {
 pub struct CellParts {
     /// The code between the fences, with its last line end.
     pub code: Range<usize>,
+    /// What the text between the fences is.
+    pub form: CellForm,
 }
 
 /// How many blocks and cells a text has: what a listing shows of a note that was never edited.
@@ -213,12 +216,13 @@ pub fn parse_cell(block: &str) -> Option<CellParts> {
         return None;
     }
     let (info, code) = parse_fenced_block(block)?;
-    fence_language(info).is_some().then_some(CellParts { code })
+    let (_, form) = fence_cell(info)?;
+    Some(CellParts { code, form })
 }
 
-/// The language of a cell, in lower case.
+/// The language of the kernel that runs a cell, in lower case: a widget runs as Python.
 pub fn cell_language(block: &str) -> Option<String> {
-    fence_language(CodeFence::parse_opening_fence(block.lines().next()?)?.info)
+    fence_cell(CodeFence::parse_opening_fence(block.lines().next()?)?.info).map(|(language, _)| language)
 }
 
 /// Whether fences in braces (```` ```{r} ````) of this language are cells.
@@ -287,16 +291,18 @@ impl CodeFence<'_> {
     }
 }
 
-/// Returns the language of a cell with this info string. In braces, as in knitr and Quarto, it can be any language with
-/// a kernel; other words in braces are directives.
-fn fence_language(info: &str) -> Option<String> {
+/// Returns the kernel's language and the form of a cell with this info string. In braces, as in knitr and Quarto, it can
+/// be any language with a kernel; other words in braces are directives.
+fn fence_cell(info: &str) -> Option<(String, CellForm)> {
     let language = info.split(|c: char| c.is_whitespace() || c == '{' || c == ',').next().unwrap_or("");
     let braced = info.strip_prefix('{').map(|rest| rest.trim_start_matches('.'));
     let braced = braced.and_then(|rest| rest.split(|c: char| c.is_whitespace() || c == '}' || c == ',').next());
     let word = braced.unwrap_or(language).to_ascii_lowercase();
     match word.as_str() {
-        "python" | "python3" | "py" => Some("python".to_owned()),
-        other => (info.starts_with('{') && !info.starts_with("{.") && is_kernel_language(other)).then_some(word),
+        "python" | "python3" | "py" => Some(("python".to_owned(), CellForm::Code)),
+        "widget" if braced.is_none() => Some(("python".to_owned(), CellForm::Widget)),
+        other => (info.starts_with('{') && !info.starts_with("{.") && is_kernel_language(other))
+            .then_some((word, CellForm::Code)),
     }
 }
 
@@ -367,7 +373,7 @@ fn scan_top_level_with<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usiz
                     continue;
                 }
                 match tag {
-                    Tag::CodeBlock(CodeBlockKind::Fenced(info)) if fence_language(info).is_some() => {
+                    Tag::CodeBlock(CodeBlockKind::Fenced(info)) if fence_cell(info).is_some() => {
                         let start = line_start(text, range.start);
                         let closed = parse_cell(text[start..range.end].trim_end_matches('\r')).is_some();
                         if closed { TopLevelPiece::Cell } else { TopLevelPiece::Structure }
@@ -476,6 +482,12 @@ mod tests {
         );
         assert_eq!(cell_language("```{R, echo=TRUE}\n1\n```").as_deref(), Some("r"));
         assert_eq!(cell_language("```py\n1\n```").as_deref(), Some("python"));
+        assert_eq!(cell_language("```widget\ntext: a\n```").as_deref(), Some("python"));
+        let form = |block: &str| parse_cell(block).map(|cell| cell.form);
+        assert_eq!(form("```widget\ntext: a\n```\n"), Some(CellForm::Widget));
+        assert_eq!(form("~~~ Widget\n~~~\n"), Some(CellForm::Widget));
+        assert_eq!(form("```{widget}\ntext: a\n```\n"), None);
+        assert_eq!(form("```python\n```\n"), Some(CellForm::Code));
     }
 
     #[test]

@@ -145,3 +145,31 @@ fn names_that_are_bound_twice_or_below_are_told() {
     let expected = ["x is bound in cell 2, too", "y is bound only below, in cell 2"];
     assert_eq!(twin.note(note).name_remarks(cells[0]), expected);
 }
+
+#[test]
+fn a_widget_runs_as_its_assignment_and_names_what_depends_on_it() {
+    let text =
+        "```widget\nslider: n\nvalue: 3\n```\n\n```python\nm = n\n```\n\n```python\nother\n```\n\n```python\nm\n```\n";
+    let (mut twin, note) = Twin::on(text);
+    twin.command(Command::RunAll { note }).expect("run");
+    assert_eq!(serve(&mut twin, note), ["n = 3", "m = n", "other", "m"]);
+    let cells = cells_of(&twin, note);
+    twin.edit(note, text.find('3').expect("there"), 1, "7");
+    assert_eq!(stale(&twin, note), [code_changed(), input("n"), None, input("m")]);
+    let after = twin.note(note).cells_after_change(cells[0]);
+    assert_eq!(after, [cells[0], cells[1], cells[3]]);
+    twin.command(Command::RunCells { note, cells: after }).expect("run");
+    assert_eq!(serve(&mut twin, note), ["n = 7", "m = n", "m"]);
+    twin.command(Command::SetReactivity { note, to: Reactivity::Manual }).expect("set");
+    let cells = cells_of(&twin, note);
+    assert_eq!(twin.note(note).cells_after_change(cells[0]), [cells[0]]);
+}
+
+#[test]
+fn a_broken_widget_runs_nothing() {
+    let (mut twin, note) = Twin::on("```widget\nslider: 1\n```\n\n```python\nm = n\n```\n");
+    twin.command(Command::RunAll { note }).expect("run");
+    assert_eq!(twin.asked, [], "nothing was sent to the kernel");
+    let ended = twin.note(note).cells().filter_map(|cell| twin.note(note).latest_execution(cell).map(|run| run.status));
+    assert_eq!(ended.collect::<Vec<_>>(), [ExecutionStatus::Error, ExecutionStatus::Interrupted]);
+}

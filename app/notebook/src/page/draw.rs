@@ -8,6 +8,7 @@ use super::{
 use crate::actions::PageAction;
 use crate::active_row;
 use crate::cells::{self, CellFrame};
+use crate::widget_controls::{self, widget_of, widget_row};
 use editor::assets;
 use editor::display_map::RowIndex;
 use editor::folding;
@@ -49,7 +50,15 @@ impl NotePage {
         let drawn = match &row.code {
             _ if row.comment == CommentSpan::Open => render::dimmed(source, row.kind, width, world.pen),
             _ if row.base => unseen(source, world.pen),
-            Some(code) if row.kind.is_fenced() => code_row(text, row, code, width, world.pen),
+            Some(code) if row.kind.is_fenced() => match widget_of(source).filter(|_| row.kind == RowKind::Cell) {
+                Some(Ok(spec)) => widget_row(source, &spec, world.pen),
+                Some(Err(why)) => {
+                    let mut drawn = code_row(text, row, code, width, world.pen);
+                    widget_controls::add_error(&mut drawn, &why, width, world.pen);
+                    drawn
+                }
+                None => code_row(text, row, code, width, world.pen),
+            },
             _ => match &row.comment {
                 CommentSpan::Hidden(hidden) => render::draw_without(source, row.kind, width, wide, hidden, world.pen),
                 CommentSpan::None | CommentSpan::Open => render::draw(source, row.kind, width, wide, world.pen),
@@ -134,6 +143,7 @@ impl NotePage {
             let y = if behind { end } else { far(target, world) };
             self.field_out_of_sight(ui, pos2(left, page.top() + y), world, editor, target, hold);
         }
+        self.controls.run_dependents(world.note, actions);
         self.update_row_drag(ui, world, editor, actions);
         self.extend_selection(ui, target.as_ref(), world, editor);
         self.update_hover(ui, target.as_ref(), world);
@@ -286,6 +296,10 @@ impl NotePage {
                 let elsewhere = world.session.sync().remote_runner(world.note.id, id);
                 let shown = CellFrame { cell: id, number, area: frame, first, focused, elsewhere };
                 self.cells.show_cell_frame(ui, world.note, shown, actions);
+                let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
+                if let Some(Ok(spec)) = widget_of(text).filter(|_| drawn.is_some()) {
+                    self.controls.show(ui, world.note, (id, &spec), (origin, world.width), actions);
+                }
                 let at = origin + vec2(0.0, code_height);
                 let wide = self.output_width(world);
                 let own =

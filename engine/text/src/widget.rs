@@ -1,0 +1,468 @@
+//! Widgets: fenced blocks that hold a control and its value as YAML, and that run as the assignment of that value.
+//!
+//! ````markdown
+//! ```widget
+//! slider: threshold
+//! min: 0
+//! max: 1
+//! step: 0.05
+//! value: 0.4
+//! ```
+//! ````
+
+use crate::python_scope::CellNames;
+use crate::task::CalendarDay;
+
+use crate::yaml_edit::{YamlEditError, YamlReadError, YamlStep, parse_value, set_value};
+use serde_json::{Map, Number, Value};
+
+/// A widget's YAML is at most so long.
+const MAX_WIDGET_BYTES: usize = 65_536;
+/// A select has at most so many options.
+const MAX_SELECT_OPTIONS: usize = 1_000;
+/// A widget's name is at most so long.
+const MAX_WIDGET_NAME_BYTES: usize = 100;
+/// A widget's label is at most so long.
+const MAX_WIDGET_LABEL_CHARS: usize = 200;
+/// The kinds of widgets: the keys of which one names the variable.
+const WIDGET_KINDS: [&str; 5] = ["slider", "select", "checkbox", "text", "date"];
+
+/// A control that sets a variable of the note's cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WidgetSpec {
+    /// The Python variable that it sets.
+    pub name: String,
+    /// What stands beside the control; the name where no label is given.
+    pub label: String,
+    /// The control and its value.
+    pub control: WidgetControl,
+}
+
+/// A control with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WidgetControl {
+    /// A number between two others.
+    Slider {
+        /// The least value.
+        min: f64,
+        /// The greatest value, above `min`.
+        max: f64,
+        /// The distance of two values, above 0.
+        step: f64,
+        /// The value: whole if `min`, `step` and it are written as whole numbers.
+        value: Number,
+        /// Whether its values are whole numbers.
+        whole: bool,
+    },
+    /// One of some texts, numbers or booleans.
+    Select {
+        /// What can be chosen, at least one.
+        options: Vec<Value>,
+        /// The chosen one.
+        value: Value,
+    },
+    /// True or false.
+    Checkbox {
+        /// Whether it's checked.
+        value: bool,
+    },
+    /// A text.
+    Text {
+        /// The text.
+        value: String,
+    },
+    /// A day.
+    Date {
+        /// Year, month and day.
+        value: (i64, i64, i64),
+    },
+}
+
+/// Why a widget can't be shown and isn't run: a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WidgetError {
+    /// It's too long.
+    #[error("this widget is longer than {MAX_WIDGET_BYTES} bytes; make it shorter")]
+    TooLong,
+    /// It's not YAML.
+    #[error("this widget isn't YAML: {0}")]
+    Yaml(#[from] YamlReadError),
+    /// It's no mapping, or names no kind, or several.
+    #[error(
+        "a widget begins with one of slider, select, checkbox, text or date and a name, such as `slider: threshold`"
+    )]
+    NoKind,
+    /// Its name can't be a variable.
+    #[error("`{0}` can't be the name of a Python variable; use letters, digits and underscores, and no keyword")]
+    Name(String),
+    /// It has a key that its kind doesn't have.
+    #[error("a {kind} has no `{key}`; it has {known}")]
+    UnknownKey {
+        /// The kind of widget.
+        kind: &'static str,
+        /// The key.
+        key: String,
+        /// The keys that it may have.
+        known: &'static str,
+    },
+    /// A key is missing, or its value doesn't fit.
+    #[error("`{key}` of `{name}` must be {expected}")]
+    Value {
+        /// The widget's name.
+        name: String,
+        /// The key.
+        key: &'static str,
+        /// What it must be.
+        expected: String,
+    },
+}
+
+/// Why a widget can't be given a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WidgetEditError {
+    /// It's no widget, or the value doesn't fit it.
+    #[error(transparent)]
+    Widget(#[from] WidgetError),
+    /// Its text can't be edited value by value.
+    #[error("the widget's value can't be set: {0}")]
+    Yaml(#[from] YamlEditError),
+}
+
+impl WidgetSpec {
+    /// Reads a widget off the text between its fences.
+    ///
+    /// # Errors
+    /// It isn't a widget, or something in it doesn't fit.
+    pub fn parse(source: &str) -> Result<WidgetSpec, WidgetError> {
+        if source.len() > MAX_WIDGET_BYTES {
+            return Err(WidgetError::TooLong);
+        }
+        let Value::Object(keys) = parse_value(source)? else { return Err(WidgetError::NoKind) };
+        let mut kinds = WIDGET_KINDS.into_iter().filter(|kind| keys.contains_key(*kind));
+        let (Some(kind), None) = (kinds.next(), kinds.next()) else { return Err(WidgetError::NoKind) };
+        let name = match &keys[kind] {
+            Value::String(name) if is_variable_name(name) => name.clone(),
+            Value::String(name) => return Err(WidgetError::Name(shortened(name))),
+            other => return Err(WidgetError::Name(shortened(&other.to_string()))),
+        };
+        let known = match kind {
+            "slider" => "min, max, step, value and label",
+            "select" => "options, value and label",
+            _ => "value and label",
+        };
+        let is_known = |key: &str| known.split([',', ' ']).any(|word| word == key && word != "and");
+        if let Some(key) = keys.keys().find(|key| *key != kind && !is_known(key)) {
+            return Err(WidgetError::UnknownKey { kind, key: shortened(key), known });
+        }
+        let fields = WidgetFields { name: &name, keys: &keys };
+        let control = match kind {
+            "slider" => fields.slider()?,
+            "select" => fields.select()?,
+            "checkbox" => match keys.get("value") {
+                None => WidgetControl::Checkbox { value: false },
+                Some(Value::Bool(value)) => WidgetControl::Checkbox { value: *value },
+                Some(_) => return Err(fields.unfit("value", "true or false")),
+            },
+            "text" => match keys.get("value") {
+                None | Some(Value::Null) => WidgetControl::Text { value: String::new() },
+                Some(Value::String(value)) => WidgetControl::Text { value: value.clone() },
+                Some(_) => return Err(fields.unfit("value", "a text; put it in quotes")),
+            },
+            _ => match keys.get("value").and_then(Value::as_str).and_then(parse_day) {
+                Some(value) => WidgetControl::Date { value },
+                None => return Err(fields.unfit("value", "a day such as 2026-12-31")),
+            },
+        };
+        let label = match keys.get("label") {
+            None | Some(Value::Null) => name.clone(),
+            Some(Value::String(label)) if label.chars().count() <= MAX_WIDGET_LABEL_CHARS => label.clone(),
+            Some(_) => return Err(fields.unfit("label", format!("a text of up to {MAX_WIDGET_LABEL_CHARS} letters"))),
+        };
+        Ok(WidgetSpec { name, label, control })
+    }
+
+    /// The Python code that it stands for: one assignment of a literal.
+    pub fn assignment(&self) -> String {
+        let value = match &self.control {
+            WidgetControl::Slider { value, whole, .. } => number_literal(value, *whole),
+            WidgetControl::Select { value: Value::Bool(value), .. } | WidgetControl::Checkbox { value } => {
+                if *value { "True" } else { "False" }.to_owned()
+            }
+            WidgetControl::Select { value: Value::Number(value), .. } => number_literal(value, !value.is_f64()),
+            WidgetControl::Select { value, .. } => text_literal(value.as_str().unwrap_or_default()),
+            WidgetControl::Text { value } => text_literal(value),
+            // Without binding `datetime`, which may be something else in the note.
+            WidgetControl::Date { value: (year, month, day) } => {
+                format!("__import__(\"datetime\").date({year}, {month}, {day})")
+            }
+        };
+        format!("{} = {value}\n", self.name)
+    }
+
+    /// The value as YAML has it.
+    pub fn value(&self) -> Value {
+        match &self.control {
+            WidgetControl::Slider { value, .. } => Value::Number(value.clone()),
+            WidgetControl::Select { value, .. } => value.clone(),
+            WidgetControl::Checkbox { value } => Value::Bool(*value),
+            WidgetControl::Text { value } => Value::String(value.clone()),
+            WidgetControl::Date { value } => Value::String(day_text(*value)),
+        }
+    }
+
+    /// What was typed for its value, as YAML has it: a number for a slider, an option for a select.
+    pub fn typed_value(&self, typed: &str) -> Value {
+        match &self.control {
+            WidgetControl::Text { .. } | WidgetControl::Date { .. } => Value::String(typed.to_owned()),
+            WidgetControl::Select { options, .. } => {
+                let fits = |option: &&Value| option_text(option) == typed;
+                options.iter().find(fits).cloned().unwrap_or_else(|| Value::String(typed.to_owned()))
+            }
+            WidgetControl::Slider { .. } | WidgetControl::Checkbox { .. } => match typed {
+                "yes" | "on" | "True" => Value::Bool(true),
+                "no" | "off" | "False" => Value::Bool(false),
+                _ => serde_json::from_str(typed).unwrap_or_else(|_| Value::String(typed.to_owned())),
+            },
+        }
+    }
+
+    /// A slider's value nearest to a number: on a step, between its ends. `None` for other widgets.
+    pub fn slider_value(&self, wanted: f64) -> Option<Number> {
+        let WidgetControl::Slider { min, max, step, whole, .. } = &self.control else { return None };
+        let near = (min + ((wanted - min) / step).round() * step).clamp(*min, *max);
+        // Without the dust of binary fractions.
+        let near = format!("{near:.12}").parse().unwrap_or(near);
+        #[allow(clippy::cast_possible_truncation, reason = "between the ends, which are written as whole numbers")]
+        if *whole { Some(Number::from(near as i64)) } else { Number::from_f64(near) }
+    }
+}
+
+/// The text between the fences of a widget with another value; the rest stays as it is.
+///
+/// # Errors
+/// It's no widget, the value doesn't fit it, or its text can't be edited value by value.
+pub fn with_value(source: &str, value: &Value) -> Result<String, WidgetEditError> {
+    let line_end = if source.contains("\r\n") { "\r\n" } else { "\n" };
+    let mut new = set_value(source, &[YamlStep::from("value")], Some(value))?;
+    if !new.ends_with('\n') {
+        new.push_str(line_end);
+    }
+    WidgetSpec::parse(&new)?;
+    Ok(new)
+}
+
+/// How an option is shown and typed.
+pub fn option_text(option: &Value) -> String {
+    option.as_str().map_or_else(|| option.to_string(), ToOwned::to_owned)
+}
+
+/// A day as `2026-12-31`.
+pub fn day_text((year, month, day): (i64, i64, i64)) -> String {
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// A day of the years 1 to 9999, which are those that Python has.
+pub fn parse_day(text: &str) -> Option<(i64, i64, i64)> {
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| matches!(at, 4 | 7) || bytes[at].is_ascii_digit();
+    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' || !(0..10).all(is_digit) {
+        return None;
+    }
+    let date = (text[..4].parse().ok()?, text[5..7].parse().ok()?, text[8..].parse().ok()?);
+    let (year, month, day) = date;
+    (year >= 1 && CalendarDay::from_date(year, month, day).date() == date).then_some(date)
+}
+
+/// The keys of a widget while it's read.
+struct WidgetFields<'a> {
+    name: &'a str,
+    keys: &'a Map<String, Value>,
+}
+
+impl WidgetFields<'_> {
+    fn unfit(&self, key: &'static str, expected: impl Into<String>) -> WidgetError {
+        WidgetError::Value { name: self.name.to_owned(), key, expected: expected.into() }
+    }
+
+    fn slider(&self) -> Result<WidgetControl, WidgetError> {
+        let number = |key: &'static str, default: Option<i64>| match (self.keys.get(key), default) {
+            (Some(Value::Number(number)), _) if number.as_f64().is_some_and(f64::is_finite) => Ok(number.clone()),
+            (None, Some(default)) => Ok(Number::from(default)),
+            _ => Err(self.unfit(key, "a number")),
+        };
+        let (min_number, max_number) = (number("min", Some(0))?, number("max", Some(100))?);
+        let step_number = number("step", Some(1))?;
+        let value = match self.keys.get("value") {
+            Some(_) => number("value", None)?,
+            None => min_number.clone(),
+        };
+        let float = |number: &Number| number.as_f64().unwrap_or_default();
+        let (min, max, step) = (float(&min_number), float(&max_number), float(&step_number));
+        if min >= max || !(max - min).is_finite() {
+            return Err(self.unfit("max", "above `min`"));
+        }
+        if step <= 0.0 {
+            return Err(self.unfit("step", "above 0"));
+        }
+        if !(min..=max).contains(&float(&value)) {
+            return Err(self.unfit("value", format!("between {min_number} and {max_number}")));
+        }
+        let whole = [&min_number, &step_number, &value].iter().all(|number| number.as_i64().is_some());
+        Ok(WidgetControl::Slider { min, max, step, value, whole })
+    }
+
+    fn select(&self) -> Result<WidgetControl, WidgetError> {
+        let expected = || self.unfit("options", format!("a list of 1 to {MAX_SELECT_OPTIONS} texts or numbers"));
+        let options = self.keys.get("options").and_then(Value::as_array).ok_or_else(expected)?;
+        let simple = |option: &Value| option.is_string() || option.is_boolean() || option.is_number();
+        if options.is_empty() || options.len() > MAX_SELECT_OPTIONS || !options.iter().all(simple) {
+            return Err(expected());
+        }
+        let value = self.keys.get("value").unwrap_or(&options[0]).clone();
+        if !options.contains(&value) {
+            return Err(self.unfit("value", "one of the options"));
+        }
+        Ok(WidgetControl::Select { options: options.clone(), value })
+    }
+}
+
+/// Whether a text can be assigned to as a variable, by Python's own grammar.
+fn is_variable_name(name: &str) -> bool {
+    let letters = name.chars().all(|letter| letter == '_' || letter.is_alphanumeric());
+    if name.is_empty() || name.len() > MAX_WIDGET_NAME_BYTES || !letters {
+        return false;
+    }
+    let names = CellNames::of(&format!("{name} = 0\n"));
+    !names.broken && names.surely.len() == 1 && names.surely.contains(name)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_WIDGET_NAME_BYTES).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+fn number_literal(value: &Number, whole: bool) -> String {
+    match value.as_f64().filter(|_| !whole) {
+        // `{:?}` keeps the point: `1.0` stays a float.
+        Some(value) => format!("{value:?}"),
+        None => value.to_string(),
+    }
+}
+
+/// A text as a Python literal of ASCII letters.
+fn text_literal(text: &str) -> String {
+    let mut literal = String::with_capacity(text.len() + 2);
+    literal.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => literal.extend(['\\', letter]),
+            ' '..='~' => literal.push(letter),
+            _ => literal.push_str(&format!("\\U{:08x}", u32::from(letter))),
+        }
+    }
+    literal.push('"');
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn assigned(source: &str) -> String {
+        WidgetSpec::parse(source).map_or_else(|why| why.to_string(), |widget| widget.assignment())
+    }
+
+    #[test]
+    fn every_kind_is_an_assignment() {
+        for (source, code) in [
+            ("slider: threshold\nmin: 0\nmax: 1\nstep: 0.05\nvalue: 0.4\n", "threshold = 0.4\n"),
+            ("slider: n\nmin: 1\nmax: 9\n", "n = 1\n"),
+            ("slider: n\nmin: 0\nmax: 9\nstep: 0.5\nvalue: 3\n", "n = 3.0\n"),
+            ("slider: n\nmin: -1e300\nmax: 1e300\nstep: 1.5\nvalue: 1e299\n", "n = 1e299\n"),
+            (
+                "select: region\noptions: [north, \"so\\\"uth\", 3, 2.0, true]\nvalue: so\"uth\n",
+                "region = \"so\\\"uth\"\n",
+            ),
+            ("select: k\noptions:\n  - 3\n  - 4\n", "k = 3\n"),
+            ("checkbox: on\nvalue: true\n", "on = True\n"),
+            ("checkbox: on\n", "on = False\n"),
+            ("text: größe\nvalue: \"a\\n\\\\b\\\"\"\nlabel: Size\n", "größe = \"a\\U0000000a\\\\b\\\"\"\n"),
+            ("text: t\n", "t = \"\"\n"),
+            ("date: day\nvalue: 2024-02-29\n", "day = __import__(\"datetime\").date(2024, 2, 29)\n"),
+        ] {
+            let found = assigned(source);
+            assert_eq!(found, code, "{source}");
+            let names = CellNames::of(&found);
+            assert!(!names.broken && names.surely.len() == 1, "{found}");
+        }
+        assert_eq!(WidgetSpec::parse("text: a\nlabel: A b\n").expect("fits").label, "A b");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let many = format!("select: a\noptions: [{}]\n", "x, ".repeat(2_000));
+        let deep = format!("select: a\noptions: {}\n", "[".repeat(30_000));
+        let long = format!("text: a\nvalue: {}\n", "x".repeat(70_000));
+        for (source, why) in [
+            ("", "a widget begins with"),
+            ("- slider\n", "a widget begins with"),
+            ("slider: a\ntext: b\n", "a widget begins with"),
+            ("slider: [\n", "isn't YAML"),
+            ("slider: 3\n", "`3` can't be the name"),
+            ("slider: lambda\n", "`lambda` can't be the name"),
+            ("text: \"a = 1; b\"\n", "can't be the name"),
+            ("text: \"a\\nb\"\n", "`a b` can't be the name"),
+            ("text: a.b\n", "can't be the name"),
+            ("text: 1a\n", "can't be the name"),
+            ("text: None\n", "can't be the name"),
+            ("slider: a\nmax: x\n", "`max` of `a` must be a number"),
+            ("slider: a\nmax: .nan\n", "`max` of `a` must be a number"),
+            ("slider: a\nmax: .inf\n", "`max` of `a` must be a number"),
+            ("slider: a\nmin: 5\nmax: 5\n", "`max` of `a` must be above `min`"),
+            ("slider: a\nmin: -1e308\nmax: 1e308\n", "`max` of `a` must be above `min`"),
+            ("slider: a\nstep: 0\n", "`step` of `a` must be above 0"),
+            ("slider: a\nvalue: 101\n", "`value` of `a` must be between 0 and 100"),
+            ("slider: a\nvalue:\n", "`value` of `a` must be a number"),
+            ("slider: a\nmaximum: 5\n", "a slider has no `maximum`; it has min, max, step, value and label"),
+            ("text: a\nand: 5\n", "a text has no `and`"),
+            ("select: a\noptions: []\n", "`options` of `a` must be a list of 1 to 1000"),
+            ("select: a\noptions: [[1]]\n", "`options` of `a` must be a list of 1 to 1000"),
+            (&many, "`options` of `a` must be a list of 1 to 1000"),
+            (&deep, "isn't YAML"),
+            (&long, "longer than"),
+            ("select: a\noptions: [x]\nvalue: y\n", "`value` of `a` must be one of the options"),
+            ("checkbox: a\nvalue: 1\n", "`value` of `a` must be true or false"),
+            ("text: a\nvalue: 1\n", "`value` of `a` must be a text"),
+            ("date: a\n", "`value` of `a` must be a day"),
+            ("date: a\nvalue: 2023-02-29\n", "`value` of `a` must be a day"),
+            ("date: a\nvalue: 0000-01-01\n", "`value` of `a` must be a day"),
+            ("date: a\nvalue: 2023-1-1\n", "`value` of `a` must be a day"),
+            ("date: a\nvalue: ää23-01-01\n", "`value` of `a` must be a day"),
+        ] {
+            let said = assigned(source);
+            assert!(said.contains(why), "{}: {said}", &source[..source.len().min(80)]);
+        }
+    }
+
+    #[test]
+    fn a_value_is_set_and_the_rest_stays() {
+        let slider = "slider: a # mine\nmin: 0\nmax: 1\nstep: 0.1\nvalue: 0.4 # now\n";
+        assert_eq!(with_value(slider, &json!(0.5)).expect("fits"), slider.replace("0.4", "0.5"));
+        assert!(with_value(slider, &json!(2)).is_err());
+        assert!(with_value(slider, &json!("x")).is_err());
+        assert_eq!(with_value("checkbox: a\r\n", &json!(true)).expect("fits"), "checkbox: a\r\nvalue: true\r\n");
+        let odd = "it's\n```\n\"quoted\": yes";
+        let new = with_value("text: a\n", &json!(odd)).expect("fits");
+        assert_eq!(new.lines().count(), 2, "no line of a value can close the fence: {new}");
+        assert_eq!(WidgetSpec::parse(&new).expect("fits").value(), json!(odd));
+        let select = WidgetSpec::parse("select: a\noptions: [1, x, '1.5']\n").expect("fits");
+        assert_eq!(
+            ["1", "x", "1.5", "y"].map(|typed| select.typed_value(typed)),
+            [json!(1), json!("x"), json!("1.5"), json!("y")]
+        );
+        let slider = WidgetSpec::parse(slider).expect("fits");
+        let near = [0.32, 0.149, -5.0, 9.0].map(|wanted| slider.slider_value(wanted).and_then(|near| near.as_f64()));
+        assert_eq!(near, [Some(0.3), Some(0.1), Some(0.0), Some(1.0)]);
+        assert_eq!((slider.typed_value("0.7"), slider.typed_value("x")), (json!(0.7), json!("x")));
+    }
+}
