@@ -20,8 +20,22 @@ pub const MAX_VIEW_BYTES: usize = 16 << 10;
 pub const MAX_VIEW_NODES: usize = 200;
 /// Maximum nesting of nodes in a view.
 pub const MAX_VIEW_DEPTH: usize = 8;
-/// Ids of the window's own commands that a button may ask for: those that concern the cells of the note.
-pub const BUTTON_COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_clean", "kernel.restart"];
+/// One of the window's own commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ButtonCommand {
+    /// Its id.
+    pub id: &'static str,
+    /// What the user calls it.
+    pub title: &'static str,
+}
+
+/// What a button may ask of the window's own commands: those that concern the cells of the note.
+pub const BUTTON_COMMANDS: [ButtonCommand; 4] = [
+    ButtonCommand { id: "note.run_all", title: "Run all cells" },
+    ButtonCommand { id: "note.run_stale", title: "Run stale cells" },
+    ButtonCommand { id: "note.run_clean", title: "Restart and run all" },
+    ButtonCommand { id: "kernel.restart", title: "Restart kernel" },
+];
 
 /// A generated view: controls that an agent described as JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -179,7 +193,7 @@ pub enum ButtonAction {
         arguments: Map<String, Value>,
     },
     /// One of [`BUTTON_COMMANDS`].
-    Command(&'static str),
+    Command(ButtonCommand),
 }
 
 /// The view that a piece of Markdown holds, if it is a block of that language: its source.
@@ -391,8 +405,8 @@ impl ButtonAction {
     /// Describes the action for the user.
     pub fn describe(&self) -> String {
         match self {
-            ButtonAction::Command(id) => format!("the command \u{201c}{}\u{201d}", id.title()),
-            ButtonAction::Tool { name, arguments } => match agent::policy::main_argument(arguments) {
+            ButtonAction::Command(command) => format!("the command \u{201c}{}\u{201d}", command.title),
+            ButtonAction::Tool { name, arguments } => match crate::policy::main_argument(arguments) {
                 "" => format!("the tool {name}"),
                 subject => format!("the tool {name}: {}", subject.lines().next().unwrap_or_default()),
             },

@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn buttons_ask_for_commands_that_exist() {
-        for id in agent::generated_view::BUTTON_COMMANDS {
-            assert!(id.parse::<CommandId>().is_ok(), "{id}");
+        for button in agent::generated_view::BUTTON_COMMANDS {
+            assert_eq!(button.id.parse::<CommandId>().map(CommandId::title), Ok(button.title), "{}", button.id);
         }
     }
 

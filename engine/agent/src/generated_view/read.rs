@@ -231,8 +231,8 @@ fn parse_action(value: &Value, at: &str) -> ReadResult<ButtonAction> {
     if object.fields.contains_key("command") {
         object.reject_unknown_keys(&["command"])?;
         let id = object.get_string("command")?;
-        let known = BUTTON_COMMANDS.into_iter().find(|command| *command == id);
-        let listed = || BUTTON_COMMANDS.join(", ");
+        let known = BUTTON_COMMANDS.into_iter().find(|command| command.id == id);
+        let listed = || BUTTON_COMMANDS.map(|command| command.id).join(", ");
         let command = known.ok_or_else(|| format!("{at}: a button commands {} and nothing else", listed()))?;
         return Ok(ButtonAction::Command(command));
     }

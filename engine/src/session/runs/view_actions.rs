@@ -28,7 +28,7 @@ fn button_session_id(note: DocId) -> DocId {
 /// A command of the window as a tool: it carries what running a cell does.
 fn note_command_tool() -> Option<ToolSpec> {
     let cell = tool_catalog::built_in().into_iter().find(|tool| BuiltInTool::RunCell.is_named(&tool.name))?;
-    let commands = generated_view::BUTTON_COMMANDS;
+    let commands = generated_view::BUTTON_COMMANDS.map(|command| command.id);
     let parameters = json!({"type": "object", "additionalProperties": false, "required": ["path", "name"],
         "properties": {"path": {"type": "string"}, "name": {"enum": commands}}});
     Some(ToolSpec {
@@ -82,7 +82,7 @@ impl RunsState {
             ButtonAction::Command(command) => {
                 let mut arguments = Map::new();
                 arguments.insert("path".to_owned(), Value::String(path.clone()));
-                arguments.insert("name".to_owned(), Value::String(command.to_string()));
+                arguments.insert("name".to_owned(), Value::String(command.id.to_owned()));
                 (BuiltInTool::NoteCommand.to_string(), arguments)
             }
         };
