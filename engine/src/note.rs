@@ -4,7 +4,9 @@
 use crate::event::{FileMark, FileText};
 
 use crate::records::files::FileStamp;
-use crate::records::kernels::{CleanRun, CleanRunReport, KernelStateReport, is_faithful, named_kernel};
+use crate::records::kernels::{
+    CleanRun, CleanRunReport, KernelStateReport, is_faithful, may_save_states, named_kernel,
+};
 use crate::staleness::{HeldName, KeptStaleness, Reactivity};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -185,6 +187,10 @@ pub struct Note {
     pub(crate) kernel_once: Option<Option<String>>,
     /// Whether its cells run as from top to bottom, where states are saved.
     pub(crate) faithful: bool,
+    /// Whether its properties let its variables be saved.
+    pub(crate) may_save_states: bool,
+    /// Whether its kernel saves them.
+    pub(crate) kernel_saves: bool,
     /// Executions whose state is on the disk.
     pub(crate) saved_states: BTreeSet<ExecutionId>,
     /// Whether the next kernel begins with nothing.
@@ -264,6 +270,8 @@ impl Note {
             kernel_stated: None,
             kernel_once: None,
             faithful: true,
+            may_save_states: true,
+            kernel_saves: false,
             saved_states: BTreeSet::new(),
             starts_fresh: false,
             state_move: KernelStateReport::default(),
@@ -506,6 +514,7 @@ impl Note {
         let first = self.blocks().next().map(|block| Reactivity::from_note_text(&block.text)).unwrap_or_default();
         self.kernel_stated = self.blocks.first().and_then(|block| named_kernel(&block.text));
         self.faithful = self.blocks.first().is_none_or(|block| is_faithful(&block.text));
+        self.may_save_states = self.blocks.first().is_none_or(|block| may_save_states(&block.text));
         if first != self.reactivity {
             self.reactivity = first;
             self.cells_revision += 1;

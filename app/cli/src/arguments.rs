@@ -83,12 +83,18 @@ pub(super) struct KernelsArguments {
     pub(super) note: Option<String>,
     #[arg(id = "NAME")]
     pub(super) name: Option<String>,
+    #[arg(id = "STATE")]
+    pub(super) first_state: Option<String>,
+    #[arg(id = "OTHER")]
+    pub(super) other_state: Option<String>,
     #[arg(long)]
     pub(super) from: Option<String>,
     #[arg(id = "as", long = "as")]
     pub(super) fork: Option<String>,
     #[arg(long)]
     pub(super) state: Option<String>,
+    #[arg(id = "name", long = "name")]
+    pub(super) pin_name: Option<String>,
     #[arg(id = "use", long = "use")]
     pub(super) use_kernel: Option<String>,
     #[arg(long)]

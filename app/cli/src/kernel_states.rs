@@ -1,9 +1,11 @@
-//! `kernels states|undo|redo|fork|switch|adopt|discard NOTE`: the saved states of a note's kernel.
+//! `kernels states|undo|redo|fork|switch|adopt|discard|pin|unpin|compare NOTE`: the saved states of a note's kernel.
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::KernelsArguments;
 use engine::{Command, KernelStateMove, KernelStateReport, Session};
-use host::kernel_states::{NoteStates, SavedState, list_states};
+use host::kernel_states::{
+    ComparedValue, NoteStates, SavedState, StateBudget, compare_states, list_states, workspace_state_bytes,
+};
 use serde_json::json;
 use std::time::Duration;
 use store::DocId;
@@ -24,8 +26,17 @@ pub(super) fn cmd_kernel_states(
         let missing = || CliError::usage(format!("which fork? tracebook kernels {action} NOTE --as NAME"));
         args.fork.clone().ok_or_else(missing)
     };
+    let state = || {
+        let missing = || {
+            CliError::usage(format!("which state? tracebook kernels {action} NOTE STATE; `kernels states` lists them"))
+        };
+        args.first_state.clone().ok_or_else(missing)
+    };
+    check_words(action, args)?;
     let to = match (action, &args.state) {
-        ("states", _) => None,
+        ("states" | "compare", _) => None,
+        ("pin", _) => Some(KernelStateMove::Pin { state: state()?, name: args.pin_name.clone() }),
+        ("unpin", _) => Some(KernelStateMove::Unpin { state: state()? }),
         ("undo" | "redo", Some(state)) => Some(KernelStateMove::To { state: state.clone() }),
         ("undo", None) => Some(KernelStateMove::Undo),
         ("redo", None) => Some(KernelStateMove::Redo),
@@ -37,15 +48,31 @@ pub(super) fn cmd_kernel_states(
             return Err(CliError::usage(format!(
                 "`kernels {action} {note}` isn't known; it does install science, remove science, lists a NOTE's \
                  kernels, \
-                 or does states, undo, redo, fork, switch, adopt or discard with a NOTE"
+                 or does states, undo, redo, fork, switch, adopt, discard, pin, unpin or compare with a NOTE"
             )));
         }
     };
     let note = resolve::resolve_note(scene, note)?;
-    let Some(mut to) = to else { return show_states(scene, note) };
-    if let KernelStateMove::To { state } = &mut to {
+    let Some(mut to) = to else {
+        if action == "states" {
+            return show_states(scene, note);
+        }
+        let (Some(a), Some(b)) = (&args.first_state, &args.other_state) else {
+            return Err(CliError::usage("which states? tracebook kernels compare NOTE STATE OTHER".to_owned()));
+        };
+        let (a, b) = (state_or_fork(scene, note, a)?, state_or_fork(scene, note, b)?);
+        return show_comparison(scene, note, &a, &b);
+    };
+    if let KernelStateMove::To { state } | KernelStateMove::Pin { state, .. } | KernelStateMove::Unpin { state } =
+        &mut to
+    {
         *state = whole_id(scene, note, state)?;
     }
+    let pinned = match &to {
+        KernelStateMove::Pin { state, .. } => Some(format!("pinned {}", short_id(state))),
+        KernelStateMove::Unpin { state } => Some(format!("unpinned {}", short_id(state))),
+        _ => None,
+    };
     let _held = export::open_note::hold_note(scene.handle, note)?;
     export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
     let count = move |session: &Session| session.note(note).map_or(0, |note| note.state_move().count);
@@ -77,6 +104,10 @@ pub(super) fn cmd_kernel_states(
         return Ok(EXIT_DONE);
     }
     let states = list_states(scene.handle.workspace_folder(), note);
+    if let Some(pinned) = pinned {
+        writeln!(scene.out, "{pinned}")?;
+        return Ok(EXIT_DONE);
+    }
     let state = report.state.as_deref().and_then(|id| states.states.iter().find(|state| state.state == id));
     match state {
         Some(state) => writeln!(
@@ -95,9 +126,69 @@ fn short_id(id: &str) -> &str {
     id.get(..SHOWN_ID_CHARS).unwrap_or(id)
 }
 
-/// The state whose id begins so.
+/// Words that belong to another action.
+fn check_words(action: &str, args: &KernelsArguments) -> Result<(), CliError> {
+    let takes = match action {
+        "compare" => 2,
+        "pin" | "unpin" => 1,
+        _ => 0,
+    };
+    let extra = [&args.first_state, &args.other_state].into_iter().skip(takes).flatten().next();
+    if let Some(extra) = extra {
+        return Err(CliError::usage(format!("{extra} is one word too many for `kernels {action}`")));
+    }
+    if args.pin_name.is_some() && action != "pin" {
+        return Err(CliError::usage("--name needs pin: tracebook kernels pin NOTE STATE --name NAME".to_owned()));
+    }
+    Ok(())
+}
+
+/// The state of the fork of this name, or the one whose id or name this is.
+fn state_or_fork(scene: &CommandContext<'_>, note: DocId, word: &str) -> Result<String, CliError> {
+    let states = list_states(scene.handle.workspace_folder(), note);
+    match states.branches.get(word) {
+        Some(Some(state)) => Ok(state.clone()),
+        Some(None) => Err(CliError::usage(format!("the fork {word} has no variables to compare"))),
+        None => whole_id(scene, note, word),
+    }
+}
+
+fn show_comparison(scene: &mut CommandContext<'_>, note: DocId, a: &str, b: &str) -> Result<u8, CliError> {
+    let said = compare_states(scene.handle.workspace_folder(), note, a, b);
+    let said = said.map_err(|why| CliError { code: EXIT_FAILED, why: format!("can't compare: {why}") })?;
+    if scene.json {
+        writeln!(scene.out, "{}", json!(said))?;
+        return Ok(EXIT_DONE);
+    }
+    let value = |value: &ComparedValue| {
+        let ComparedValue { kind, size, value } = value;
+        let size = if size.is_empty() { String::new() } else { format!(" ({size})") };
+        escape_line(&format!("{kind}{size} {value}")).to_string()
+    };
+    for (id, names) in [(a, &said.only_a), (b, &said.only_b)] {
+        for variable in names {
+            let name = escape_line(&variable.name);
+            writeln!(scene.out, "only in {}: {name} = {}", short_id(id), value(&variable.value))?;
+        }
+    }
+    for variable in &said.differ {
+        let name = escape_line(&variable.name);
+        writeln!(scene.out, "differs: {name}: {} | {}", value(&variable.a), value(&variable.b))?;
+    }
+    for (what, names) in [("equal", &said.equal), ("can't be compared", &said.unclear)] {
+        if !names.is_empty() {
+            writeln!(scene.out, "{what}: {}", escape_line(&names.join(", ")))?;
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
+/// The state whose id begins so, or that has this name.
 fn whole_id(scene: &CommandContext<'_>, note: DocId, begins: &str) -> Result<String, CliError> {
     let states = list_states(scene.handle.workspace_folder(), note);
+    if let Some(named) = states.states.iter().find(|state| state.name.as_deref() == Some(begins)) {
+        return Ok(named.state.clone());
+    }
     let mut fitting = states.states.iter().filter(|state| state.state.starts_with(begins));
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok(one.state.clone()),
@@ -109,8 +200,9 @@ fn whole_id(scene: &CommandContext<'_>, note: DocId, begins: &str) -> Result<Str
 }
 
 fn show_states(scene: &mut CommandContext<'_>, note: DocId) -> Result<u8, CliError> {
-    let NoteStates { states, current, branch, branches, damaged, problem } =
-        list_states(scene.handle.workspace_folder(), note);
+    let workspace = scene.handle.workspace_folder().to_owned();
+    let NoteStates { states, current, branch, branches, damaged, thinned, used_bytes, problem } =
+        list_states(&workspace, note);
     if let Some(problem) = problem {
         return Err(CliError { code: EXIT_FAILED, why: problem });
     }
@@ -118,11 +210,16 @@ fn show_states(scene: &mut CommandContext<'_>, note: DocId) -> Result<u8, CliErr
         writeln!(scene.out, "{}", json!(states))?;
         return Ok(EXIT_DONE);
     }
-    if states.is_empty() {
+    let _held = export::open_note::hold_note(scene.handle, note)?;
+    export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
+    let may_save = scene.handle.read(move |session| session.note(note).is_none_or(engine::Note::may_save_states))?;
+    if !may_save {
+        writeln!(scene.out, "this note says `state: off`: its variables aren't saved")?;
+    } else if states.is_empty() {
         writeln!(scene.out, "no saved states; run a cell with the kernel science")?;
     }
     for state in &states {
-        let SavedState { state: id, cell, defined, changed, bytes, .. } = state;
+        let SavedState { state: id, cell, defined, changed, bytes, pinned, name, .. } = state;
         let mark = if Some(id) == current.as_ref() { "*" } else { " " };
         let mut said = Vec::new();
         for (what, names) in [("defines", defined), ("changes", changed)] {
@@ -134,11 +231,26 @@ fn show_states(scene: &mut CommandContext<'_>, note: DocId) -> Result<u8, CliErr
             branches.iter().filter(|(_, at)| at.as_ref() == Some(id)).map(|(name, _)| name.as_str()).collect();
         let forks =
             if branches.len() > 1 && !forks.is_empty() { format!(" [{}]", forks.join(", ")) } else { String::new() };
-        let line = format!("{cell}  {}{forks}  {} kB", said.join("; "), bytes.div_ceil(1000));
+        let pin = match (pinned, name) {
+            (true, Some(name)) => format!(" (pinned: {name})"),
+            (true, None) => " (pinned)".to_owned(),
+            (false, _) => String::new(),
+        };
+        let line = format!("{cell}  {}{forks}{pin}  {} kB", said.join("; "), bytes.div_ceil(1000));
         writeln!(scene.out, "{mark} {}  {}", short_id(id), escape_line(&line))?;
     }
     if branches.len() > 1 {
         writeln!(scene.out, "the current fork is {}", escape_line(&branch))?;
+    }
+    if thinned > 0 {
+        writeln!(scene.out, "{thinned} older states were thinned; their cells run again when they are needed")?;
+    }
+    if !states.is_empty() {
+        let budget = StateBudget::of(&workspace);
+        let megabytes = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
+        let (note, all) = (megabytes(used_bytes), megabytes(workspace_state_bytes(&workspace)));
+        let (of_note, of_all) = (megabytes(budget.note_bytes), megabytes(budget.workspace_bytes));
+        writeln!(scene.out, "uses {note} of {of_note}; all notes: {all} of {of_all} (`kernels` in config.yaml)")?;
     }
     if damaged > 0 {
         writeln!(scene.errors, "{damaged} saved states are damaged and can't be used")?;

@@ -69,6 +69,10 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
             }
         }
     }
+    let unsaved = move |session: &Session| Some(session.note(note)?.unsaved_state_problem()?.to_owned());
+    if let Some(problem) = scene.handle.read(unsaved)? {
+        writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&problem))?;
+    }
     // The outputs are a result of the command: it ends once they're on disk.
     let saved = |session: &Session| session.is_saved().then_some(());
     if scene.handle.wait(Some(Duration::from_secs(10)), saved)?.is_none() {

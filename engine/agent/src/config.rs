@@ -49,9 +49,30 @@ pub struct AgentConfig {
     /// What may be spent.
     #[serde(deserialize_with = "values::section")]
     pub budget: BudgetConfig,
+    /// What kernels may use.
+    #[serde(deserialize_with = "values::section")]
+    pub kernels: KernelsConfig,
     /// Where newer versions of the program are announced.
     #[serde(deserialize_with = "values::section")]
     pub update: UpdateConfig,
+}
+
+/// What kernels may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KernelsConfig {
+    /// Megabytes that the saved states of a note may take.
+    #[serde(deserialize_with = "values::plain")]
+    pub states_budget_mb: u64,
+    /// Megabytes that the saved states of all notes of a workspace may take.
+    #[serde(deserialize_with = "values::plain")]
+    pub workspace_states_budget_mb: u64,
+}
+
+impl Default for KernelsConfig {
+    fn default() -> KernelsConfig {
+        KernelsConfig { states_budget_mb: 512, workspace_states_budget_mb: 4_096 }
+    }
 }
 
 /// Where newer versions of the program are announced.

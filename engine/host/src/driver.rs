@@ -499,14 +499,27 @@ impl Driver {
                         });
                     });
                 }
-                Effect::Eval { note, folder, kernel, allowed, grant, execution, code, label, forget, pure, after } => {
+                Effect::Eval {
+                    note,
+                    folder,
+                    kernel,
+                    allowed,
+                    grant,
+                    execution,
+                    code,
+                    label,
+                    forget,
+                    pure,
+                    after,
+                    saves_states,
+                } => {
                     let folder = self.confined_path(&folder);
                     let kernel = kernel.map(|name| AllowedKernel { name, allowed, shared: self.writable_folders() });
                     self.kernels.execute_cell(
                         note,
                         &folder,
                         execution,
-                        &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure, after },
+                        &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure, after, saves_states },
                     );
                 }
                 // A kernel that ends with the program keeps its variables.

@@ -9,6 +9,7 @@ pub(crate) mod pure_cache;
 pub mod python_setup;
 pub(crate) mod science;
 pub mod science_pack;
+pub(crate) mod state_budget;
 
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};
@@ -149,6 +150,8 @@ pub(crate) struct QueuedCell {
     pub(crate) pure: Option<(Vec<String>, Vec<String>)>,
     /// Where states are saved: the executions in whose state it runs.
     pub(crate) after: Option<Vec<ExecutionId>>,
+    /// Whether the kernel saves its variables.
+    pub(crate) saves_states: bool,
 }
 
 /// All running kernels of this process.
@@ -194,7 +197,7 @@ impl RunningKernels {
         execution: ExecutionId,
         cell: &QueuedCell,
     ) {
-        self.ensure_kernel(note, folder, cell.kernel.as_ref(), &cell.grant);
+        self.ensure_kernel(note, folder, cell.kernel.as_ref(), &cell.grant, cell.saves_states);
         let mut request = json!({
             "header": {"msg_type": "execute_request", "msg_id": execution},
             "parent_header": {},
@@ -216,6 +219,7 @@ impl RunningKernels {
         folder: &ConfinedPath,
         kernel: Option<&AllowedKernel>,
         grant: &KernelGrant,
+        saves_states: bool,
     ) {
         if self.running.get(&note).is_some_and(|kernel| !kernel.alive.load(Ordering::Acquire)) {
             self.running.remove(&note);
@@ -223,7 +227,7 @@ impl RunningKernels {
         if !self.running.contains_key(&note) {
             let started = match self.take_warm_kernel(folder, kernel, grant) {
                 Some(kernel) => kernel,
-                None => self.start_kernel(folder, kernel, grant, Some(note)),
+                None => self.start_kernel(folder, kernel, grant, Some((note, saves_states))),
             };
             // A kernel has its note from here on, for good.
             let _ = started.note.set(note);
@@ -240,7 +244,7 @@ impl RunningKernels {
         to: &engine::KernelStateMove,
     ) {
         let science = AllowedKernel { name: engine::SCIENCE_KERNEL.to_owned(), allowed: None, shared: Vec::new() };
-        self.ensure_kernel(note, folder, Some(&science), grant);
+        self.ensure_kernel(note, folder, Some(&science), grant, true);
         let request = json!({
             "header": {"msg_type": "state_request", "msg_id": "state"},
             "parent_header": {},
@@ -370,7 +374,7 @@ impl RunningKernels {
         folder: &ConfinedPath,
         kernel: Option<&AllowedKernel>,
         grant: &KernelGrant,
-        note: Option<DocId>,
+        owner: Option<(DocId, bool)>,
     ) -> RunningKernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
@@ -378,10 +382,11 @@ impl RunningKernels {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.arg("kernel");
         let kind = KernelKind::of(kernel.map(|kernel| kernel.name.as_str()));
+        let saves_state = kind.saves_state() && owner.is_some_and(|(_, saves)| saves);
         // Why it can't be started, if that is known now.
         let mut refused = None;
         if kind == KernelKind::Science {
-            refused = science::add_arguments(&mut command, &self.workspace, note).err();
+            refused = science::add_arguments(&mut command, &self.workspace, owner).err();
         }
         if kind.is_confined() {
             // Keys and tokens in the surroundings are not a cell's business; a user's own kernel is as in their shell.
@@ -410,6 +415,7 @@ impl RunningKernels {
         let reader =
             KernelReplyReader::new(note.clone(), self.inbox.clone(), self.writer.clone(), inquiries.clone(), kept);
         let place = folder.clone();
+        let budget = saves_state.then(|| self.workspace.clone()).zip(owner.map(|(note, _)| note));
         let jupyter = kernel.filter(|_| kind == KernelKind::Jupyter).cloned();
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
@@ -421,6 +427,9 @@ impl RunningKernels {
                 Some(why) => Err(why),
                 None => held.map_err(anyhow::Error::from),
             };
+            if let Some((workspace, note)) = budget {
+                state_budget::limit_states(&mut command, &workspace, note);
+            }
             let begun = held.and_then(|folder| {
                 command.current_dir(folder.stable_path());
                 if let Some(chosen) = &jupyter {
@@ -449,7 +458,7 @@ impl RunningKernels {
                 inbox.send(MailboxMessage::KernelEnded { note: *note, number, why });
             }
         });
-        RunningKernel { number, note, process, requests, alive, inquiries, saves_state: kind.saves_state() }
+        RunningKernel { number, note, process, requests, alive, inquiries, saves_state }
     }
 }
 

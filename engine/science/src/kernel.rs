@@ -19,12 +19,12 @@ use python::{CellSandbox, SandboxGrants};
 use serde_json::{Value, json};
 
 use crate::ScienceError;
+use crate::compare::print_comparison;
 use crate::machine::{
     DoorAnswer, GuestFolder, LIBRARY_FOLDER, LoadedPack, Machine, StopSwitch, TurnEnd, compile_installed,
 };
-use kernel_states::{
-    ChangedPages, PagePlace, SavedMemory, StateError, StateFolder, StateHeads, StateMove, StateRecord,
-};
+use crate::saver::{MovedState, SaverTask, save_states};
+use kernel_states::{SavedMemory, StateError, StateFolder, StateHeads, StateMove, StateRecord};
 
 /// Addresses that the process may use: the guest's memory is reserved as a whole.
 const ADDRESS_BYTES: u64 = 24 << 30;
@@ -50,6 +50,12 @@ struct ScienceArguments {
     pack_id: String,
     /// Folder of the note's states; `None`: none are saved.
     states: Option<PathBuf>,
+    /// Bytes that it may have.
+    states_budget: Option<u64>,
+    /// Folder for what packages cache.
+    scratch: Option<PathBuf>,
+    /// Two states of `states` whose variables are compared, instead of running cells.
+    compare: Option<(String, String)>,
 }
 
 impl ScienceArguments {
@@ -62,6 +68,9 @@ impl ScienceArguments {
                 "--pack" => arguments.pack = next().into(),
                 "--pack-id" => arguments.pack_id = next(),
                 "--states" => arguments.states = Some(next().into()),
+                "--states-budget" => arguments.states_budget = next().parse().ok(),
+                "--compare" => arguments.compare = Some((next(), next())),
+                "--scratch" => arguments.scratch = Some(next().into()),
                 _ => {}
             }
         }
@@ -78,54 +87,6 @@ enum Task {
     Shutdown { header: Option<Value> },
 }
 
-/// What the thread of states does.
-enum SaverTask {
-    Save {
-        changes: ChangedPages,
-        record: Box<StateRecord>,
-        parent: Value,
-        /// Milliseconds that it has kept the next cell waiting.
-        path_ms: f64,
-    },
-    Load {
-        state: String,
-        reply: Sender<Result<SavedMemory, StateError>>,
-    },
-    Move {
-        to: StateMove,
-        reply: Sender<Result<MovedState, StateError>>,
-    },
-    /// These are current again.
-    SetHeads {
-        heads: StateHeads,
-    },
-    Lineage {
-        reply: Sender<Vec<StateRecord>>,
-    },
-    /// Another memory is current: pages lie here.
-    Adopt {
-        places: Vec<PagePlace>,
-    },
-}
-
-/// Where a move led.
-struct MovedState {
-    /// The state that is current now.
-    state: Option<String>,
-    /// Executions whose effect is gone by it.
-    undone: Vec<String>,
-    /// What was current before.
-    before: StateHeads,
-    branch: String,
-}
-
-impl MovedState {
-    /// `rerun`: a cell made room for itself.
-    fn to_json(&self, rerun: bool) -> Value {
-        json!({"status": "ok", "state": self.state, "undone": self.undone, "branch": self.branch, "rerun": rerun})
-    }
-}
-
 /// What the threads share about the running cell.
 #[derive(Default)]
 struct CellClock {
@@ -137,6 +98,8 @@ struct CellClock {
     interrupts: AtomicU64,
     asked: Mutex<Option<Instant>>,
     stop: Mutex<StopSwitch>,
+    /// Cells run again whose output was shown before.
+    is_muted: AtomicBool,
     answer: Mutex<Option<String>>,
     answered: Condvar,
 }
@@ -225,6 +188,9 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     let mut folders = guest_folders(&reach);
     python::close_inherited();
     python::protocol::die_with_parent();
+    if let Some(states) = &arguments.compare {
+        return compare_states(&arguments, reach, states);
+    }
     let (input, output) = match python::protocol::take() {
         Ok(pair) => pair,
         Err(error) => {
@@ -235,10 +201,10 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     // The kernel reaches the pack and the note's states; the guest doesn't: it sees `folders` alone.
     reach.network = false;
     reach.read.push(arguments.pack.clone());
-    if let Some(states) = &arguments.states {
+    if let Some(scratch) = &arguments.scratch {
         // What packages cache doesn't lie among the user's notes.
         for (name, guest) in [("home", HOME_FOLDER), ("tmp", "/tmp")] {
-            let host = states.join(name);
+            let host = scratch.join(name);
             if let Err(error) = std::fs::create_dir_all(&host) {
                 eprintln!("tracebook kernel: cannot make {}: {error}", host.display());
                 return ExitCode::FAILURE;
@@ -247,8 +213,9 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
             let at = folders.len().min(1);
             folders.insert(at, GuestFolder { host, guest: guest.to_owned(), write: true });
         }
-        reach.write.push(states.clone());
+        reach.write.push(scratch.clone());
     }
+    reach.write.extend(arguments.states.clone());
     reach.address_bytes = Some(ADDRESS_BYTES);
     // Compiled code is mapped before the walls stand: behind them, no memory becomes executable. No guest code runs
     // yet. A pack that was compiled by another version is compiled now, which takes a minute or two.
@@ -323,6 +290,31 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Compares two states and prints the result. The folder that the process was started in stands for all that cells saw.
+fn compare_states(arguments: &ScienceArguments, mut reach: SandboxGrants, (a, b): &(String, String)) -> ExitCode {
+    let Some(states) = &arguments.states else { return ExitCode::FAILURE };
+    let note = guest_folders(&SandboxGrants::default());
+    let folders: Vec<GuestFolder> = [NOTE_FOLDER, HOME_FOLDER, "/tmp"]
+        .iter()
+        .flat_map(|guest| note.iter().map(|folder| GuestFolder { guest: (*guest).to_owned(), ..folder.clone() }))
+        .collect();
+    reach.network = false;
+    reach.read.extend([arguments.pack.clone(), states.clone()]);
+    reach.address_bytes = Some(ADDRESS_BYTES);
+    let loaded = compile_installed(&arguments.pack)
+        .and_then(|compiled| LoadedPack::load(&compiled, &arguments.pack.join(LIBRARY_FOLDER)));
+    match loaded {
+        Ok(pack) => {
+            CellSandbox::enter(reach);
+            print_comparison(&pack, (states, &arguments.pack_id), &folders, (a, b))
+        }
+        Err(why) => {
+            eprintln!("tracebook kernel: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// The folders that cells see: the note's, and those that were granted.
 fn guest_folders(reach: &SandboxGrants) -> Vec<GuestFolder> {
     let mut folders = Vec::new();
@@ -391,7 +383,16 @@ impl ScienceKernel {
         let mut current = None;
         if let Some(states) = &arguments.states {
             match StateFolder::open(states, &arguments.pack_id) {
-                Ok(folder) => {
+                Ok(mut folder) => {
+                    if let Some(why) = folder.take_set_aside() {
+                        kernel.notice = Some(format!(
+                            "The saved variables could not be restored: {why}. Run the cells again; what was saved \
+                             before is listed as saved states."
+                        ));
+                    }
+                    if let Some(budget) = arguments.states_budget {
+                        folder.set_budget(budget);
+                    }
                     current = folder.heads().current().map(ToOwned::to_owned);
                     let (tasks, queue) = channel();
                     let fresh = kernel.fresh.clone();
@@ -475,13 +476,52 @@ impl ScienceKernel {
         Ok(())
     }
 
+    /// Begins with a saved state. One that was thinned is made again, from the one before it that is there.
     fn load_state(&mut self, state: &str) -> Result<(), ScienceError> {
+        let plan = self.ask_saver(|reply| SaverTask::Plan { state: state.to_owned(), reply })??;
+        match plan.base {
+            Some(state) => {
+                self.saved = self.ask_saver(|reply| SaverTask::Load { state, reply })??;
+                self.return_to_saved()?;
+            }
+            None => self.start_over()?,
+        }
+        let (Some(first), Some(last)) = (plan.cells.first(), plan.cells.last()) else { return Ok(()) };
+        self.notice = Some(match plan.cells.len() {
+            1 => format!("The saved state after {} was thinned, so that cell ran again first.", last.cell),
+            count => format!(
+                "Saved states were thinned, so {count} earlier runs, from {} to {}, ran again first.",
+                first.cell, last.cell
+            ),
+        });
+        self.clock.is_muted.store(true, Ordering::Release);
+        let ran = plan.cells.iter().all(|record| self.run_again(record));
+        self.clock.is_muted.store(false, Ordering::Release);
+        if !ran {
+            return Err(ScienceError::State(StateError::LostLineage));
+        }
+        let changes = self.saved.take_changes(self.machine.memory());
+        if let Some(saver) = &self.saver {
+            let _ = saver.send(SaverTask::KeepAgain { changes, state: state.to_owned() }); // it has reported its end
+        }
+        Ok(())
+    }
+
+    /// Runs a cell of a thinned state. Gives whether Python is still there.
+    fn run_again(&mut self, record: &StateRecord) -> bool {
+        let request = json!({"code": record.code, "label": record.cell, "forget": record.forgotten, "silent": true});
+        self.clock.begin();
+        let reply = self.call("execute", &[&request]);
+        self.clock.end();
+        reply.is_some()
+    }
+
+    /// Asks the thread of states and waits for its answer.
+    fn ask_saver<T>(&self, task: impl FnOnce(Sender<T>) -> SaverTask) -> Result<T, ScienceError> {
         let Some(saver) = &self.saver else { return Err(ScienceError::NoStates) };
         let (reply, answer) = channel();
-        let gone = |_| ScienceError::NoStates;
-        saver.send(SaverTask::Load { state: state.to_owned(), reply }).map_err(|_| ScienceError::NoStates)?;
-        self.saved = answer.recv().map_err(gone)??;
-        self.return_to_saved()
+        saver.send(task(reply)).map_err(|_| ScienceError::NoStates)?;
+        answer.recv().map_err(|_| ScienceError::NoStates)
     }
 
     fn reopen_files(&mut self) {
@@ -506,12 +546,7 @@ impl ScienceKernel {
     }
 
     fn lineage(&self) -> Vec<StateRecord> {
-        let Some(saver) = &self.saver else { return Vec::new() };
-        let (reply, answer) = channel();
-        if saver.send(SaverTask::Lineage { reply }).is_err() {
-            return Vec::new();
-        }
-        answer.recv().unwrap_or_default()
+        self.ask_saver(|reply| SaverTask::Lineage { reply }).unwrap_or_default()
     }
 
     /// Makes the state current in which only these executions have run, if there is one on the current branch.
@@ -529,6 +564,8 @@ impl ScienceKernel {
             return Ok(()); // cells ran in another order than they stand: there is no such state
         }
         let to = match common {
+            // What the first known state came from is gone, and is not to be had by a fresh kernel.
+            0 if line.first().is_some_and(|first| first.parent.is_some()) => return Ok(()),
             0 => StateMove::Fresh,
             count => StateMove::To(line[count - 1].state.clone()),
         };
@@ -538,10 +575,11 @@ impl ScienceKernel {
     }
 
     fn move_state(&mut self, to: StateMove) -> Result<MovedState, ScienceError> {
-        let Some(saver) = &self.saver else { return Err(ScienceError::NoStates) };
-        let (reply, answer) = channel();
-        saver.send(SaverTask::Move { to, reply }).map_err(|_| ScienceError::NoStates)?;
-        let moved = answer.recv().map_err(|_| ScienceError::NoStates)??;
+        let keeps_variables = to.keeps_variables();
+        let moved = self.ask_saver(|reply| SaverTask::Move { to, reply })??;
+        if keeps_variables {
+            return Ok(moved);
+        }
         let loaded = match &moved.state {
             Some(state) => self.load_state(state),
             None => self.start_over(),
@@ -564,11 +602,8 @@ impl ScienceKernel {
     /// Begins with nothing, as what was saved can't be read. What is saved from now on has no parent.
     fn give_up_saved(&mut self, why: &ScienceError) -> Result<(), ScienceError> {
         self.notice = Some(format!("The saved variables could not be restored: {why}. Run the cells again."));
-        let (reply, answer) = channel();
-        if let Some(saver) = &self.saver {
-            let _ = saver.send(SaverTask::Move { to: StateMove::Fresh, reply }); // as above
-            let _ = answer.recv(); // as above
-        }
+        // It has reported its end.
+        let _ = self.ask_saver(|reply| SaverTask::Move { to: StateMove::Fresh, reply });
         self.start_over()
     }
 
@@ -652,6 +687,7 @@ impl ScienceKernel {
             time: u64::try_from(time).unwrap_or(u64::MAX),
             code: cell.code.clone(),
             count: self.count,
+            forgotten: cell.forget.clone(),
             ..StateRecord::default()
         };
         if let Some(saver) = &self.saver {
@@ -707,8 +743,11 @@ fn start_machine(
     let door: DoorAnswer = Box::new(move |message| {
         let (kind, content): (String, Value) = serde_json::from_slice(message).ok()?;
         let mut answer = Vec::new();
+        let is_muted = clock.is_muted.load(Ordering::Acquire);
         match kind.as_str() {
             "reply" => *lock(&reply) = Some(content),
+            "input_request" if is_muted => answer = b"null".to_vec(),
+            _ if is_muted => {}
             "stream" => {
                 let err = content["name"] == "stderr";
                 let stream = if err { OutputStream::Err } else { OutputStream::Out };
@@ -726,64 +765,4 @@ fn start_machine(
         Some(answer)
     });
     pack.start(folders, &[("HOME".to_owned(), HOME_FOLDER.to_owned())], door, stop)
-}
-
-/// The body of the thread of states.
-fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, fresh: &[u8], outbox: &'static KernelOutbox) {
-    let mut places = SavedMemory::of_fresh(fresh).places;
-    for task in queue {
-        match task {
-            SaverTask::Save { changes, record, parent, path_ms } => {
-                let before = Instant::now();
-                let said = match folder.save(&mut places, &changes, *record) {
-                    Ok(record) => {
-                        let mut said = serde_json::to_value(&record).unwrap_or_default();
-                        said["status"] = "ok".into();
-                        said["path_ms"] = path_ms.into();
-                        said["pages"] = changes.numbers.len().into();
-                        said["ms"] = (before.elapsed().as_secs_f64() * 1000.0).into();
-                        said
-                    }
-                    Err(why) => json!({"status": "error", "why": why.to_string(), "execution": parent["msg_id"]}),
-                };
-                outbox.send_reply(&parent, "state_saved", said);
-            }
-            SaverTask::Load { state, reply } => {
-                let loaded = folder.load(&state, fresh);
-                if let Ok(loaded) = &loaded {
-                    places.clone_from(&loaded.places);
-                }
-                let _ = reply.send(loaded); // whoever asked may have ended
-            }
-            SaverTask::Move { to, reply } => {
-                let _ = reply.send(move_heads(&mut folder, &to)); // as above
-            }
-            SaverTask::SetHeads { heads } => {
-                if let Err(why) = folder.set_heads(heads) {
-                    eprintln!("tracebook kernel: {why}");
-                }
-            }
-            SaverTask::Lineage { reply } => {
-                let current = folder.heads().current().map(ToOwned::to_owned);
-                let _ = reply.send(folder.lineage(current.as_deref())); // as above
-            }
-            SaverTask::Adopt { places: other } => places = other,
-        }
-    }
-}
-
-fn move_heads(folder: &mut StateFolder, to: &StateMove) -> Result<MovedState, StateError> {
-    let heads_before = folder.heads().clone();
-    let before = folder.lineage(folder.heads().current());
-    let heads = to.apply(folder.heads(), &|id| folder.record(id).ok())?;
-    folder.set_heads(heads)?;
-    let after: std::collections::BTreeSet<String> =
-        folder.lineage(folder.heads().current()).into_iter().map(|record| record.state).collect();
-    let undone = before.into_iter().filter(|record| !after.contains(&record.state)).map(|record| record.execution);
-    Ok(MovedState {
-        state: folder.heads().current().map(ToOwned::to_owned),
-        undone: undone.collect(),
-        before: heads_before,
-        branch: folder.heads().branch.clone(),
-    })
 }

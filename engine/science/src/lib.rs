@@ -4,9 +4,11 @@
 //! `machine` runs the pack's program, `kernel` is the body of the process; crate `kernel_states` keeps what a cell
 //! changed. Nothing here knows of notes.
 
+mod compare;
 mod interrupt;
 mod kernel;
 pub mod machine;
+mod saver;
 
 pub use kernel::run_science_kernel;
 pub use machine::compile_installed;

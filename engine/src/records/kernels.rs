@@ -117,11 +117,24 @@ pub(crate) const KERNEL_PROPERTY: &str = "kernel";
 /// The property that says whether cells of a note with saved states run as from top to bottom.
 const FAITHFUL_PROPERTY: &str = "faithful";
 
+/// The property that says whether a note's variables are saved.
+const STATE_PROPERTY: &str = "state";
+
+/// Whether a note with this beginning says that this is not wanted.
+fn is_switched_off(text: &str, key: &str) -> bool {
+    let stated = properties::read(text).and_then(Result::ok).unwrap_or_default();
+    let stated = stated.iter().find(|property| property.key == key).and_then(|property| property.values.first());
+    stated.is_some_and(|(value, _)| matches!(value.as_str(), "false" | "off"))
+}
+
 /// Whether a cell of a note with this beginning runs in the state that the cells above it left.
 pub(crate) fn is_faithful(text: &str) -> bool {
-    let stated = properties::read(text).and_then(Result::ok).unwrap_or_default();
-    let stated = stated.iter().find(|property| property.key == FAITHFUL_PROPERTY);
-    stated.and_then(|property| property.values.first()).is_none_or(|(value, _)| value != "false")
+    !is_switched_off(text, FAITHFUL_PROPERTY)
+}
+
+/// Whether the variables of a note with this beginning may be saved.
+pub(crate) fn may_save_states(text: &str) -> bool {
+    !is_switched_off(text, STATE_PROPERTY)
 }
 
 /// The kernel that a text names in its properties, unless it is the built-in one.
@@ -210,6 +223,18 @@ pub enum KernelStateMove {
     Adopt {
         /// Name of the branch.
         name: String,
+    },
+    /// A state is never thinned.
+    Pin {
+        /// Its id.
+        state: String,
+        /// What it is called; `None`: as before.
+        name: Option<String>,
+    },
+    /// A state may be thinned again.
+    Unpin {
+        /// Its id.
+        state: String,
     },
 }
 

@@ -398,6 +398,8 @@ impl FilesState {
             let label = format!("cell {place}");
             let kernel = note.kernel_name().map(ToOwned::to_owned);
             note.kernel_is.clone_from(&kernel);
+            note.kernel_saves = note.saves_states();
+            let saves_states = note.kernel_saves;
             note.grant_is.clone_from(&grant);
             turn.effects.push(Effect::Eval {
                 note: id,
@@ -411,6 +413,7 @@ impl FilesState {
                 forget,
                 pure,
                 after,
+                saves_states,
             });
             return;
         }
@@ -465,7 +468,7 @@ impl FilesState {
         let now = turn.now;
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         let asked = std::mem::take(&mut note.stopping);
-        let saves_states = KernelKind::of(note.kernel_is.as_deref()).saves_state();
+        let saves_states = note.kernel_saves && KernelKind::of(note.kernel_is.as_deref()).saves_state();
         note.kernel_trouble = Some(why.to_owned());
         if let KernelPhase::Busy(execution) = note.kernel {
             if let Some(current) = note.executions.values_mut().find(|known| known.id == execution) {

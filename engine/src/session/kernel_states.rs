@@ -12,7 +12,15 @@ use crate::session::state::workspace::WorkspaceState;
 use std::collections::HashSet;
 use store::{BlockId, DocId, ExecutionId, ExecutionStatus};
 
+/// How a problem begins that says that variables aren't saved.
+const NOT_SAVED: &str = "the variables after the last cell aren't saved";
+
 impl Note {
+    /// Why its variables could not be saved.
+    pub fn unsaved_state_problem(&self) -> Option<&str> {
+        self.problems.iter().map(String::as_str).find(|problem| problem.starts_with(NOT_SAVED))
+    }
+
     /// Where the last move between its kernel's saved states led.
     pub fn state_move(&self) -> &KernelStateReport {
         &self.state_move
@@ -25,7 +33,12 @@ impl Note {
 
     /// Whether its kernel saves states.
     pub fn saves_states(&self) -> bool {
-        KernelKind::of(self.kernel_name()).saves_state()
+        KernelKind::of(self.kernel_name()).saves_state() && self.may_save_states
+    }
+
+    /// Whether its properties let its variables be saved.
+    pub fn may_save_states(&self) -> bool {
+        self.may_save_states
     }
 
     /// The executions in whose state a cell runs: those of the cells above it. `None`: in the current state.
@@ -60,9 +73,13 @@ impl NotesState {
     pub(super) fn on_state_saved(&mut self, id: DocId, execution: ExecutionId, problem: Option<String>) {
         let Some(note) = self.open.get_mut(&id) else { return };
         match problem {
-            None => _ = note.saved_states.insert(execution),
+            None => {
+                note.saved_states.insert(execution);
+                // What could not be saved before belongs to this state, too.
+                note.problems.retain(|problem| !problem.starts_with(NOT_SAVED));
+            }
             Some(why) => {
-                let said = format!("the variables after the last cell aren't saved: {why}");
+                let said = format!("{NOT_SAVED}: {why}");
                 if !note.problems.contains(&said) {
                     note.problems.push(said);
                 }
@@ -86,7 +103,10 @@ impl FilesState {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
         if !note.saves_states() {
-            let why = "only the kernel science saves its variables; choose it for this note (Choose kernel)";
+            let why = match note.may_save_states {
+                true => "only the kernel science saves its variables; choose it for this note (Choose kernel)",
+                false => "this note's variables aren't saved, since its properties say `state: off`; remove that line",
+            };
             return Err(CommandError(why.to_owned()));
         }
         if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
@@ -145,6 +165,7 @@ impl Note {
     ) {
         self.kernel = KernelPhase::Idle;
         self.kernel_is = self.kernel_name().map(ToOwned::to_owned);
+        self.kernel_saves = true;
         self.grant_is.clone_from(&grant);
         self.runs += 1;
         turn.effects.push(Effect::MoveState { note: self.id, folder, grant, to });

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const NOTE: &str = "---\nkernel: science\n---\n# A\n\n```python\nimport pandas as pd\ndf = pd.DataFrame({'a': [1, 2, \
                     3]})\n```\n\n```python\ntotal = int(df.a.sum())\n```\n\n```python\nprint('total', total)\n```\n";
 
-fn pack() -> Option<PathBuf> {
+pub(super) fn pack() -> Option<PathBuf> {
     let folder = std::env::var_os("TRACEBOOK_SCIENCE_KERNELS").map(PathBuf::from);
     assert!(
         folder.is_some() || std::env::var_os("TRACEBOOK_CI").is_none(),
@@ -122,6 +122,170 @@ fn damaged_states_are_reported_and_the_note_runs_again() {
     assert!(said.contains("could not be restored") && said.contains("Run the cells again"), "{said}");
     let said = science.run(&["run", "a"]).good().text();
     assert!(said.contains("total 6"), "{said}");
+}
+
+#[test]
+fn states_are_thinned_to_a_budget_and_thinned_ones_are_made_again() {
+    let mut note = "---\nkernel: science\n---\n".to_owned();
+    for number in 1..=24 {
+        // Each one makes 400 kB that can't be compressed, and lets those of the cell before go.
+        note += &format!(
+            "```python\nimport os\nx{number} = {number}\nbig = os.urandom(400_000)\nseen = \
+             globals().get('seen', []) + [{number}]\nprint('seen', seen)\n```\n\n"
+        );
+    }
+    let Some(science) = Science::with(&note) else { return };
+    science.house.write("W/config.yaml", b"kernels:\n  states_budget_mb: 12\n");
+    science.run(&["run", "a", "--cell", "1"]).good();
+    science.run(&["run", "a", "--cell", "2"]).good();
+    let said = science.run(&["run", "a", "--cell", "3"]).good().text();
+    assert!(said.contains("seen [1, 2, 3]"), "{said}");
+    let third = science.states()[2]["state"].as_str().expect("an id").to_owned();
+    let said = science.run(&["kernels", "pin", "a", &third[..9], "--name", "the third"]).good().text();
+    assert!(said.starts_with("pinned "), "{said}");
+    science.run(&["kernels", "pin", "a", "ffff"]).refused(2, "there is no state ffff");
+    science.run(&["kernels", "pin", "a"]).refused(2, "which state?");
+    science.run(&["kernels", "pin", "a", &third, "--name", "../x"]).refused(1, "can't name a state");
+    science
+        .run(&["kernels", "unpin", "a", &science.states()[0]["state"].as_str().expect("an id")[..9]])
+        .refused(1, "isn't pinned");
+    science.run(&["run", "a"]).good();
+    let said = science.run(&["kernels", "states", "a"]).good().text();
+    assert!(said.contains("(pinned: the third)") && said.contains("older states were thinned"), "{said}");
+    assert!(said.contains(" of 12.0 MB; all notes: "), "{said}");
+    let states = science.states();
+    assert!(states.len() >= 8 && states.len() < 24, "{}", states.len());
+    assert!(states.iter().any(|state| state["name"] == "the third" && state["pinned"] == true), "{said}");
+    let used: f64 =
+        said.split("uses ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size").parse().expect("MB");
+    assert!(used <= 12.0, "{said}");
+    // By its name, and what it held.
+    let said = science.run(&["kernels", "undo", "a", "--state", "the third"]).good().text();
+    assert!(said.contains("after cell 3"), "{said}");
+    // A cell whose state above it was thinned: its variables are made again, and what is below follows.
+    let cells: Vec<&str> = states.iter().filter_map(|state| state["cell"].as_str()).collect();
+    let thinned = (5..20).find(|cell| !cells.contains(&format!("cell {cell}").as_str())).expect("a thinned one");
+    science
+        .run(&["kernels", "redo", "a", "--state", states[states.len() - 1]["state"].as_str().expect("an id")])
+        .good();
+    let done = science.run(&["run", "a", "--cell", &(thinned + 1).to_string()]).code(0);
+    let said = format!("{}{}", done.text(), done.err);
+    let line: Vec<String> = (1..=thinned + 1).map(|number| number.to_string()).collect();
+    assert!(said.contains("thinned") && said.contains("ran again first"), "{said}");
+    assert!(said.contains(&format!("seen [{}]", line.join(", "))), "{said}");
+    science.run(&["kernels", "unpin", "a", "the third"]).good();
+}
+
+#[test]
+fn two_states_are_compared_by_variable() {
+    let note = "---\nkernel: science\n---\n```python\nimport pandas as pd\nimport numpy as np\nn = 1\nxs = [1, {'a': \
+                2}]\ndf = pd.DataFrame({'a': [1, 2]})\nar = np.arange(6)\ndef f(x): return x\nold = 1\nclass C: \
+                pass\nc = C()\n```\n\n```python\nn = 2\nxs.append(3)\ndf = pd.DataFrame({'a': [1, 2]})\nar[2] = \
+                9\ndef f(x): return x\nnew = 'yes'\ndel old\n```\n";
+    let Some(science) = Science::with(note) else { return };
+    science.run(&["run", "a"]).good();
+    let states = science.states();
+    let ids: Vec<&str> = states.iter().map(|state| state["state"].as_str().expect("an id")).collect();
+    let said = science.run(&["kernels", "compare", "a", ids[0], &ids[1][..8], "--json"]).good().json();
+    let names = |key: &str| -> Vec<String> {
+        let list = said[key].as_array().expect("a list").iter();
+        list.map(|one| one["name"].as_str().or(one.as_str()).expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names("only_a"), ["old"], "{said}");
+    assert_eq!(names("only_b"), ["new"], "{said}");
+    assert_eq!(names("differ"), ["ar", "n", "xs"], "{said}");
+    assert_eq!([names("equal"), names("unclear")].concat(), ["C", "c", "df", "f"], "{said}");
+    let said = science.run(&["kernels", "compare", "a", ids[0], "main"]).good().text();
+    assert!(said.contains("differs: n: int 1 | int 2") && said.contains("only in "), "{said}");
+    science.run(&["kernels", "compare", "a", ids[0]]).refused(2, "which states?");
+    science.run(&["kernels", "compare", "a", ids[0], "zz"]).refused(2, "there is no state zz");
+}
+
+#[test]
+fn a_note_may_keep_its_variables_to_itself() {
+    let note = "---\nkernel: science\nstate: off\n---\n```python\nx = 41\n```\n\n```python\nprint('x is', x + \
+                1)\n```\n";
+    let Some(science) = Science::with(note) else { return };
+    assert!(science.run(&["run", "a"]).good().text().contains("x is 42"));
+    let said = science.run(&["kernels", "states", "a"]).good().text();
+    assert!(said.contains("state: off"), "{said}");
+    assert!(science.states().is_empty());
+    science.run(&["kernels", "undo", "a"]).refused(2, "state: off");
+    let states = science.house.path("W/states");
+    for note in std::fs::read_dir(&states).into_iter().flatten().flatten() {
+        for part in ["states", "segments", "heads", "index"] {
+            assert!(!note.path().join(part).exists(), "{part} is there");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_reported_and_cells_still_run() {
+    let note = "---\nkernel: science\n---\n```python\nkept = 1\n```\n\n```python\nimport random\nbig = \
+                random.Random(1).randbytes(60_000_000)\nprint('big is', len(big))\n```\n\n```python\nprint('kept', kept, 'big' in \
+                globals())\n```\n";
+    let Some(science) = Science::with(note) else { return };
+    std::fs::create_dir_all(science.house.path("W/states")).expect("made");
+    // A disk of 24 MB that only these commands see.
+    let program = crate::program::PROGRAM;
+    let script = format!(
+        "mount -t tmpfs -o size=24m tmpfs W/states || exit 77\n\
+         {program} --workspace W run a\n{program} --workspace W kernels states a\n\
+         {program} --workspace W run a --cell 3\n"
+    );
+    let mut command = std::process::Command::new("unshare");
+    // `--workspace` of `surround` becomes the shell's `$0` and `$1`.
+    command.args(["-r", "-m", "sh", "-c", &script]);
+    science.house.surround(&mut command, &[]);
+    command.env("TRACEBOOK_KERNELS", &science.pack);
+    let done = finish(command, b"");
+    let said = format!("{}{}", done.text(), done.err);
+    if done.code == 77 || said.contains("unshare:") {
+        eprintln!("skipped: no disk can be mounted here: {said}");
+        return;
+    }
+    assert!(said.contains("big is 60000000"), "{said}");
+    assert!(said.contains("aren't saved") && said.contains("No space left"), "{said}");
+    assert!(said.contains("cell 1") && said.contains("kept 1 False"), "{said}");
+}
+
+#[test]
+fn hostile_files_of_states_are_reported_and_cells_run_anew() {
+    let Some(science) = Science::with(NOTE) else { return };
+    science.run(&["run", "a"]).good();
+    let states = science.house.path("W/states");
+    let note = std::fs::read_dir(&states).expect("states").flatten().next().expect("one note").path();
+    let current = science.states()[2]["state"].as_str().expect("an id").to_owned();
+    let state = note.join("states").join(&current);
+    let good = std::fs::read(&state).expect("read");
+    let damages: [&dyn Fn(); 5] = [
+        &|| std::fs::write(&state, &good[..good.len() / 2]).expect("written"),
+        &|| std::fs::write(&state, b"").expect("written"),
+        &|| {
+            std::fs::remove_file(&state).expect("removed");
+            std::os::unix::fs::symlink("/dev/zero", &state).expect("linked");
+        },
+        &|| std::fs::write(note.join("heads"), b"{\"branch\": 7").expect("written"),
+        &|| {
+            std::fs::remove_file(note.join("heads")).expect("removed");
+            std::os::unix::fs::symlink("/etc/passwd", note.join("heads")).expect("linked");
+        },
+    ];
+    for (number, damage) in damages.iter().enumerate() {
+        let heads = std::fs::read(note.join("heads")).expect("read");
+        damage();
+        let done = science.run(&["run", "a", "--cell", "3"]);
+        let said = format!("{}{}", done.text(), done.err);
+        assert!(said.contains("could not be restored") && said.contains("Run the cells again"), "{number}: {said}");
+        assert!(!said.contains("panicked"), "{number}: {said}");
+        let said = science.run(&["run", "a"]).good().text();
+        assert!(said.contains("total 6"), "{number}: {said}");
+        // Back to how it was, for the next one.
+        std::fs::remove_file(&state).ok();
+        std::fs::write(&state, &good).expect("written");
+        std::fs::remove_file(note.join("heads")).ok();
+        std::fs::write(note.join("heads"), heads).expect("written");
+    }
 }
 
 #[test]

@@ -22,6 +22,11 @@ impl PaneState {
             notices.toasts.show_message("No note is open.");
             return;
         };
+        if host.session().note(note).is_some_and(|note| !note.may_save_states()) {
+            let why = "This note's properties say `state: off`, so its variables aren't saved.";
+            notices.toasts.show_message(why);
+            return;
+        }
         let (workspace, tell, wake) =
             (host.driver.handle().workspace_folder().to_owned(), jobs.states.0.clone(), ctx.clone());
         std::thread::spawn(move || {

@@ -6,7 +6,7 @@ use std::process::Command;
 use store::DocId;
 
 /// Folder of the workspace that holds the saved states of notes.
-const STATES_FOLDER: &str = "states";
+pub(crate) const STATES_FOLDER: &str = "states";
 
 /// What a program without the science kernel says.
 pub const BUILT_WITHOUT_SCIENCE: &str =
@@ -17,8 +17,13 @@ pub fn states_folder(workspace: &Path, note: DocId) -> PathBuf {
     workspace.join(STATES_FOLDER).join(note.to_string())
 }
 
-/// Adds to `tracebook kernel` what starts it as the science kernel.
-pub(crate) fn add_arguments(command: &mut Command, workspace: &Path, note: Option<DocId>) -> anyhow::Result<()> {
+/// Adds to `tracebook kernel` what starts it as the science kernel. `owner`: its note, and whether its variables are
+/// saved.
+pub(crate) fn add_arguments(
+    command: &mut Command,
+    workspace: &Path,
+    owner: Option<(DocId, bool)>,
+) -> anyhow::Result<()> {
     if !cfg!(feature = "science") {
         bail!(BUILT_WITHOUT_SCIENCE);
     }
@@ -26,8 +31,12 @@ pub(crate) fn add_arguments(command: &mut Command, workspace: &Path, note: Optio
         bail!("the science pack isn't installed; run `tracebook kernels install science` (98 MB download)");
     };
     command.arg("--science").arg("--pack").arg(&pack.folder).arg("--pack-id").arg(&pack.wheel_sha256);
-    if let Some(note) = note {
-        command.arg("--states").arg(states_folder(workspace, note));
+    if let Some((note, saves)) = owner {
+        let folder = states_folder(workspace, note);
+        command.arg("--scratch").arg(&folder);
+        if saves {
+            command.arg("--states").arg(&folder);
+        }
     }
     Ok(())
 }

@@ -61,7 +61,8 @@ impl NotesState {
     /// ended.
     pub(in crate::session) fn change_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let Some(note) = self.open.get_mut(&id) else { return false };
-        let other = note.kernel == KernelPhase::Idle && note.kernel_is.as_deref() != note.kernel_name();
+        let is_other = note.kernel_is.as_deref() != note.kernel_name() || note.kernel_saves != note.saves_states();
+        let other = note.kernel == KernelPhase::Idle && is_other;
         if other && !note.stopping {
             note.stopping = true;
             turn.effects.push(Effect::KillKernel { note: id });

@@ -1,0 +1,89 @@
+//! How much room the saved states of kernels may take: for a note, which its kernel sees to, and for the workspace.
+
+use crate::kernel::science::{STATES_FOLDER, states_folder};
+use crate::maintenance::configuration;
+use agent::config::KernelsConfig;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+use store::DocId;
+
+/// Bytes of a megabyte.
+const MEGABYTE_BYTES: u64 = 1_000_000;
+/// What a note is thinned to that hasn't run for the longest time, while the workspace has more than it may: what stays
+/// whatever it needs, such as its last variables.
+const UNUSED_NOTE_BYTES: u64 = 0;
+/// How full a workspace may be after thinning, in tenths of its budget.
+const WORKSPACE_TARGET_TENTHS: u64 = 9;
+
+/// How much room saved states may take, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateBudget {
+    /// Those of a note.
+    pub note_bytes: u64,
+    /// Those of all notes of the workspace.
+    pub workspace_bytes: u64,
+}
+
+impl StateBudget {
+    /// What the configuration says; a configuration that can't be read limits as the built-in one.
+    pub fn of(workspace: &Path) -> StateBudget {
+        let config = configuration::load_config(workspace).map(|config| config.kernels);
+        let KernelsConfig { states_budget_mb, workspace_states_budget_mb } = config.unwrap_or_default();
+        let workspace_bytes = workspace_states_budget_mb.saturating_mul(MEGABYTE_BYTES);
+        StateBudget {
+            note_bytes: states_budget_mb.saturating_mul(MEGABYTE_BYTES).min(workspace_bytes),
+            workspace_bytes,
+        }
+    }
+}
+
+/// Says to a kernel that is about to start how much room it has, and makes room where the workspace has too much.
+pub(crate) fn limit_states(command: &mut Command, workspace: &Path, note: DocId) {
+    let budget = StateBudget::of(workspace);
+    command.arg("--states-budget").arg(budget.note_bytes.to_string());
+    let (workspace, own) = (workspace.to_owned(), states_folder(workspace, note));
+    std::thread::spawn(move || thin_workspace(&workspace.join(STATES_FOLDER), &own, budget.workspace_bytes));
+}
+
+/// A note's folder: when it was used last, its bytes.
+fn folders_by_use(states: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
+    let folders = std::fs::read_dir(states).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<_> = folders
+        .filter(|path| path.is_dir() && !path.is_symlink())
+        .map(|path| {
+            let used = std::fs::metadata(path.join("heads")).and_then(|about| about.modified());
+            (used.unwrap_or(SystemTime::UNIX_EPOCH), ::kernel_states::folder_bytes(&path), path)
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Bytes of the saved states of all notes.
+pub fn workspace_state_bytes(workspace: &Path) -> u64 {
+    folders_by_use(&workspace.join(STATES_FOLDER)).iter().map(|(_, bytes, _)| bytes).sum()
+}
+
+/// Thins the states of notes that were not used for the longest time, until all have the room that they may have.
+fn thin_workspace(states: &Path, own: &Path, budget_bytes: u64) {
+    let folders = folders_by_use(states);
+    let mut used: u64 = folders.iter().map(|(_, bytes, _)| bytes).sum();
+    if used <= budget_bytes {
+        return;
+    }
+    let target = budget_bytes / 10 * WORKSPACE_TARGET_TENTHS;
+    for (_, before, folder) in folders {
+        if used <= target {
+            return;
+        }
+        if folder == own {
+            continue;
+        }
+        match ::kernel_states::thin_folder(&folder, UNUSED_NOTE_BYTES) {
+            Ok(after) => used = used.saturating_sub(before.saturating_sub(after)),
+            // Its kernel runs: it's thinned by that one, or another time.
+            Err(why) => tracing::debug!(%why, "saved states of a note were not thinned"),
+        }
+    }
+}

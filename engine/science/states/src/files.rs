@@ -1,0 +1,337 @@
+//! The files of a note's states, read as untrusted input and written whole or not at all.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{MAIN_BRANCH, MAX_GUEST_MEMORY_BYTES, PAGE_BYTES, StateError, StateHeads, StateRecord};
+
+/// Bytes of a page's hash.
+pub(crate) const HASH_BYTES: usize = 16;
+/// How segments begin.
+const SEGMENT_MAGIC: &[u8; 8] = b"TBpages1";
+/// Bytes before a segment's hashes: how it begins, and how many pages it has.
+const SEGMENT_HEADER_BYTES: usize = 12;
+/// Pages that a segment may have: what the guest's memory can hold.
+const MAX_SEGMENT_PAGES: usize = MAX_GUEST_MEMORY_BYTES / PAGE_BYTES;
+/// What zstd may add to bytes that can't be compressed, at most, for each page.
+const MAX_PAGE_OVERHEAD_BYTES: usize = 64;
+/// The largest file that describes a state, decompressed.
+pub(crate) const MAX_STATE_BYTES: usize = 64 << 20;
+/// What the index may hold, decompressed: the oldest thinned states are forgotten first.
+pub(crate) const MAX_INDEX_BYTES: usize = 32 << 20;
+/// zstd's level: memory compresses to a third at any, and level 1 is the fastest.
+const COMPRESSION_LEVEL: i32 = 1;
+
+pub(crate) type PageHash = [u8; HASH_BYTES];
+
+pub(crate) fn page_hash(page: &[u8]) -> PageHash {
+    let mut hash = [0; HASH_BYTES];
+    hash.copy_from_slice(&blake3::hash(page).as_bytes()[..HASH_BYTES]);
+    hash
+}
+
+/// Whether a file of `states` or `segments` is called so.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// One state as it is written.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct StateFile {
+    /// The pack by its hash: a state fits no other one.
+    pub(crate) pack: String,
+    /// Bytes of memory.
+    pub(crate) memory: usize,
+    pub(crate) segments: Vec<String>,
+    /// Runs of pages, ascending: first page, how many, segment (-1: zeros), first page in the segment.
+    pub(crate) runs: Vec<(u32, u32, i64, u32)>,
+    pub(crate) record: StateRecord,
+}
+
+impl StateFile {
+    /// The segments' pages that it needs: name, first page there, how many.
+    pub(crate) fn needed_pages(&self) -> impl Iterator<Item = (&str, u32, u32)> {
+        self.runs.iter().filter_map(|(_, count, segment, from)| {
+            let name = usize::try_from(*segment).ok().and_then(|at| self.segments.get(at))?;
+            Some((name.as_str(), *from, *count))
+        })
+    }
+}
+
+/// Writes a file whole or not at all.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let fail = |source| StateError::write(path, source);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.as_file().sync_data().map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    // The name is on the disk, too. Where folders can't be flushed (Windows), renaming is durable by itself.
+    if let Ok(folder) = std::fs::File::open(folder) {
+        let _ = folder.sync_all(); // the file system may not be able to
+    }
+    Ok(())
+}
+
+pub(crate) fn damaged(path: &Path) -> StateError {
+    StateError::Damaged { path: path.to_owned() }
+}
+
+/// Opens a plain file: no link, no device, no pipe.
+fn open_plain(path: &Path) -> Result<(std::fs::File, u64), StateError> {
+    let fail = |source| StateError::read(path, source);
+    let about = std::fs::symlink_metadata(path).map_err(fail)?;
+    if !about.is_file() {
+        return Err(damaged(path));
+    }
+    Ok((std::fs::File::open(path).map_err(fail)?, about.len()))
+}
+
+/// Reads a plain file that isn't longer than this.
+pub(crate) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, StateError> {
+    let (file, length) = open_plain(path)?;
+    let mut bytes = Vec::new();
+    if length <= most as u64 {
+        file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|source| StateError::read(path, source))?;
+        if bytes.len() <= most {
+            return Ok(bytes);
+        }
+    }
+    Err(damaged(path))
+}
+
+fn decompress(bytes: &[u8], most: usize, path: &Path) -> Result<Vec<u8>, StateError> {
+    let mut whole = Vec::new();
+    let decoder = zstd::Decoder::new(bytes).map_err(|source| StateError::read(path, source))?;
+    decoder.take(most as u64 + 1).read_to_end(&mut whole).map_err(|_| damaged(path))?;
+    if whole.len() > most { Err(damaged(path)) } else { Ok(whole) }
+}
+
+fn encode(value: &impl Serialize) -> Result<Vec<u8>, StateError> {
+    serde_json::to_vec(value).map_err(|error| StateError::Encode(error.to_string()))
+}
+
+/// Writes JSON, compressed, behind its hash; gives the bytes of the file.
+fn write_hashed(path: &Path, value: &impl Serialize) -> Result<u64, StateError> {
+    let text = encode(value)?;
+    let body =
+        zstd::encode_all(text.as_slice(), COMPRESSION_LEVEL).map_err(|source| StateError::write(path, source))?;
+    let bytes = [page_hash(&body).as_slice(), &body].concat();
+    write_whole(path, &bytes)?;
+    Ok(bytes.len() as u64)
+}
+
+/// Reads what `write_hashed` wrote, and checks its hash: the JSON, still compressed.
+fn read_hashed(path: &Path) -> Result<Vec<u8>, StateError> {
+    let mut bytes = read_bounded(path, MAX_STATE_BYTES)?;
+    let (hash, body) = bytes.split_at_checked(HASH_BYTES).ok_or_else(|| damaged(path))?;
+    if hash != page_hash(body) {
+        return Err(damaged(path));
+    }
+    bytes.drain(..HASH_BYTES);
+    Ok(bytes)
+}
+
+/// Reads which states are current. A folder without states has none.
+///
+/// # Errors
+/// The file can't be read or is damaged.
+pub fn read_heads(folder: &Path) -> Result<StateHeads, StateError> {
+    let path = folder.join("heads");
+    let fresh = StateHeads {
+        branch: MAIN_BRANCH.to_owned(),
+        branches: BTreeMap::from([(MAIN_BRANCH.to_owned(), None)]),
+        ..StateHeads::default()
+    };
+    match read_bounded(&path, MAX_STATE_BYTES) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| damaged(&path)),
+        Err(StateError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(fresh),
+        Err(why) => Err(why),
+    }
+}
+
+/// Writes which states are current.
+///
+/// # Errors
+/// The file can't be written.
+pub fn write_heads(folder: &Path, heads: &StateHeads) -> Result<(), StateError> {
+    write_whole(&folder.join("heads"), &encode(heads)?)
+}
+
+/// The id of a state: what it is by content.
+pub(crate) fn identify(file: &StateFile) -> Result<String, StateError> {
+    Ok(blake3::hash(&encode(file)?).to_hex()[..32].to_owned())
+}
+
+/// Writes a state; gives the bytes of its file.
+pub(crate) fn write_state(folder: &Path, file: &StateFile) -> Result<u64, StateError> {
+    write_hashed(&folder.join("states").join(&file.record.state), file)
+}
+
+/// Reads a state. What it says of pages fits its memory and is ascending.
+pub(crate) fn read_state(folder: &Path, id: &str) -> Result<StateFile, StateError> {
+    let path = folder.join("states").join(id);
+    if !is_name(id) {
+        return Err(StateError::NoSuchState);
+    }
+    let text = decompress(&read_hashed(&path)?, MAX_STATE_BYTES, &path)?;
+    let state: StateFile = serde_json::from_slice(&text).map_err(|_| damaged(&path))?;
+    let mut next = 0;
+    let ascending = state.runs.iter().all(|(first, count, segment, from)| {
+        let (first, count, from) = (u64::from(*first), u64::from(*count), u64::from(*from));
+        let fits = first >= next && *segment < state.segments.len() as i64 && from + count <= MAX_SEGMENT_PAGES as u64;
+        next = first + count;
+        fits
+    });
+    let fits = state.memory <= MAX_GUEST_MEMORY_BYTES
+        && state.memory.is_multiple_of(PAGE_BYTES)
+        && state.record.state == id
+        && state.segments.iter().all(|name| is_name(name))
+        && ascending
+        && next <= (state.memory / PAGE_BYTES) as u64;
+    if fits { Ok(state) } else { Err(damaged(&path)) }
+}
+
+/// Reads what states say of themselves. A damaged index is an empty one: what isn't in it is read from the states.
+pub(crate) fn read_index(folder: &Path) -> (Vec<StateRecord>, u64) {
+    let path = folder.join("index");
+    let read = read_hashed(&path).and_then(|body| {
+        let text = decompress(&body, MAX_INDEX_BYTES, &path)?;
+        let records: Vec<StateRecord> = serde_json::from_slice(&text).map_err(|_| damaged(&path))?;
+        Ok((records, body.len() as u64))
+    });
+    let (mut records, bytes) = read.unwrap_or_default();
+    records.retain(|record| is_name(&record.state));
+    (records, bytes)
+}
+
+pub(crate) fn write_index(folder: &Path, records: &[&StateRecord]) -> Result<u64, StateError> {
+    write_hashed(&folder.join("index"), &records)
+}
+
+/// Names and sizes of the files in a folder of states or segments. Others, such as one that was being written when the
+/// power failed, are left out.
+pub(crate) fn list_files(folder: &Path) -> HashMap<String, u64> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok().filter(|name| is_name(name))?;
+            Some((name, entry.metadata().ok()?.len()))
+        })
+        .collect()
+}
+
+/// Bytes of a folder's states, without what packages cache.
+#[must_use]
+pub fn folder_bytes(folder: &Path) -> u64 {
+    let index = std::fs::symlink_metadata(folder.join("index")).map_or(0, |about| about.len());
+    let files = ["states", "segments"].map(|part| list_files(&folder.join(part)));
+    index + files.iter().flat_map(HashMap::values).sum::<u64>()
+}
+
+/// The states of a folder.
+#[derive(Clone, Debug, Default)]
+pub struct ListedStates {
+    /// Those that can be gone back to at once, oldest first.
+    pub kept: Vec<StateRecord>,
+    /// How many can't be read.
+    pub damaged: usize,
+    /// How many were thinned: their cells run again when one goes back to them.
+    pub thinned: usize,
+    /// Bytes of all files.
+    pub used_bytes: u64,
+}
+
+/// Lists the states of a folder. Checks each file by its hash.
+#[must_use]
+pub fn list_states(folder: &Path) -> ListedStates {
+    let (index, index_bytes) = read_index(folder);
+    let (states, segments) = (list_files(&folder.join("states")), list_files(&folder.join("segments")));
+    let used_bytes = index_bytes + states.values().chain(segments.values()).sum::<u64>();
+    let mut listed = ListedStates { used_bytes, ..ListedStates::default() };
+    let mut known = HashSet::new();
+    for record in index {
+        known.insert(record.state.clone());
+        if !states.contains_key(&record.state) {
+            listed.thinned += 1;
+        } else if read_hashed(&folder.join("states").join(&record.state)).is_ok() {
+            listed.kept.push(record);
+        } else {
+            listed.damaged += 1;
+        }
+    }
+    let others: BTreeSet<&String> = states.keys().filter(|name| !known.contains(*name)).collect();
+    for name in others {
+        match read_state(folder, name) {
+            Ok(state) => listed.kept.push(state.record),
+            Err(_) => listed.damaged += 1,
+        }
+    }
+    listed.kept.sort_by(|a, b| (a.time, a.count, &a.state).cmp(&(b.time, b.count, &b.state)));
+    listed
+}
+
+/// Writes pages as a segment; gives its name and the bytes of its file.
+pub(crate) fn write_segment(folder: &Path, pages: &[(PageHash, &[u8])]) -> Result<(String, u64), StateError> {
+    let path = folder.join("segments");
+    let fail = |source| StateError::write(&path, source);
+    let mut bytes = Vec::with_capacity(pages.len() * (HASH_BYTES + PAGE_BYTES / 3));
+    bytes.extend_from_slice(SEGMENT_MAGIC);
+    bytes.extend_from_slice(&u32::try_from(pages.len()).unwrap_or(u32::MAX).to_le_bytes());
+    for (hash, _) in pages {
+        bytes.extend_from_slice(hash);
+    }
+    let mut encoder = zstd::Encoder::new(bytes, COMPRESSION_LEVEL).map_err(fail)?;
+    for (_, page) in pages {
+        encoder.write_all(page).map_err(fail)?;
+    }
+    let bytes = encoder.finish().map_err(fail)?;
+    let name = blake3::hash(&bytes).to_hex()[..32].to_owned();
+    write_whole(&path.join(&name), &bytes)?;
+    Ok((name, bytes.len() as u64))
+}
+
+/// How many pages a segment's header says that it has, and the file behind it.
+fn open_segment(path: &Path) -> Result<(usize, std::fs::File, Vec<u8>), StateError> {
+    let (mut file, length) = open_plain(path)?;
+    let mut header = vec![0; SEGMENT_HEADER_BYTES];
+    file.read_exact(&mut header).map_err(|_| damaged(path))?;
+    let count = header.strip_prefix(SEGMENT_MAGIC).and_then(|rest| rest.first_chunk::<4>());
+    let count = u32::from_le_bytes(*count.ok_or_else(|| damaged(path))?) as usize;
+    let most = SEGMENT_HEADER_BYTES + (count + 1) * (HASH_BYTES + PAGE_BYTES + MAX_PAGE_OVERHEAD_BYTES);
+    if count > MAX_SEGMENT_PAGES || length > most as u64 {
+        return Err(damaged(path));
+    }
+    Ok((count, file, header))
+}
+
+/// How many pages a segment has.
+pub(crate) fn count_pages(folder: &Path, name: &str) -> Result<usize, StateError> {
+    Ok(open_segment(&folder.join("segments").join(name))?.0)
+}
+
+/// Reads a segment: the hash of each page, and the pages one after the other.
+pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<(Vec<PageHash>, Vec<u8>), StateError> {
+    let path = folder.join("segments").join(name);
+    let (count, file, mut bytes) = open_segment(&path)?;
+    let most = (count + 1) * (HASH_BYTES + PAGE_BYTES + MAX_PAGE_OVERHEAD_BYTES);
+    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|source| StateError::read(&path, source))?;
+    if blake3::hash(&bytes).to_hex()[..32] != *name {
+        return Err(damaged(&path));
+    }
+    let rest = bytes.get(SEGMENT_HEADER_BYTES..).unwrap_or_default();
+    let (hashes, rest) = rest.split_at_checked(count * HASH_BYTES).ok_or_else(|| damaged(&path))?;
+    let pages = decompress(rest, count * PAGE_BYTES, &path)?;
+    if pages.len() != count * PAGE_BYTES {
+        return Err(damaged(&path));
+    }
+    let hashes = hashes.chunks_exact(HASH_BYTES).map(|hash| {
+        let mut key = [0; HASH_BYTES];
+        key.copy_from_slice(hash);
+        key
+    });
+    Ok((hashes.collect(), pages))
+}

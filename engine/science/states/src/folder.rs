@@ -1,0 +1,591 @@
+//! A note's folder of states, opened for writing by one kernel.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use crate::files::{
+    self, PageHash, StateFile, damaged, is_name, page_hash, read_heads, read_index, read_state, write_heads,
+};
+use crate::retention::Tending;
+use crate::{ChangedPages, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord};
+
+/// How long a kernel waits for another one that is ending.
+const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+/// How often it looks.
+const LOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
+/// Names of variables that a state lists.
+const MAX_LISTED_NAMES: usize = 1_000;
+/// States that may be missing in the index while cells run.
+const MAX_UNINDEXED_STATES: usize = 64;
+/// States that may be missing in it when the kernel ends: each of them is a file to read at the next start.
+const MAX_UNINDEXED_STATES_AT_END: usize = 8;
+
+/// How often compaction moves a page while the folder is open, at most.
+const MAX_MOVES_OF_A_PAGE: usize = 1_000;
+
+/// How a state is made current: one is loaded, and the cells of those behind it run again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplayPlan {
+    /// The state to load; `None`: a fresh kernel.
+    pub base: Option<String>,
+    /// What has to run then, in this order. Empty: the state itself is kept.
+    pub cells: Vec<StateRecord>,
+}
+
+/// A note's folder of states, opened for writing by one kernel.
+pub struct StateFolder {
+    pub(crate) folder: PathBuf,
+    pack: String,
+    /// Names of the segments that are known by number.
+    segments: Vec<String>,
+    numbers: HashMap<String, u32>,
+    /// Segments whose pages are in `known`.
+    learned: HashSet<u32>,
+    /// Where pages lie, by their hash.
+    known: HashMap<PageHash, PagePlace>,
+    /// Where compaction moved pages to.
+    moved: HashMap<PagePlace, PagePlace>,
+    heads: StateHeads,
+    /// What states say of themselves, also thinned ones.
+    pub(crate) records: HashMap<String, StateRecord>,
+    /// The states that have a file, and its bytes.
+    pub(crate) kept: HashMap<String, u64>,
+    pub(crate) segment_bytes: HashMap<String, u64>,
+    index_bytes: u64,
+    unindexed: usize,
+    /// Pages of a cell whose state could not be written. They belong to the next one, too.
+    unsaved: BTreeMap<u32, Vec<u8>>,
+    /// Bytes that the folder may have; `None`: any number.
+    pub(crate) budget_bytes: Option<u64>,
+    /// Thinning begins when there is more than this.
+    pub(crate) tend_above_bytes: u64,
+    pub(crate) tending: Option<Tending>,
+    /// Why `heads` was set aside.
+    set_aside: Option<StateError>,
+    /// Held while this is open for writing: a kernel that is ending still writes.
+    _lock: Option<std::fs::File>,
+}
+
+/// Waits until no other kernel writes in the folder.
+fn lock_folder(folder: &Path, timeout: std::time::Duration) -> Result<std::fs::File, StateError> {
+    let path = folder.join("lock");
+    let open = std::fs::OpenOptions::new().create(true).write(true).truncate(false).open(&path);
+    let file = open.map_err(|source| StateError::write(&path, source))?;
+    let asked = std::time::Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(std::fs::TryLockError::WouldBlock) if asked.elapsed() < timeout => {
+                std::thread::sleep(LOCK_CHECK_INTERVAL);
+            }
+            Err(std::fs::TryLockError::WouldBlock) => return Err(StateError::InUse { path: folder.to_owned() }),
+            Err(std::fs::TryLockError::Error(source)) => return Err(StateError::write(&path, source)),
+        }
+    }
+}
+
+impl StateFolder {
+    /// Opens a note's folder, and makes it if it isn't there. Damaged heads are set aside: the note begins anew.
+    ///
+    /// # Errors
+    /// It can't be made or read.
+    pub fn open(folder: &Path, pack: &str) -> Result<StateFolder, StateError> {
+        StateFolder::open_within(folder, pack, LOCK_TIMEOUT)
+    }
+
+    pub(crate) fn open_within(
+        folder: &Path,
+        pack: &str,
+        timeout: std::time::Duration,
+    ) -> Result<StateFolder, StateError> {
+        for part in ["segments", "states"] {
+            let path = folder.join(part);
+            std::fs::create_dir_all(&path).map_err(|source| StateError::write(&path, source))?;
+            if !std::fs::symlink_metadata(&path).is_ok_and(|about| about.is_dir()) {
+                return Err(damaged(&path)); // a link: states lie here and nowhere else
+            }
+        }
+        let lock = lock_folder(folder, timeout)?;
+        let (heads, set_aside) = match read_heads(folder) {
+            Ok(heads) => (heads, None),
+            Err(why @ StateError::Damaged { .. }) => {
+                let (from, to) = (folder.join("heads"), folder.join("heads.damaged"));
+                std::fs::rename(&from, &to).map_err(|source| StateError::write(&from, source))?;
+                (read_heads(folder)?, Some(why))
+            }
+            Err(why) => return Err(why),
+        };
+        Ok(StateFolder { set_aside, _lock: Some(lock), ..StateFolder::read(folder, pack, heads) })
+    }
+
+    /// Opens a note's folder to load states, also while a kernel writes there. Nothing may be saved then.
+    ///
+    /// # Errors
+    /// It can't be read, or what says which states are current is damaged.
+    pub fn open_for_reading(folder: &Path, pack: &str) -> Result<StateFolder, StateError> {
+        Ok(StateFolder::read(folder, pack, read_heads(folder)?))
+    }
+
+    fn read(folder: &Path, pack: &str, heads: StateHeads) -> StateFolder {
+        let (index, index_bytes) = read_index(folder);
+        let kept = files::list_files(&folder.join("states"));
+        let mut records: HashMap<String, StateRecord> =
+            index.into_iter().map(|record| (record.state.clone(), record)).collect();
+        let mut unindexed = 0;
+        for name in kept.keys() {
+            // One that can't be read isn't known; whoever wants it is told why.
+            if !records.contains_key(name)
+                && let Ok(state) = read_state(folder, name)
+            {
+                records.insert(name.clone(), state.record);
+                unindexed += 1;
+            }
+        }
+        StateFolder {
+            folder: folder.to_owned(),
+            pack: pack.to_owned(),
+            segments: Vec::new(),
+            numbers: HashMap::new(),
+            learned: HashSet::new(),
+            known: HashMap::new(),
+            moved: HashMap::new(),
+            heads,
+            records,
+            kept,
+            segment_bytes: files::list_files(&folder.join("segments")),
+            index_bytes,
+            unindexed,
+            unsaved: BTreeMap::new(),
+            budget_bytes: None,
+            tend_above_bytes: u64::MAX,
+            tending: None,
+            set_aside: None,
+            _lock: None,
+        }
+    }
+
+    /// Why the file that says which states are current was set aside, if it was.
+    pub fn take_set_aside(&mut self) -> Option<StateError> {
+        self.set_aside.take()
+    }
+
+    /// Which states are current.
+    #[must_use]
+    pub fn heads(&self) -> &StateHeads {
+        &self.heads
+    }
+
+    /// Makes other states current.
+    ///
+    /// # Errors
+    /// That can't be written; then nothing has changed.
+    pub fn set_heads(&mut self, heads: StateHeads) -> Result<(), StateError> {
+        self.tending = None; // what may be thinned is another question now
+        self.replace_heads(heads)
+    }
+
+    fn replace_heads(&mut self, heads: StateHeads) -> Result<(), StateError> {
+        write_heads(&self.folder, &heads)?;
+        self.heads = heads;
+        Ok(())
+    }
+
+    /// What a state says of itself.
+    ///
+    /// # Errors
+    /// It isn't there or is damaged.
+    pub fn record(&self, id: &str) -> Result<StateRecord, StateError> {
+        match self.records.get(id) {
+            Some(record) => Ok(record.clone()),
+            None if self.kept.contains_key(id) => Ok(read_state(&self.folder, id)?.record),
+            None => Err(StateError::NoSuchState),
+        }
+    }
+
+    /// The states that led to this one, itself last.
+    #[must_use]
+    pub fn lineage(&self, id: Option<&str>) -> Vec<StateRecord> {
+        let mut line: Vec<StateRecord> = self.ancestors(id).cloned().collect();
+        line.reverse();
+        line
+    }
+
+    /// A state, the one before it, and so on.
+    pub(crate) fn ancestors(&self, id: Option<&str>) -> impl Iterator<Item = &StateRecord> {
+        let mut seen = HashSet::new();
+        let first = id.and_then(|id| self.records.get(id));
+        let next = |record: &&StateRecord| record.parent.as_deref().and_then(|parent| self.records.get(parent));
+        std::iter::successors(first, next).take_while(move |record| seen.insert(record.state.as_str()))
+    }
+
+    /// How a state is made current.
+    ///
+    /// # Errors
+    /// It isn't there, or was thinned and what it was made from is gone.
+    pub fn replay_plan(&self, id: &str) -> Result<ReplayPlan, StateError> {
+        let mut plan = ReplayPlan { base: Some(id.to_owned()), cells: Vec::new() };
+        while let Some(state) = &plan.base {
+            if self.kept.contains_key(state) {
+                break;
+            }
+            let missing = if plan.cells.is_empty() { StateError::NoSuchState } else { StateError::LostLineage };
+            let record = self.records.get(state).filter(|_| plan.cells.len() <= self.records.len());
+            let record = record.ok_or(missing)?.clone();
+            plan.base.clone_from(&record.parent);
+            plan.cells.push(record);
+        }
+        plan.cells.reverse();
+        Ok(plan)
+    }
+
+    /// Keeps what has changed as a state after the current one, which it becomes. `saved` learns where pages lie.
+    ///
+    /// # Errors
+    /// The disk refuses; then the state before stays current, and the changes belong to the next state.
+    pub fn save(
+        &mut self,
+        saved: &mut Vec<PagePlace>,
+        changes: &ChangedPages,
+        mut record: StateRecord,
+    ) -> Result<StateRecord, StateError> {
+        let bytes = self.write_pages(saved, changes)?;
+        record.parent = self.heads.current().map(ToOwned::to_owned);
+        record.defined.truncate(MAX_LISTED_NAMES);
+        record.changed.truncate(MAX_LISTED_NAMES);
+        record.bytes = bytes;
+        let mut file = self.describe(saved, changes.memory, record);
+        file.record.state = files::identify(&file)?;
+        let size = self.write_state(&file)?;
+        let mut heads = self.heads.clone();
+        let branch = heads.branch.clone();
+        heads.branches.insert(branch.clone(), Some(file.record.state.clone()));
+        heads.redo.remove(&branch);
+        self.replace_heads(heads)?;
+        self.unindexed += 1;
+        if self.unindexed > MAX_UNINDEXED_STATES {
+            self.write_index()?;
+        }
+        let mut record = file.record;
+        record.bytes += size;
+        Ok(record)
+    }
+
+    /// Keeps a thinned state again, whose variables were made again.
+    ///
+    /// # Errors
+    /// It isn't known, or the disk refuses; then it stays thinned.
+    pub fn keep_again(
+        &mut self,
+        saved: &mut Vec<PagePlace>,
+        changes: &ChangedPages,
+        id: &str,
+    ) -> Result<(), StateError> {
+        let record = self.record(id)?;
+        self.write_pages(saved, changes)?;
+        let file = self.describe(saved, changes.memory, record);
+        self.write_state(&file)?;
+        Ok(())
+    }
+
+    /// Another memory is current: what could not be written belongs to no state any more.
+    pub fn forget_unsaved(&mut self) {
+        self.unsaved.clear();
+    }
+
+    fn write_state(&mut self, file: &StateFile) -> Result<u64, StateError> {
+        let size = files::write_state(&self.folder, file)?;
+        let id = &file.record.state;
+        self.kept.insert(id.clone(), size);
+        self.records.insert(id.clone(), file.record.clone());
+        if let Some(tending) = &mut self.tending {
+            tending.add_state(file);
+        }
+        Ok(size)
+    }
+
+    /// Writes the pages that are new as a segment, and says where all changed ones lie. Gives the bytes of its file.
+    fn write_pages(&mut self, saved: &mut Vec<PagePlace>, changes: &ChangedPages) -> Result<u64, StateError> {
+        let mut changed: BTreeMap<u32, &[u8]> =
+            self.unsaved.iter().map(|(number, page)| (*number, page.as_slice())).collect();
+        changed.extend(changes.numbers.iter().copied().zip(changes.bytes.chunks_exact(PAGE_BYTES)));
+        let mut all = saved.clone();
+        all.resize(changes.memory / PAGE_BYTES, PagePlace::Zero);
+        let mut new: Vec<(PageHash, &[u8])> = Vec::new();
+        let next = u32::try_from(self.segments.len()).unwrap_or(u32::MAX);
+        let mut places = HashMap::new();
+        for (number, page) in &changed {
+            let place = if page.iter().all(|byte| *byte == 0) {
+                PagePlace::Zero
+            } else {
+                let hash = page_hash(page);
+                match self.known.get(&hash).or_else(|| places.get(&hash)) {
+                    Some(place) => *place,
+                    None => {
+                        let place = PagePlace::Segment(next, u32::try_from(new.len()).unwrap_or(u32::MAX));
+                        new.push((hash, page));
+                        places.insert(hash, place);
+                        place
+                    }
+                }
+            };
+            if let Some(slot) = all.get_mut(*number as usize) {
+                *slot = place;
+            }
+        }
+        let mut bytes = 0;
+        if !new.is_empty() {
+            match files::write_segment(&self.folder, &new) {
+                Ok((name, size)) => {
+                    bytes = size;
+                    self.segment_bytes.insert(name.clone(), size);
+                    let number = self.add_segment(&name);
+                    self.learned.insert(number);
+                    // The same pages in the same order, as before: then they lie there.
+                    let lies = |place| match place {
+                        PagePlace::Segment(_, at) => PagePlace::Segment(number, at),
+                        other => other,
+                    };
+                    if number != next {
+                        for place in
+                            all.iter_mut().filter(|place| matches!(place, PagePlace::Segment(n, _) if *n == next))
+                        {
+                            *place = lies(*place);
+                        }
+                    }
+                    self.known.extend(places.into_iter().map(|(hash, place)| (hash, lies(place))));
+                }
+                Err(why) => {
+                    self.unsaved = changed.into_iter().map(|(number, page)| (number, page.to_vec())).collect();
+                    return Err(why);
+                }
+            }
+        }
+        self.unsaved.clear();
+        *saved = all;
+        Ok(bytes)
+    }
+
+    /// The number of a segment.
+    pub(crate) fn add_segment(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = u32::try_from(self.segments.len()).unwrap_or(u32::MAX);
+        self.segments.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    /// The name of a segment.
+    pub(crate) fn segment_name(&self, number: u32) -> Option<&str> {
+        self.segments.get(number as usize).map(String::as_str)
+    }
+
+    /// Says where each page lies, in the form of a file.
+    pub(crate) fn describe(&self, places: &[PagePlace], memory: usize, record: StateRecord) -> StateFile {
+        let mut used: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut file = StateFile { pack: self.pack.clone(), memory, record, ..StateFile::default() };
+        for (page, place) in (0u32..).zip(places) {
+            let (segment, at) = match *place {
+                PagePlace::Fresh => continue,
+                PagePlace::Zero => (-1, 0),
+                PagePlace::Segment(segment, at) => {
+                    let number = *used.entry(segment).or_insert_with(|| {
+                        file.segments.push(self.segments.get(segment as usize).cloned().unwrap_or_default());
+                        file.segments.len() as i64 - 1
+                    });
+                    (number, at)
+                }
+            };
+            match file.runs.last_mut() {
+                Some((first, count, known, from))
+                    if *first + *count == page && *known == segment && (segment < 0 || *from + *count == at) =>
+                {
+                    *count += 1;
+                }
+                _ => file.runs.push((page, 1, segment, at)),
+            }
+        }
+        file
+    }
+
+    /// The place of each page that a file names, after what compaction has moved.
+    pub(crate) fn places_of(&mut self, file: &StateFile) -> Vec<PagePlace> {
+        let mut places = vec![PagePlace::Fresh; file.memory / PAGE_BYTES];
+        let numbers: Vec<u32> = file.segments.iter().map(|name| self.add_segment(name)).collect();
+        for (first, count, segment, from) in &file.runs {
+            let number = usize::try_from(*segment).ok().and_then(|at| numbers.get(at));
+            for (slot, at) in places.iter_mut().skip(*first as usize).take(*count as usize).zip(*from..) {
+                *slot = number.map_or(PagePlace::Zero, |number| self.moved_place(PagePlace::Segment(*number, at)));
+            }
+        }
+        places
+    }
+
+    pub(crate) fn moved_place(&self, place: PagePlace) -> PagePlace {
+        let mut place = place;
+        for _ in 0..MAX_MOVES_OF_A_PAGE {
+            match self.moved.get(&place) {
+                Some(to) if *to != place => place = *to,
+                _ => break,
+            }
+        }
+        place
+    }
+
+    /// Reads a state over a fresh instance's memory.
+    ///
+    /// # Errors
+    /// It isn't there, is damaged, or belongs to another pack.
+    pub fn load(&mut self, id: &str, fresh: &[u8]) -> Result<SavedMemory, StateError> {
+        if !self.kept.contains_key(id) {
+            return Err(StateError::NoSuchState);
+        }
+        let state = read_state(&self.folder, id)?;
+        if state.pack != self.pack {
+            return Err(StateError::OtherPack);
+        }
+        let path = self.folder.join("states").join(id);
+        if state.memory < fresh.len() {
+            return Err(damaged(&path));
+        }
+        let mut memory = SavedMemory::of_fresh(fresh);
+        memory.bytes.resize(state.memory, 0);
+        memory.places.resize(state.memory / PAGE_BYTES, PagePlace::Zero);
+        let mut wanted: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
+        for (page, place) in self.places_of(&state).into_iter().enumerate() {
+            match place {
+                PagePlace::Fresh => continue,
+                PagePlace::Zero => memory.bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].fill(0),
+                PagePlace::Segment(segment, at) => wanted.entry(segment).or_default().push((page, at as usize)),
+            }
+            memory.places[page] = place;
+        }
+        for (segment, pages) in wanted {
+            let bytes = self.read_segment(segment)?;
+            for (page, at) in pages {
+                let from = bytes.get(at * PAGE_BYTES..(at + 1) * PAGE_BYTES).ok_or_else(|| damaged(&path))?;
+                memory.bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].copy_from_slice(from);
+            }
+        }
+        self.unsaved.clear();
+        Ok(memory)
+    }
+
+    /// Reads a segment's pages, and learns their hashes.
+    pub(crate) fn read_segment(&mut self, number: u32) -> Result<Vec<u8>, StateError> {
+        let name = self.segment_name(number).filter(|name| is_name(name)).ok_or(StateError::NoSuchState)?;
+        let (hashes, pages) = files::read_segment(&self.folder, name)?;
+        if self.learned.insert(number) {
+            for (at, hash) in (0u32..).zip(hashes) {
+                let place = PagePlace::Segment(number, at);
+                if !self.moved.contains_key(&place) {
+                    self.known.entry(hash).or_insert(place);
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Bytes of all files.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.index_bytes + self.kept.values().chain(self.segment_bytes.values()).sum::<u64>()
+    }
+
+    /// Writes what states say of themselves, so that the next start reads one file. What no kept state came from is
+    /// forgotten.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(crate) fn write_index(&mut self) -> Result<(), StateError> {
+        let heads = self.heads.branches.values().flatten().chain(self.heads.redo.values().flatten());
+        let mut needed: BTreeSet<&str> = BTreeSet::new();
+        for id in heads.chain(self.heads.pinned.iter()).chain(self.kept.keys()) {
+            for record in self.ancestors(Some(id)) {
+                if !needed.insert(&record.state) {
+                    break; // what is before it is known
+                }
+            }
+        }
+        let mut records: Vec<&StateRecord> = needed.iter().filter_map(|id| self.records.get(*id)).collect();
+        records.sort_by_key(|record| (std::cmp::Reverse(self.kept.contains_key(&record.state)), record.time));
+        let mut room = files::MAX_INDEX_BYTES / 2;
+        // Kept states first, which are read again where they aren't in it; then the newest thinned ones.
+        let first_thinned = records.partition_point(|record| self.kept.contains_key(&record.state));
+        records[first_thinned..].reverse();
+        let fits = |record: &&&StateRecord| {
+            let names =
+                record.defined.iter().chain(&record.changed).chain(&record.forgotten).map(|name| name.len() + 3);
+            let bytes = 400 + record.code.len() * 2 + record.cell.len() + names.sum::<usize>();
+            room = room.saturating_sub(bytes);
+            room > 0
+        };
+        let count = records.iter().take_while(fits).count();
+        let written = files::write_index(&self.folder, &records[..count])?;
+        let needed: HashSet<String> = needed.into_iter().map(ToOwned::to_owned).collect();
+        self.index_bytes = written;
+        self.unindexed = 0;
+        self.records.retain(|id, _| needed.contains(id));
+        Ok(())
+    }
+
+    /// Writes the index before the kernel ends, if that helps the next start.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn close(&mut self) -> Result<(), StateError> {
+        if self.unindexed > MAX_UNINDEXED_STATES_AT_END { self.write_index() } else { Ok(()) }
+    }
+
+    /// Takes over that pages lie elsewhere now, and that others of these segments are not to be used any more.
+    pub(crate) fn replace_segments(
+        &mut self,
+        old: &BTreeSet<u32>,
+        moved: HashMap<PagePlace, PagePlace>,
+        places: &mut [PagePlace],
+    ) {
+        let is_old = |place: &PagePlace| matches!(place, PagePlace::Segment(number, _) if old.contains(number));
+        self.known.retain(|_, place| {
+            if is_old(place)
+                && let Some(to) = moved.get(place)
+            {
+                *place = *to;
+            }
+            !is_old(place)
+        });
+        for place in places {
+            if let Some(to) = moved.get(place) {
+                *place = *to;
+            }
+        }
+        // Their other pages are never learned again.
+        self.learned.extend(old);
+        self.moved.extend(moved);
+    }
+
+    /// Deletes a segment that no state needs.
+    pub(crate) fn delete_segment(&mut self, name: &str) -> Result<(), StateError> {
+        if let Some(number) = self.numbers.remove(name) {
+            self.known.retain(|_, place| !matches!(place, PagePlace::Segment(other, _) if *other == number));
+        }
+        let path = self.folder.join("segments").join(name);
+        remove_file(&path)?;
+        self.segment_bytes.remove(name);
+        Ok(())
+    }
+
+    /// Deletes the pages of a state, whose record stays.
+    pub(crate) fn thin_state(&mut self, id: &str) -> Result<(), StateError> {
+        remove_file(&self.folder.join("states").join(id))?;
+        self.kept.remove(id);
+        Ok(())
+    }
+}
+
+fn remove_file(path: &Path) -> Result<(), StateError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StateError::write(path, error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,155 @@
+//! Moves between saved states: which one is current, on which branch, and which are pinned.
+
+use crate::{StateError, StateHeads, StateRecord, is_branch_name};
+
+/// Which state is to be current.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateMove {
+    /// The one before the current one.
+    Undo,
+    /// The one that the last undo left.
+    Redo,
+    /// None: a fresh kernel.
+    Fresh,
+    /// This one.
+    To(String),
+    /// The current one, on a new branch of this name.
+    Fork(String),
+    /// The last one of the branch of this name.
+    Switch(String),
+    /// The branch of this name goes; not the current one.
+    Discard(String),
+    /// The current branch goes on from the state of the branch of this name, which goes.
+    Adopt(String),
+    /// This one is never thinned, and has this name.
+    Pin(String, Option<String>),
+    /// This one may be thinned again.
+    Unpin(String),
+}
+
+impl StateMove {
+    /// Reads a move from a message: `{"move": "undo"}`, and `name` or `state` where it needs one.
+    #[must_use]
+    pub fn from_json(content: &serde_json::Value) -> Option<StateMove> {
+        let text = |key: &str| content[key].as_str().map(ToOwned::to_owned);
+        Some(match content["move"].as_str()? {
+            "undo" => StateMove::Undo,
+            "redo" => StateMove::Redo,
+            "fresh" => StateMove::Fresh,
+            "to" => StateMove::To(text("state")?),
+            "fork" => StateMove::Fork(text("name")?),
+            "switch" => StateMove::Switch(text("name")?),
+            "discard" => StateMove::Discard(text("name")?),
+            "adopt" => StateMove::Adopt(text("name")?),
+            "pin" => StateMove::Pin(text("state")?, text("name")),
+            "unpin" => StateMove::Unpin(text("state")?),
+            _ => return None,
+        })
+    }
+
+    /// The message that `from_json` reads.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            StateMove::Undo => serde_json::json!({"move": "undo"}),
+            StateMove::Redo => serde_json::json!({"move": "redo"}),
+            StateMove::Fresh => serde_json::json!({"move": "fresh"}),
+            StateMove::To(state) => serde_json::json!({"move": "to", "state": state}),
+            StateMove::Fork(name) => serde_json::json!({"move": "fork", "name": name}),
+            StateMove::Switch(name) => serde_json::json!({"move": "switch", "name": name}),
+            StateMove::Discard(name) => serde_json::json!({"move": "discard", "name": name}),
+            StateMove::Adopt(name) => serde_json::json!({"move": "adopt", "name": name}),
+            StateMove::Pin(state, name) => serde_json::json!({"move": "pin", "state": state, "name": name}),
+            StateMove::Unpin(state) => serde_json::json!({"move": "unpin", "state": state}),
+        }
+    }
+
+    /// Whether variables stay as they are.
+    #[must_use]
+    pub fn keeps_variables(&self) -> bool {
+        matches!(self, StateMove::Discard(_) | StateMove::Pin(..) | StateMove::Unpin(_))
+    }
+
+    /// The heads after the move. `record` reads a state.
+    ///
+    /// # Errors
+    /// There is nothing to undo or to redo, or no such state or branch, or the name can't be used.
+    pub fn apply(
+        &self,
+        heads: &StateHeads,
+        record: &dyn Fn(&str) -> Option<StateRecord>,
+    ) -> Result<StateHeads, StateError> {
+        let mut heads = heads.clone();
+        let branch = heads.branch.clone();
+        let current = heads.current().map(ToOwned::to_owned);
+        match self {
+            StateMove::Undo => {
+                let current = current.ok_or(StateError::NothingToUndo)?;
+                let parent = record(&current).ok_or(StateError::NoSuchState)?.parent;
+                heads.redo.entry(branch.clone()).or_default().push(current);
+                heads.branches.insert(branch, parent);
+            }
+            StateMove::Redo => {
+                let next = heads.redo.get_mut(&branch).and_then(Vec::pop).ok_or(StateError::NothingToRedo)?;
+                heads.branches.insert(branch, Some(next));
+            }
+            StateMove::Fresh => {
+                heads.redo.remove(&branch);
+                heads.branches.insert(branch, None);
+            }
+            StateMove::To(id) => {
+                record(id).ok_or(StateError::NoSuchState)?;
+                heads.redo.remove(&branch);
+                heads.branches.insert(branch, Some(id.clone()));
+            }
+            StateMove::Fork(name) => {
+                if !is_branch_name(name) {
+                    return Err(StateError::BranchName { name: name.clone() });
+                }
+                if heads.branches.contains_key(name) {
+                    return Err(StateError::BranchExists { name: name.clone() });
+                }
+                heads.branches.insert(name.clone(), current);
+                heads.branch.clone_from(name);
+            }
+            StateMove::Switch(name) => {
+                if !heads.branches.contains_key(name) {
+                    return Err(StateError::NoSuchBranch { name: name.clone() });
+                }
+                heads.branch.clone_from(name);
+            }
+            StateMove::Discard(name) | StateMove::Adopt(name) if *name == branch => {
+                return Err(StateError::CurrentBranch { name: name.clone() });
+            }
+            StateMove::Discard(name) => {
+                heads.branches.remove(name).ok_or_else(|| StateError::NoSuchBranch { name: name.clone() })?;
+                heads.redo.remove(name);
+            }
+            StateMove::Adopt(name) => {
+                let state = heads.branches.remove(name);
+                let state = state.ok_or_else(|| StateError::NoSuchBranch { name: name.clone() })?;
+                heads.redo.remove(name);
+                heads.redo.remove(&branch);
+                heads.branches.insert(branch, state);
+            }
+            StateMove::Pin(id, name) => {
+                record(id).ok_or(StateError::NoSuchState)?;
+                heads.pinned.insert(id.clone());
+                if let Some(name) = name {
+                    if !is_branch_name(name) {
+                        return Err(StateError::PinName { name: name.clone() });
+                    }
+                    heads.names.retain(|_, other| other != name);
+                    heads.names.insert(id.clone(), name.clone());
+                }
+            }
+            StateMove::Unpin(id) => {
+                if !heads.pinned.remove(id) {
+                    return Err(StateError::NotPinned);
+                }
+                heads.names.remove(id);
+            }
+        }
+        Ok(heads)
+    }
+}

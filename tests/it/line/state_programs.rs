@@ -1,0 +1,382 @@
+//! Random programs of cells with undo, redo, edits, forks and kernels that are killed at any moment: variables are
+//! those of a fresh run of the same history, and no state is lost that was there.
+//!
+//! `TRACEBOOK_STATES_SEED` repeats a run whose seed a failure printed.
+
+use super::states::pack;
+use crate::program::{Done, House, finish, until};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// How long programs are made up and run.
+const TIME: Duration = Duration::from_secs(25);
+/// Steps that are made however slow the machine is.
+const FEWEST_STEPS: usize = 12;
+const CELLS: usize = 6;
+const NAMES: [char; 4] = ['a', 'b', 'c', 'd'];
+const MODULUS: i64 = 1_000_003;
+
+/// One cell: an assignment and a list that grows in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CellCode {
+    to: char,
+    from: char,
+    times: i64,
+    plus: i64,
+}
+
+/// What the variables are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Variables {
+    numbers: BTreeMap<char, i64>,
+    seen: Vec<i64>,
+}
+
+impl CellCode {
+    fn random(rng: &mut StdRng) -> CellCode {
+        let mut name = || NAMES[rng.random_range(0..NAMES.len())];
+        let (to, from) = (name(), name());
+        CellCode { to, from, times: rng.random_range(1..50), plus: rng.random_range(1..1000) }
+    }
+
+    fn text(self) -> String {
+        let CellCode { to, from, times, plus } = self;
+        format!(
+            "```python\n{to} = (globals().get('{to}', 0) * {times} + globals().get('{from}', 0) + {plus}) % {MODULUS}\n\
+             seen = globals().get('seen', [])\nseen.append({to})\n\
+             print('=', [globals().get(n, 0) for n in 'abcd'], seen)\n```\n"
+        )
+    }
+
+    /// What running it does, as any Python would.
+    fn run(self, before: &Variables) -> Variables {
+        let mut after = before.clone();
+        let value = |name: char| before.numbers.get(&name).copied().unwrap_or(0);
+        let result = (value(self.to) * self.times + value(self.from) + self.plus) % MODULUS;
+        after.numbers.insert(self.to, result);
+        after.seen.push(result);
+        after
+    }
+}
+
+impl Variables {
+    /// What a cell prints of them.
+    fn printed(&self) -> String {
+        let numbers: Vec<String> =
+            NAMES.iter().map(|name| self.numbers.get(name).copied().unwrap_or(0).to_string()).collect();
+        let seen: Vec<String> = self.seen.iter().map(ToString::to_string).collect();
+        format!("= [{}] [{}]", numbers.join(", "), seen.join(", "))
+    }
+}
+
+/// The states as they have to be: each with its parent and variables, and what is current.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    states: Vec<(Option<usize>, Variables)>,
+    branch: String,
+    branches: BTreeMap<String, Option<usize>>,
+    redo: BTreeMap<String, Vec<usize>>,
+}
+
+impl Model {
+    fn current(&self) -> Option<usize> {
+        self.branches[&self.branch]
+    }
+
+    fn variables(&self) -> Variables {
+        self.current().map(|at| self.states[at].1.clone()).unwrap_or_default()
+    }
+
+    fn run(&mut self, code: CellCode) -> usize {
+        let variables = code.run(&self.variables());
+        self.states.push((self.current(), variables));
+        self.redo.remove(&self.branch);
+        self.branches.insert(self.branch.clone(), Some(self.states.len() - 1));
+        self.states.len() - 1
+    }
+}
+
+struct Program {
+    house: House,
+    pack: PathBuf,
+    owner: Child,
+    cells: Vec<CellCode>,
+    text: String,
+    model: Model,
+    /// The model before each run whose state may not be on the disk yet.
+    unsure: Vec<Model>,
+    /// States that `kernels states` hasn't listed yet, oldest first.
+    unlisted: Vec<usize>,
+    ids: HashMap<String, usize>,
+    listed: HashSet<String>,
+    rng: StdRng,
+    steps: usize,
+    kills: usize,
+}
+
+const HEAD: &str = "---\nkernel: science\nfaithful: false\n---\n# A\n\n";
+
+impl Program {
+    fn start(pack: PathBuf, seed: u64) -> Program {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let cells: Vec<CellCode> = (0..CELLS).map(|_| CellCode::random(&mut rng)).collect();
+        let text = note_text(&cells);
+        let house = House::with(&[("a.md", &text), ("b.md", "# B\n")]);
+        let mut command = house.command(&["edit", "b"]);
+        command.env("TRACEBOOK_KERNELS", &pack);
+        // It owns the workspace and the kernel until it's killed.
+        let owner = command.spawn().expect("started");
+        let pid = owner.id();
+        until("it owns the workspace", || {
+            let lock: Value =
+                serde_json::from_slice(&std::fs::read(house.path("W/lock")).unwrap_or_default()).unwrap_or_default();
+            lock["pid"] == pid && lock["socket"].is_string()
+        });
+        let branches = BTreeMap::from([("main".to_owned(), None)]);
+        let model = Model { branch: "main".to_owned(), branches, ..Model::default() };
+        Program {
+            house,
+            pack,
+            owner,
+            cells,
+            text,
+            model,
+            unsure: Vec::new(),
+            unlisted: Vec::new(),
+            ids: HashMap::new(),
+            listed: HashSet::new(),
+            rng,
+            steps: 0,
+            kills: 0,
+        }
+    }
+
+    fn tracebook(&self, words: &[&str]) -> Done {
+        let mut command = self.house.command(words);
+        command.env("TRACEBOOK_KERNELS", &self.pack);
+        finish(command, b"")
+    }
+
+    /// The process of the note's kernel: a child of the owner.
+    fn kernel_process(&self) -> Option<u32> {
+        let children = format!("/proc/{0}/task", self.owner.id());
+        let tasks = std::fs::read_dir(children).ok()?.flatten();
+        let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let pids: Vec<u32> = children
+            .flat_map(|text| text.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+            .collect();
+        pids.into_iter().find(|pid| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.windows(9).any(|part| part == b"--science")
+        })
+    }
+
+    fn kill_kernel(&mut self) {
+        if let Some(pid) = self.kernel_process() {
+            let ended = std::process::Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).output();
+            self.kills += usize::from(ended.expect("a shell").status.success()); // it may have ended by itself
+        }
+    }
+
+    fn run(&mut self) {
+        let cell = self.rng.random_range(0..CELLS);
+        println!("run cell {}", cell + 1);
+        self.unsure.push(self.model.clone());
+        let state = self.model.run(self.cells[cell]);
+        self.unlisted.push(state);
+        let said = self.tracebook(&["run", "a", "--cell", &(cell + 1).to_string()]).good().text();
+        let expected = self.model.variables().printed();
+        assert!(said.contains(&expected), "cell {} printed {said}, not {expected}", cell + 1);
+    }
+
+    /// The kernel is killed while a cell runs, or soon after.
+    fn run_and_kill(&mut self) {
+        let cell = self.rng.random_range(0..CELLS);
+        println!("run cell {} and kill", cell + 1);
+        self.unsure.push(self.model.clone());
+        let state = self.model.run(self.cells[cell]);
+        self.unlisted.push(state);
+        let mut command = self.house.command(&["run", "a", "--cell", &(cell + 1).to_string()]);
+        command.env("TRACEBOOK_KERNELS", &self.pack);
+        let running = std::thread::spawn(move || finish(command, b""));
+        std::thread::sleep(Duration::from_micros(self.rng.random_range(0..400_000)));
+        self.kill_kernel();
+        let ended = running.join().expect("ended");
+        println!("{}{}", ended.text(), ended.err);
+        self.look_after_a_kill();
+    }
+
+    /// Reads which states there are. Gives the current one.
+    fn list(&mut self) -> Option<String> {
+        let states = self.tracebook(&["kernels", "states", "a", "--json"]).good().json();
+        let ids: Vec<String> = states
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|state| state["state"].as_str().expect("an id").to_owned())
+            .collect();
+        let now: HashSet<String> = ids.iter().cloned().collect();
+        let lost: Vec<&String> = self.listed.difference(&now).collect();
+        assert!(lost.is_empty(), "states are lost: {lost:?}");
+        let new: Vec<&String> = ids.iter().filter(|id| !self.ids.contains_key(*id)).collect();
+        assert!(new.len() <= self.unlisted.len(), "more states than runs: {new:?}");
+        for (id, state) in new.into_iter().zip(self.unlisted.drain(..).collect::<Vec<_>>()) {
+            self.ids.insert(id.clone(), state);
+        }
+        self.listed = now;
+        let text = self.tracebook(&["kernels", "states", "a"]).good().text();
+        let current = text.lines().find_map(|line| line.strip_prefix("* "))?;
+        let begins = current.split(' ').next().expect("an id");
+        ids.into_iter().find(|id| id.starts_with(begins))
+    }
+
+    /// All that was sure to be on the disk is there; of the last runs, none or some of them.
+    fn look_after_a_kill(&mut self) {
+        let (unlisted, listed_before) = (self.unlisted.clone(), self.ids.len());
+        let current = self.list();
+        let saved = self.ids.len() - listed_before;
+        let lost = unlisted.len() - saved;
+        println!("after a kill: {lost} of {} lost, at {current:?}", unlisted.len());
+        assert!(lost <= self.unsure.len(), "{lost} states are lost that others were made from");
+        self.unlisted.clear();
+        let place = current.map(|id| self.ids[&id]);
+        let at = self.unsure.len() - lost;
+        // A state is written before it's made the current one: it may be there and not be current.
+        let models = self.unsure[at.saturating_sub(1)..].iter().take(2).chain((lost == 0).then_some(&self.model));
+        let fits = models.filter(|model| model.current() == place).last().cloned();
+        let states = self.model.states.clone();
+        self.model = fits.unwrap_or_else(|| panic!("another state is current: {place:?}"));
+        self.model.states = states;
+        self.unsure.clear();
+    }
+
+    /// A move of states waits behind those that are being saved.
+    fn go(&mut self, words: &[&str]) {
+        println!("{}: {}", words.join(" "), self.tracebook(words).good().text());
+        self.unsure.clear();
+    }
+
+    fn undo(&mut self) {
+        let Some(current) = self.model.current() else {
+            self.tracebook(&["kernels", "undo", "a"]).refused(1, "there is no run to undo");
+            return;
+        };
+        self.go(&["kernels", "undo", "a"]);
+        let branch = self.model.branch.clone();
+        self.model.redo.entry(branch.clone()).or_default().push(current);
+        self.model.branches.insert(branch, self.model.states[current].0);
+    }
+
+    fn redo(&mut self) {
+        let branch = self.model.branch.clone();
+        match self.model.redo.get_mut(&branch).and_then(Vec::pop) {
+            Some(state) => {
+                self.go(&["kernels", "redo", "a"]);
+                self.model.branches.insert(branch, Some(state));
+            }
+            None => _ = self.tracebook(&["kernels", "redo", "a"]).refused(1, "there is no undone run"),
+        }
+    }
+
+    fn fork(&mut self) {
+        let name = format!("fork {}", self.steps);
+        self.go(&["kernels", "fork", "a", "--as", &name]);
+        let current = self.model.current();
+        self.model.branches.insert(name.clone(), current);
+        self.model.branch = name;
+    }
+
+    fn other_branch(&mut self) -> Option<String> {
+        let others: Vec<String> =
+            self.model.branches.keys().filter(|name| **name != self.model.branch).cloned().collect();
+        (!others.is_empty()).then(|| others[self.rng.random_range(0..others.len())].clone())
+    }
+
+    fn switch_or_adopt(&mut self) {
+        let Some(name) = self.other_branch() else { return self.fork() };
+        let branch = self.model.branch.clone();
+        if self.rng.random_bool(0.5) {
+            self.go(&["kernels", "switch", "a", "--as", &name]);
+            self.model.branch = name;
+        } else {
+            self.go(&["kernels", "adopt", "a", "--as", &name]);
+            let state = self.model.branches.remove(&name).expect("a branch");
+            self.model.redo.remove(&name);
+            self.model.redo.remove(&branch);
+            self.model.branches.insert(branch, state);
+        }
+    }
+
+    /// Another code in one cell, typed into the note.
+    fn edit(&mut self) {
+        let cell = self.rng.random_range(0..CELLS);
+        let mut cells = self.cells.clone();
+        cells[cell] = CellCode::random(&mut self.rng);
+        let (old, new) = (self.cells[cell].text(), cells[cell].text());
+        let at = self.text.find(&old).expect("the cell");
+        if self.text.matches(&old).count() > 1 {
+            return;
+        }
+        let line = serde_json::json!({"at": at, "delete": old.len(), "insert": new}).to_string() + "\n";
+        finish(self.house.command(&["edit", "a"]), line.as_bytes()).code(0);
+        println!("edit cell {}", cell + 1);
+        self.cells = cells;
+        self.text = note_text(&self.cells);
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        let (step, branch, current) = (self.steps, &self.model.branch, self.model.current());
+        println!("{step}: on {branch} at {current:?}, {} of {} unsure", self.unsure.len(), self.unlisted.len());
+        match self.rng.random_range(0..20) {
+            0..8 => self.run(),
+            8..11 => self.undo(),
+            11..13 => self.redo(),
+            13 => self.fork(),
+            14 => self.switch_or_adopt(),
+            15 | 16 => self.edit(),
+            17 => {
+                self.kill_kernel();
+                self.look_after_a_kill();
+            }
+            _ => self.run_and_kill(),
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.owner.kill().ok();
+        self.owner.wait().ok();
+    }
+}
+
+fn note_text(cells: &[CellCode]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| cell.text()).collect();
+    format!("{HEAD}{}", cells.join("\n"))
+}
+
+#[test]
+fn variables_are_those_of_a_fresh_run_whatever_happens_to_the_kernel() {
+    let Some(pack) = pack() else { return };
+    let seed = std::env::var("TRACEBOOK_STATES_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut seed: u64 = seed.unwrap_or_else(|| rand::rng().random());
+    let began = Instant::now();
+    let (mut steps, mut kills) = (0, 0);
+    while steps < FEWEST_STEPS || began.elapsed() < TIME {
+        println!("TRACEBOOK_STATES_SEED={seed}");
+        let mut program = Program::start(pack.clone(), seed);
+        while program.steps < 60 && (program.steps < FEWEST_STEPS || began.elapsed() < TIME) {
+            program.step();
+        }
+        program.run();
+        (steps, kills) = (steps + program.steps, kills + program.kills);
+        seed = seed.wrapping_add(1);
+    }
+    println!("{steps} steps, {kills} kernels killed");
+}
