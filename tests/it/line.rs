@@ -26,6 +26,7 @@ mod schedules;
 mod screenshots;
 mod scripts;
 mod search;
+mod sql;
 mod states;
 mod tasks;
 mod updates;
