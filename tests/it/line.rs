@@ -26,6 +26,7 @@ mod schedules;
 mod screenshots;
 mod scripts;
 mod search;
+mod sql;
 mod state_programs;
 mod states;
 mod tasks;

@@ -155,8 +155,15 @@ impl NotesState {
         mut output: CellOutput,
     ) {
         let overran = self.open.get(&id).and_then(|note| note.overran).filter(|(over, _)| *over == execution);
+        let Some(cell) = self.current_execution(id, execution).map(|run| run.cell) else { return };
+        let form = self.open.get(&id).and_then(|note| note.cell_parts(cell)).map(|parts| parts.form);
         let Some(current) = self.current_execution(id, execution) else { return };
-        let cell = current.cell;
+        if let (Some(CellForm::Query | CellForm::Widget), OutputBody::Error { ename, evalue, traceback }) =
+            (form, &mut output.body)
+        {
+            // Its lines are of the code that the engine made.
+            *traceback = vec![format!("{ename}: {evalue}")];
+        }
         if let (Some((_, seconds)), OutputBody::Error { ename, evalue, traceback }) = (overran, &mut output.body)
             && ename == "KeyboardInterrupt"
         {
@@ -377,7 +384,7 @@ impl FilesState {
                 Ok(code) => code.into_owned(),
                 Err(why) => {
                     // Nothing runs for it; what was to follow would miss its value.
-                    let (ename, evalue) = (WIDGET_ERROR.to_owned(), why.to_string());
+                    let (ename, evalue) = (CELL_FORM_ERROR.to_owned(), why.to_string());
                     let traceback = vec![format!("{ename}: {evalue}")];
                     let body = OutputBody::Error { ename, evalue, traceback };
                     execution.outputs.push(CellOutput { body, whole: None });
@@ -524,8 +531,8 @@ fn kernel_not_allowed_message(kernel: &str) -> String {
     )
 }
 
-/// The class that the error of a widget has that can't be read.
-const WIDGET_ERROR: &str = "WidgetError";
+/// The class that the error of a widget or query has that can't be run.
+const CELL_FORM_ERROR: &str = "CellError";
 /// The class that the error of a cell has that was stopped since it took too long.
 const TIME_LIMIT_ERROR: &str = "TimeLimit";
 

@@ -1,6 +1,7 @@
 //! What the text between a cell's fences is, and the Python code that stands for it.
 
 use crate::python_scope::CellNames;
+use crate::sql_cell::{QueryError, SqlCell};
 use crate::widget::{WidgetError, WidgetSpec};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,17 +13,31 @@ pub enum CellForm {
     Code,
     /// A control with its value, as YAML.
     Widget,
+    /// A query over the kernel's variables and over files, in SQL.
+    Query,
+}
+
+/// Why there's no code for a cell: a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CellFormError {
+    /// It's a widget that can't be read.
+    #[error(transparent)]
+    Widget(#[from] WidgetError),
+    /// It's a query that can't be run.
+    #[error(transparent)]
+    Query(#[from] QueryError),
 }
 
 impl CellForm {
     /// The code that the kernel runs for a cell of this form, of the text between its fences.
     ///
     /// # Errors
-    /// It's a widget that can't be read.
-    pub fn kernel_code(self, source: &str) -> Result<Cow<'_, str>, WidgetError> {
+    /// It's a widget that can't be read, or a query that can't be run.
+    pub fn kernel_code(self, source: &str) -> Result<Cow<'_, str>, CellFormError> {
         match self {
             CellForm::Code => Ok(Cow::Borrowed(source)),
             CellForm::Widget => Ok(Cow::Owned(WidgetSpec::parse(source)?.assignment())),
+            CellForm::Query => Ok(Cow::Owned(SqlCell::parse(source)?.kernel_code())),
         }
     }
 
@@ -35,6 +50,10 @@ impl CellForm {
                     let names = BTreeSet::from([widget.name]);
                     CellNames { defines: names.clone(), surely: names, ..CellNames::default() }
                 }
+                Err(_) => CellNames { broken: true, ..CellNames::default() },
+            },
+            CellForm::Query => match SqlCell::parse(source) {
+                Ok(cell) => cell.names(),
                 Err(_) => CellNames { broken: true, ..CellNames::default() },
             },
         }

@@ -14,6 +14,7 @@ pub mod markdown;
 pub mod outline;
 pub mod properties;
 pub mod python_scope;
+pub mod sql_cell;
 pub mod task;
 pub mod text_edit;
 pub mod time;

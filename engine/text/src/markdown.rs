@@ -220,7 +220,7 @@ pub fn parse_cell(block: &str) -> Option<CellParts> {
     Some(CellParts { code, form })
 }
 
-/// The language of the kernel that runs a cell, in lower case: a widget runs as Python.
+/// The language of the kernel that runs a cell, in lower case: widgets and SQL run as Python.
 pub fn cell_language(block: &str) -> Option<String> {
     fence_cell(CodeFence::parse_opening_fence(block.lines().next()?)?.info).map(|(language, _)| language)
 }
@@ -301,6 +301,7 @@ fn fence_cell(info: &str) -> Option<(String, CellForm)> {
     match word.as_str() {
         "python" | "python3" | "py" => Some(("python".to_owned(), CellForm::Code)),
         "widget" if braced.is_none() => Some(("python".to_owned(), CellForm::Widget)),
+        "sql" if braced.is_none() => Some(("python".to_owned(), CellForm::Query)),
         other => (info.starts_with('{') && !info.starts_with("{.") && is_kernel_language(other))
             .then_some((word, CellForm::Code)),
     }
@@ -487,6 +488,11 @@ mod tests {
         assert_eq!(form("```widget\ntext: a\n```\n"), Some(CellForm::Widget));
         assert_eq!(form("~~~ Widget\n~~~\n"), Some(CellForm::Widget));
         assert_eq!(form("```{widget}\ntext: a\n```\n"), None);
+        assert_eq!(form("```sql\nselect 1\n```\n"), Some(CellForm::Query));
+        // For a kernel of that language; and only shown.
+        assert_eq!(form("```{sql}\nselect 1\n```\n"), Some(CellForm::Code));
+        assert_eq!(cell_language("```{sql}\nselect 1\n```").as_deref(), Some("sql"));
+        assert_eq!(form("```{.sql}\nselect 1\n```\n"), None);
         assert_eq!(form("```python\n```\n"), Some(CellForm::Code));
     }
 

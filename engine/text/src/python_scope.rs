@@ -18,6 +18,8 @@ use std::panic::catch_unwind;
 
 /// Longer code is not read, nor code that nests too deep: it may use and define anything.
 const MAX_CODE_BYTES: usize = 65_536;
+/// A variable that a widget or a query binds has a name of at most so many bytes.
+const MAX_VARIABLE_NAME_BYTES: usize = 100;
 /// The stack that reading needs for code of [`MAX_CODE_BYTES`] bytes, however deeply nested.
 const PARSE_STACK_BYTES: usize = 128 << 20;
 /// Code up to this size is analyzed on the current stack.
@@ -86,6 +88,16 @@ impl CellNames {
     pub fn external_names(&self) -> BTreeSet<String> {
         self.uses.union(&self.later).filter(|name| !self.defines.contains(*name)).cloned().collect()
     }
+}
+
+/// Whether a text can be assigned to as a variable, by Python's own grammar.
+pub fn is_variable_name(name: &str) -> bool {
+    let letters = name.chars().all(|letter| letter == '_' || letter.is_alphanumeric());
+    if name.is_empty() || name.len() > MAX_VARIABLE_NAME_BYTES || !letters {
+        return false;
+    }
+    let names = CellNames::of(&format!("{name} = 0\n"));
+    !names.broken && names.surely.len() == 1 && names.surely.contains(name)
 }
 
 fn analyze(code: &str) -> CellNames {

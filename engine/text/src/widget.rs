@@ -10,7 +10,8 @@
 //! ```
 //! ````
 
-use crate::python_scope::CellNames;
+use crate::python_scope::is_variable_name;
+use crate::sql_cell::text_literal;
 use crate::task::CalendarDay;
 
 use crate::yaml_edit::{YamlEditError, YamlReadError, YamlStep, parse_value, set_value};
@@ -20,8 +21,8 @@ use serde_json::{Map, Number, Value};
 const MAX_WIDGET_BYTES: usize = 65_536;
 /// A select has at most so many options.
 const MAX_SELECT_OPTIONS: usize = 1_000;
-/// A widget's name is at most so long.
-const MAX_WIDGET_NAME_BYTES: usize = 100;
+/// A name that is no variable's is shown up to this length.
+const MAX_SHOWN_NAME_CHARS: usize = 100;
 /// A widget's label is at most so long.
 const MAX_WIDGET_LABEL_CHARS: usize = 200;
 /// The kinds of widgets: the keys of which one names the variable.
@@ -326,18 +327,8 @@ impl WidgetFields<'_> {
     }
 }
 
-/// Whether a text can be assigned to as a variable, by Python's own grammar.
-fn is_variable_name(name: &str) -> bool {
-    let letters = name.chars().all(|letter| letter == '_' || letter.is_alphanumeric());
-    if name.is_empty() || name.len() > MAX_WIDGET_NAME_BYTES || !letters {
-        return false;
-    }
-    let names = CellNames::of(&format!("{name} = 0\n"));
-    !names.broken && names.surely.len() == 1 && names.surely.contains(name)
-}
-
 fn shortened(text: &str) -> String {
-    text.chars().take(MAX_WIDGET_NAME_BYTES).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    text.chars().take(MAX_SHOWN_NAME_CHARS).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 fn number_literal(value: &Number, whole: bool) -> String {
@@ -348,24 +339,10 @@ fn number_literal(value: &Number, whole: bool) -> String {
     }
 }
 
-/// A text as a Python literal of ASCII letters.
-fn text_literal(text: &str) -> String {
-    let mut literal = String::with_capacity(text.len() + 2);
-    literal.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => literal.extend(['\\', letter]),
-            ' '..='~' => literal.push(letter),
-            _ => literal.push_str(&format!("\\U{:08x}", u32::from(letter))),
-        }
-    }
-    literal.push('"');
-    literal
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::python_scope::CellNames;
     use serde_json::json;
 
     fn assigned(source: &str) -> String {
@@ -386,7 +363,7 @@ mod tests {
             ("select: k\noptions:\n  - 3\n  - 4\n", "k = 3\n"),
             ("checkbox: on\nvalue: true\n", "on = True\n"),
             ("checkbox: on\n", "on = False\n"),
-            ("text: größe\nvalue: \"a\\n\\\\b\\\"\"\nlabel: Size\n", "größe = \"a\\U0000000a\\\\b\\\"\"\n"),
+            ("text: größe\nvalue: \"a\\n\\\\b\\\"\"\nlabel: Size\n", "größe = \"a\\n\\\\b\\\"\"\n"),
             ("text: t\n", "t = \"\"\n"),
             ("date: day\nvalue: 2024-02-29\n", "day = __import__(\"datetime\").date(2024, 2, 29)\n"),
         ] {

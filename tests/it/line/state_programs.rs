@@ -3,7 +3,7 @@
 //!
 //! `TRACEBOOK_STATES_SEED` repeats a run whose seed a failure printed.
 
-use super::states::pack;
+use super::states::science_pack;
 use crate::program::{Done, House, finish, until};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -363,7 +363,7 @@ fn note_text(cells: &[CellCode]) -> String {
 
 #[test]
 fn variables_are_those_of_a_fresh_run_whatever_happens_to_the_kernel() {
-    let Some(pack) = pack() else { return };
+    let Some(pack) = science_pack() else { return };
     let seed = std::env::var("TRACEBOOK_STATES_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut seed: u64 = seed.unwrap_or_else(|| rand::rng().random());
     let began = Instant::now();

@@ -127,3 +127,14 @@ fn a_drag_is_one_step_and_a_broken_widget_says_why() {
     press(&mut window, CTRL, Key::Z);
     until(&mut window, "one step takes it back", |window| note(window).contains("value: 50\n"));
 }
+
+#[test]
+fn a_query_is_shown_as_a_table() {
+    let text = "# Q\n\n```python\nrows = [{'city': c, 'n': n} for n, c in enumerate('abcdefghijkl')]\n```\n\n```sql\nSELECT \
+                city, n * 2 AS twice FROM rows WHERE n > 1\n```\n";
+    let bench = Bench::new(&[("Q.md", text)]);
+    let mut window = bench.opened();
+    click(&mut window, "Run cell 1");
+    click(&mut window, "Run cell 2");
+    until(&mut window, "the table is there", |window| shows(window, "Table of cell 2, 10 rows"));
+}

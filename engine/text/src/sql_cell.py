@@ -1,0 +1,349 @@
+"""Runs a note's SQL cells over Python's own sqlite3: in any kernel that runs Python, from 3.9 on.
+
+`sql_cell.rs` sends this file with the first SQL cell and calls `run`. SQLite itself says which table a query misses;
+it's then loaded from a variable of that name, or from a file beside the note. Files are only read.
+"""
+
+import os
+import sqlite3
+
+# Rows of a result, and bytes of a file that is read into a table.
+_ROWS_LIMIT = 1_000_000
+_FILE_LIMIT = 256 << 20
+# Tables that one query loads, and columns of one of them.
+_TABLES_LIMIT = 64
+_COLUMNS_LIMIT = 2_000
+# Letters of a value that is written as text.
+_TEXT_LIMIT = 1 << 20
+# Steps of SQLite between two looks at whether the cell was stopped.
+_STEPS = 10_000
+# Rows that are fetched, and inserted, at once.
+_CHUNK = 10_000
+# Rows of a result, and letters of a value, in its plain text.
+_ROWS_SHOWN = 20
+_LETTERS_SHOWN = 40
+_DATABASES = ("", ".db", ".sqlite", ".sqlite3")
+
+
+class SqlError(Exception):
+    """What is wrong with a query, or with what it reads."""
+
+
+class SqlRows(list):
+    """The rows of a result as dictionaries, shown as a table."""
+
+    def __init__(self, columns, rows):
+        super().__init__(dict(zip(columns, row)) for row in rows)
+        self.columns = list(columns)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        import csv
+        import io
+
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(row.values() for row in self)
+        return {"text/csv": text.getvalue(), "text/plain": self._plain()}, {}
+
+    def _plain(self):
+        """The first rows as text, for who sees no tables."""
+        head = [self.columns, *([_shown(cell) for cell in row.values()] for row in self[:_ROWS_SHOWN])]
+        wide = [max(len(row[place]) for row in head) for place in range(len(self.columns))]
+        lines = ["  ".join(cell.ljust(wide[place]) for place, cell in enumerate(row)).rstrip() for row in head]
+        left = len(self) - _ROWS_SHOWN
+        return "\n".join(lines + ([f"... {left} more rows"] if left > 0 else []))
+
+
+def _shown(cell):
+    text = "" if cell is None else " ".join(str(cell).split())
+    return text if len(text) <= _LETTERS_SHOWN else text[: _LETTERS_SHOWN - 3] + "..."
+
+
+def run(namespace, query):
+    """The result of a query over the variables of a namespace, and over files: a pandas frame, or rows without pandas."""
+    stopped = []
+
+    def look():
+        # Python notices an interrupt here; SQLite wouldn't in a long query.
+        try:
+            return len(stopped)
+        except KeyboardInterrupt:
+            stopped.append(True)
+            return 1
+
+    base = sqlite3.connect("file::memory:", uri=True)
+    try:
+        base.set_progress_handler(look, _STEPS)
+        for _ in range(_TABLES_LIMIT + 1):
+            base.set_authorizer(_allows)
+            try:
+                found = base.execute(query)
+                columns = _apart([column[0] for column in found.description or ()])
+                rows, left = _fetched(found)
+                break
+            except sqlite3.Warning as error:
+                raise SqlError(f"a cell holds one query ({error})") from None
+            except sqlite3.Error as error:
+                # Only the handler above interrupts.
+                if stopped or str(error) == "interrupted":
+                    raise KeyboardInterrupt from None
+                missing = _missing(str(error))
+                if missing is None:
+                    raise SqlError(_words(error)) from None
+            # Without an authorizer, loading could be done by a callback of the query's.
+            base.set_authorizer(None)
+            _load(base, missing, namespace)
+        else:
+            raise SqlError(f"the query needs more than {_TABLES_LIMIT} tables")
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt from None
+    finally:
+        base.set_progress_handler(None, 0)
+        base.close()
+    if left:
+        import sys
+
+        print(f"the first {_ROWS_LIMIT:,} rows; add LIMIT to the query to see fewer", file=sys.stderr)
+    try:
+        import pandas
+    except ImportError:
+        return SqlRows(columns, rows)
+    return pandas.DataFrame.from_records(rows, columns=columns)
+
+
+def _allows(action, *details):
+    """Queries only: nothing is made, changed or attached by the text of a cell."""
+    reads = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+    return sqlite3.SQLITE_OK if action in reads else sqlite3.SQLITE_DENY
+
+
+def _words(error):
+    said = str(error)
+    if "not authorized" in said or "prohibited" in said:
+        return "a SQL cell only reads: begin it with SELECT, WITH or VALUES"
+    return said
+
+
+def _missing(said):
+    for beginning in ("no such table: ", "unknown database ", "unknown database: "):
+        if said.startswith(beginning):
+            return said[len(beginning):]
+    return None
+
+
+def _fetched(found):
+    rows = []
+    while len(rows) <= _ROWS_LIMIT:
+        more = found.fetchmany(_CHUNK)
+        if not more:
+            return rows, False
+        rows += more
+    return rows[:_ROWS_LIMIT], True
+
+
+def _apart(names):
+    """Names of columns, each different from the others in SQLite's eyes."""
+    kept, seen = [], set()
+    for place, name in enumerate(names):
+        name = str(name) or f"column{place + 1}"
+        again, number = name, 1
+        while again.lower() in seen:
+            number += 1
+            again = f"{name}_{number}"
+        seen.add(again.lower())
+        kept.append(again)
+    return kept
+
+
+def _quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _load(base, name, namespace):
+    """Makes the table that a query misses."""
+    known = namespace.get(name)
+    if known is not None and not name.startswith("__"):
+        made = _variable_table(name, known)
+        if made is None:
+            raise SqlError(f"{name} isn't a table but of type {type(known).__name__}: use a data frame or a list of dictionaries")
+        return _insert(base, name, *made)
+    ending = name.lower().rpartition(".")[2]
+    if ending in ("csv", "tsv"):
+        return _insert(base, name, *_csv_table(_checked(name), ending))
+    if ending in ("parquet", "pq"):
+        try:
+            import pandas
+
+            frame = pandas.read_parquet(_checked(name))
+        except ImportError as error:
+            raise SqlError(f"{name}: reading Parquet needs pandas and pyarrow; choose another kernel ({error})") from None
+        return _insert(base, name, *_variable_table(name, frame))
+    schema, point, table = name.rpartition(".")
+    if point:
+        for more in _DATABASES:
+            if os.path.isfile(schema + more):
+                return _attach(base, schema, schema + more, table)
+    tables = sorted(key for key, value in namespace.items() if not key.startswith("_") and _looks_tabular(value))
+    told = f"; there are {', '.join(tables[:20])}" if tables else ""
+    raise SqlError(f"no table {name}: no variable of the kernel and no file beside the note has this name{told}")
+
+
+def _checked(path):
+    try:
+        size = os.path.getsize(path)
+    except OSError as error:
+        raise SqlError(f"{path} can't be read: {error.strerror or error}") from None
+    if size > _FILE_LIMIT:
+        raise SqlError(f"{path} is larger than {_FILE_LIMIT >> 20} MB; read a part of it with Python")
+    return path
+
+
+def _attach(base, schema, path, table):
+    from urllib.parse import quote
+
+    if any(row[1] == schema for row in base.execute("PRAGMA database_list")):
+        raise SqlError(f"{path} has no table {table}")
+    place = quote(os.path.abspath(path))
+    last = None
+    # A database that another program left with a log beside it can't be read where nothing may be written.
+    for how in ("mode=ro", "mode=ro&immutable=1"):
+        try:
+            base.execute(f"ATTACH ? AS {_quoted(schema)}", (f"file:{place}?{how}",))
+        except sqlite3.Error as error:
+            last = error
+            continue
+        try:
+            base.execute(f"SELECT count(*) FROM {_quoted(schema)}.sqlite_master").fetchone()
+            return
+        except sqlite3.Error as error:
+            last = error
+            base.execute(f"DETACH {_quoted(schema)}")
+    raise SqlError(f"{path} can't be read as a SQLite database: {last}")
+
+
+def _looks_tabular(value):
+    if type(value).__name__ in ("DataFrame", "LazyFrame", "Series", "Table"):
+        return hasattr(value, "columns") or hasattr(value, "column_names") or hasattr(value, "to_frame")
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _variable_table(name, value):
+    """The names of the columns and the rows of a variable; None if it is no table."""
+    if hasattr(value, "collect") and type(value).__name__ == "LazyFrame":
+        value = value.collect()
+    if hasattr(value, "to_frame") and type(value).__name__ == "Series":
+        value = value.to_frame()
+    if hasattr(value, "itertuples") and hasattr(value, "index"):
+        # A frame of pandas; its index is a column where it says something.
+        index = value.index
+        if getattr(index, "names", [None]) != [None] or type(index).__name__ != "RangeIndex":
+            value = value.reset_index()
+        return list(value.columns), value.itertuples(index=False, name=None)
+    if hasattr(value, "iter_rows") and hasattr(value, "columns"):
+        return list(value.columns), value.iter_rows()
+    if hasattr(value, "to_pylist") and hasattr(value, "column_names"):
+        names = list(value.column_names)
+        return names, ([row[name] for name in names] for row in value.to_pylist())
+    if isinstance(value, dict) and value and all(isinstance(column, (list, tuple)) for column in value.values()):
+        if len({len(column) for column in value.values()}) > 1:
+            raise SqlError(f"the columns of {name} must be equally long")
+        return list(value), zip(*value.values())
+    if isinstance(value, (list, tuple)):
+        if isinstance(value, SqlRows):
+            names = value.columns
+        elif value and all(isinstance(row, dict) for row in value):
+            names = list(dict.fromkeys(key for row in value for key in row))
+        elif value and all(hasattr(row, "_fields") for row in value):
+            return list(value[0]._fields), value
+        else:
+            return None
+        return names, ([row.get(key) for key in names] for row in value)
+    return None
+
+
+def _csv_table(path, ending):
+    import csv
+
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        head = file.readline(65_536)
+        file.seek(0)
+        separator = "\t" if ending == "tsv" else max(",;\t|", key=head.count)
+        reader = csv.reader(file, delimiter=separator)
+        try:
+            names = next(reader, [])
+            rows = [row for row in reader if row]
+        except csv.Error as error:
+            raise SqlError(f"{path} can't be read as CSV, line {reader.line_num}: {error}") from None
+    width = len(names)
+    if not width:
+        raise SqlError(f"{path} is empty")
+    for place, row in enumerate(rows):
+        if len(row) != width:
+            rows[place] = (row + [""] * width)[:width]
+    for place in range(width):
+        kind = _number_kind(row[place] for row in rows)
+        for row in rows:
+            cell = row[place]
+            row[place] = None if cell == "" else cell if kind is None else kind(cell)
+    return names, rows
+
+
+def _number_kind(cells):
+    """int or float if all cells of a column are such numbers as one writes them, else None: 007 is no number."""
+    kind, some = int, False
+    for cell in cells:
+        if cell == "":
+            continue
+        some = True
+        digits = cell[1:] if cell[0] in "+-" else cell
+        if not digits.isascii() or not digits[:1].isdigit() or (digits[0] == "0" and digits[1:2].isdigit()):
+            return None
+        if digits.isdigit():
+            if len(digits) > 18:
+                return None
+            continue
+        try:
+            float(cell)
+        except ValueError:
+            return None
+        if "_" in cell:
+            return None
+        kind = float
+    return kind if some else None
+
+
+def _insert(base, name, names, rows):
+    names = _apart([name if isinstance(name, str) else str(name) for name in names])
+    if not names:
+        raise SqlError(f"{name} has no columns")
+    if len(names) > _COLUMNS_LIMIT:
+        raise SqlError(f"{name} has {len(names)} columns; a query takes up to {_COLUMNS_LIMIT}")
+    base.execute(f"CREATE TABLE {_quoted(name)} ({', '.join(map(_quoted, names))})")
+    places = ", ".join("?" * len(names))
+    base.executemany(f"INSERT INTO {_quoted(name)} VALUES ({places})", ([_cell(cell) for cell in row] for row in rows))
+
+
+def _cell(value):
+    """A value as SQLite has it."""
+    kind = type(value)
+    if kind is str or kind is float or value is None or kind is bytes:
+        # What is no number is unknown.
+        return None if value != value else value
+    if kind is int or kind is bool:
+        return int(value) if -(1 << 63) <= value < 1 << 63 else str(value)
+    if hasattr(value, "isoformat"):
+        said = value.isoformat()
+        return None if said == "NaT" else said
+    if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", ()):
+        item = value.item()
+        return _cell(item) if type(item) is not kind else str(value)
+    if isinstance(value, (list, dict, tuple)):
+        import json
+
+        return json.dumps(value, default=str, ensure_ascii=False)[:_TEXT_LIMIT]
+    if kind.__name__ in ("NAType", "NaTType"):
+        return None
+    if kind.__name__ == "Decimal":
+        return float(value)
+    return str(value)[:_TEXT_LIMIT]

@@ -1,0 +1,246 @@
+//! SQL cells: the Python that runs a query over the kernel's variables and over files, and the names that it reads.
+
+use crate::python_scope::{CellNames, is_variable_name};
+use std::collections::BTreeSet;
+use store::BlobHash;
+
+/// A query is at most so long.
+const MAX_QUERY_BYTES: usize = 65_536;
+/// What runs a query, in any kernel of Python's.
+const RUNNER_SOURCE: &str = include_str!("sql_cell.py");
+/// What the first line of a query begins with that names its result.
+const INTO_MARK: &str = "into:";
+
+/// Why a query isn't run: a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    /// It's too long.
+    #[error("this query is longer than {MAX_QUERY_BYTES} bytes; make it shorter")]
+    TooLong,
+    /// Its result can't have this name.
+    #[error("`{0}` can't be the name of a Python variable; write `-- into: totals` in the first line")]
+    Name(String),
+}
+
+/// The text of a SQL cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlCell<'a> {
+    query: &'a str,
+    /// The variable that its result is bound to: `-- into: totals` as its first line.
+    into: Option<&'a str>,
+}
+
+impl<'a> SqlCell<'a> {
+    /// Reads the text between the fences.
+    ///
+    /// # Errors
+    /// It's too long, or names its result as no variable can be named.
+    pub fn parse(query: &'a str) -> Result<SqlCell<'a>, QueryError> {
+        if query.len() > MAX_QUERY_BYTES {
+            return Err(QueryError::TooLong);
+        }
+        let comment = query.lines().next().and_then(|line| line.trim().strip_prefix("--"));
+        let into = comment.and_then(|comment| comment.trim().strip_prefix(INTO_MARK)).map(str::trim);
+        match into.filter(|name| !is_variable_name(name)) {
+            Some(name) => Err(QueryError::Name(name.chars().filter(|letter| !letter.is_control()).take(100).collect())),
+            None => Ok(SqlCell { query, into }),
+        }
+    }
+
+    /// The Python code that runs it and shows its result. The first of a kernel brings what runs queries.
+    pub fn kernel_code(&self) -> String {
+        let name = format!("_tracebook_sql_{}", &BlobHash::of(RUNNER_SOURCE.as_bytes()).to_string()[..12]);
+        let (source, query) = (text_literal(RUNNER_SOURCE), text_literal(self.query));
+        // One expression: it binds no name of the note's.
+        let run = format!(
+            "(__import__(\"sys\").modules.get(\"{name}\") or (lambda made: (__import__(\"builtins\").exec(__import__(\
+             \"builtins\").compile({source}, \"SQL cell\", \"exec\"), made.__dict__), __import__(\"sys\").modules.\
+             setdefault(\"{name}\", made))[1])(__import__(\"types\").ModuleType(\"{name}\"))).run(__import__(\
+             \"builtins\").globals(), {query})\n"
+        );
+        match self.into {
+            Some(into) => format!("{into} = {run}{into}\n"),
+            None => run,
+        }
+    }
+
+    /// The variables that it may read, and the one that it binds.
+    pub fn names(&self) -> CellNames {
+        let defines: BTreeSet<String> = self.into.map(ToOwned::to_owned).into_iter().collect();
+        let uses = table_names(self.query).into_iter().filter(|name| is_variable_name(name)).collect();
+        CellNames { surely: defines.clone(), defines, uses, ..CellNames::default() }
+    }
+}
+
+/// A text as a Python literal of ASCII letters.
+pub(crate) fn text_literal(text: &str) -> String {
+    let mut literal = String::with_capacity(text.len() + 2);
+    literal.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => literal.extend(['\\', letter]),
+            '\n' => literal.push_str("\\n"),
+            ' '..='~' => literal.push(letter),
+            _ => literal.push_str(&format!("\\U{:08x}", u32::from(letter))),
+        }
+    }
+    literal.push('"');
+    literal
+}
+
+/// A word or a sign of SQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum SqlToken {
+    /// A name without quotes, or a keyword.
+    Word(String),
+    /// A name in quotes.
+    Quoted(String),
+    /// A sign.
+    Sign(char),
+    /// A text or a number.
+    Literal,
+}
+
+/// The names of tables that a query reads, as far as its clauses tell: those behind FROM and JOIN. More than there are,
+/// where it names a part of itself with WITH.
+fn table_names(query: &str) -> BTreeSet<String> {
+    let tokens = tokenize(query);
+    let mut names = BTreeSet::new();
+    // For each open bracket: whether a table is expected next, and whether it's inside a list of tables.
+    let mut open = vec![(false, false)];
+    for (at, token) in tokens.iter().enumerate() {
+        let depth = open.len();
+        let Some((expected, listed)) = open.last_mut() else { break };
+        match token {
+            SqlToken::Sign('(') => {
+                let inner = (*expected, *expected);
+                *expected = false;
+                open.push(inner);
+            }
+            SqlToken::Sign(')') => {
+                if depth > 1 {
+                    open.pop();
+                }
+            }
+            SqlToken::Sign(',') => *expected = *listed,
+            SqlToken::Word(word) if is_one_of(word, &["FROM", "JOIN"]) => (*expected, *listed) = (true, true),
+            SqlToken::Word(word) if is_one_of(word, &CLAUSES) => (*expected, *listed) = (false, false),
+            SqlToken::Word(name) | SqlToken::Quoted(name) if *expected => {
+                *expected = false;
+                // `shop.orders` is of a file, `json_each(…)` a function.
+                if !matches!(tokens.get(at + 1), Some(SqlToken::Sign('.' | '('))) {
+                    names.insert(name.clone());
+                }
+            }
+            SqlToken::Literal => *expected = false,
+            SqlToken::Word(_) | SqlToken::Quoted(_) | SqlToken::Sign(_) => {}
+        }
+    }
+    names
+}
+
+/// The words that end a list of tables.
+const CLAUSES: [&str; 10] =
+    ["SELECT", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"];
+
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|other| word.eq_ignore_ascii_case(other))
+}
+
+fn tokenize(query: &str) -> Vec<SqlToken> {
+    let mut tokens = Vec::new();
+    let mut rest = query;
+    while let Some(first) = rest.chars().next() {
+        let is_letter = |letter: char| letter == '_' || letter == '$' || letter.is_alphanumeric();
+        let length = match first {
+            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            '\'' | '"' | '`' | '[' => {
+                let close = if first == '[' { ']' } else { first };
+                let (name, length) = quoted_name(rest, close);
+                tokens.push(if first == '\'' { SqlToken::Literal } else { SqlToken::Quoted(name) });
+                length
+            }
+            _ if is_letter(first) => {
+                let length = rest.find(|letter| !is_letter(letter)).unwrap_or(rest.len());
+                let is_number = first.is_numeric();
+                tokens.push(if is_number { SqlToken::Literal } else { SqlToken::Word(rest[..length].to_owned()) });
+                length
+            }
+            _ if first.is_whitespace() => first.len_utf8(),
+            _ => {
+                tokens.push(SqlToken::Sign(first));
+                first.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    tokens
+}
+
+/// The text in quotes that `text` begins with, in which two closing quotes are one, and how long it is with its quotes.
+fn quoted_name(text: &str, close: char) -> (String, usize) {
+    let mut name = String::new();
+    let mut letters = text.char_indices().skip(1).peekable();
+    while let Some((at, letter)) = letters.next() {
+        if letter == close && letters.next_if(|(_, next)| *next == close && close != ']').is_none() {
+            return (name, at + 1);
+        }
+        name.push(letter);
+    }
+    (name, text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(query: &str) -> Vec<String> {
+        table_names(query).into_iter().collect()
+    }
+
+    #[test]
+    fn tables_are_those_behind_from_and_join() {
+        for (query, found) in [
+            ("SELECT a, b FROM sales", vec!["sales"]),
+            ("select * from a, b as x, \"c d\" where e in (1, 2) order by f, g", vec!["a", "b", "c d"]),
+            ("SELECT * FROM a JOIN b ON a.x = b.x, c LEFT JOIN d USING (x)", vec!["a", "b", "c", "d"]),
+            ("select * from (select x, y from inner_one) t, [outer]", vec!["inner_one", "outer"]),
+            ("select (select max(x) from a), b from c", vec!["a", "c"]),
+            ("select * from (a join b)", vec!["a", "b"]),
+            ("select * from 'sales.csv' join regions", vec!["regions"]),
+            ("select * from shop.orders, json_each('[1]'), t", vec!["t"]),
+            ("with q as (select * from a) select * from q", vec!["a", "q"]),
+            ("select 'from x' -- from y\n/* from z */ from größe", vec!["größe"]),
+            ("select \"from\" from \"a\"\"b\"", vec!["a\"b"]),
+            ("values (1), (2)", vec![]),
+            ("from 1 join ) ) ( ,", vec![]),
+            ("select * from \"", vec![""]),
+            ("select * from x union select y from z limit 1, 2", vec!["x", "z"]),
+        ] {
+            assert_eq!(tables(query), found, "{query}");
+        }
+        tables(&"(".repeat(60_000));
+        tables(&"from a,".repeat(9_000));
+    }
+
+    #[test]
+    fn a_query_is_an_expression_or_binds_its_result() {
+        let cell = SqlCell::parse("--  into: totals\nselect \"a\" from b, def, __x\n").expect("fits");
+        let names = cell.names();
+        assert_eq!(names.surely, BTreeSet::from(["totals".to_owned()]));
+        assert_eq!(names.uses, BTreeSet::from(["b".to_owned(), "__x".to_owned()]));
+        let code = cell.kernel_code();
+        assert!(code.starts_with("totals = (") && code.ends_with(")\ntotals\n") && code.lines().count() == 2);
+        for query in ["select 1", "select \"\\\\\" from x -- ü\r\n'''\"\"\"\0"] {
+            let code = SqlCell::parse(query).expect("fits").kernel_code();
+            let names = CellNames::of(&code);
+            assert!(names.defines.is_empty() && !names.broken && code.is_ascii(), "{query}");
+            assert_eq!(code.lines().count(), 1);
+        }
+        assert_eq!(SqlCell::parse("-- into: a b\n"), Err(QueryError::Name("a b".to_owned())));
+        assert_eq!(SqlCell::parse("-- into: class\n"), Err(QueryError::Name("class".to_owned())));
+        assert_eq!(SqlCell::parse("select 1\n-- into: a b\n").map(|cell| cell.into), Ok(None));
+        assert_eq!(SqlCell::parse(&"x".repeat(70_000)), Err(QueryError::TooLong));
+    }
+}
