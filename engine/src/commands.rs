@@ -482,7 +482,11 @@ command_table!(
                 command_argument("as", ArgumentForm::Value, "with fork, switch, adopt and discard: the fork's name"),
                 command_argument("state", ArgumentForm::Value, "with undo and redo: go to this state"),
                 command_argument("name", ArgumentForm::Value, "with pin: what the state is called"),
-                command_argument("use", ArgumentForm::Value, "the kernel from now on; `embedded`: the built-in one"),
+                command_argument(
+                    "use",
+                    ArgumentForm::Value,
+                    "the kernel from now on; without NOTE: that of notes that name none"
+                ),
                 command_argument(
                     "allow",
                     ArgumentForm::Value,

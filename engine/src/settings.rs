@@ -2,6 +2,7 @@
 
 use crate::keymap::KeymapPreset;
 use crate::pane_layout::TabArrangement;
+use crate::records::kernels::KernelKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -145,6 +146,8 @@ pub struct Settings {
     pub kernels: Vec<(DocId, String)>,
     /// Fingerprints of those kernels as allowed: [`crate::KernelSpec::print`]. Oldest first.
     pub kernel_prints: Vec<(DocId, String)>,
+    /// The kernel of notes that name none: one that is confined, as `science`; `None` for the built-in one.
+    pub default_kernel: Option<String>,
     /// What cells of notes may reach beyond their folder, on this device. Oldest first.
     pub grants: Vec<(DocId, crate::records::kernels::KernelGrant)>,
     /// Index of the active pane in `panes`, in reading order.
@@ -206,6 +209,7 @@ impl Default for Settings {
             panes: None,
             kernels: Vec::new(),
             kernel_prints: Vec::new(),
+            default_kernel: None,
             grants: Vec::new(),
             pane: 0,
             embedder: "embedded".to_owned(),
@@ -268,6 +272,9 @@ impl Settings {
         self.right_panel_width = within(self.right_panel_width, 280.0, 560.0, 360.0);
         self.window.0 = within(self.window.0, 480.0, 10_000.0, 1280.0);
         self.window.1 = within(self.window.1, 320.0, 10_000.0, 800.0);
+        // A kernel with all of the user's rights is chosen for each note.
+        let kind = KernelKind::of(self.default_kernel.as_deref());
+        self.default_kernel = self.default_kernel.filter(|_| kind.is_confined() && kind != KernelKind::BuiltIn);
         self.recent.truncate(50);
         self.recent_folders.truncate(10);
         self

@@ -27,7 +27,7 @@ impl PackJob {
     /// What the arguments of `kernels` mean; `None`: they're about a note.
     pub(super) fn from_args(args: &KernelsArguments, here: &Path) -> Result<Option<PackJob>, CliError> {
         let action = match (args.note.as_deref(), args.name.as_deref()) {
-            (None, None) if args.from.is_none() => return Ok(Some(PackJob::List)),
+            (None, None) if args.from.is_none() && args.use_kernel.is_none() => return Ok(Some(PackJob::List)),
             (Some(action @ ("install" | "remove")), Some(name)) if name == SCIENCE_KERNEL => action,
             (Some(action @ ("install" | "remove")), Some(name)) => {
                 return Err(CliError::usage(format!("only science can be {action}{}d, not “{name}”", past(action))));

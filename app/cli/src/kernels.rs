@@ -110,7 +110,29 @@ fn set_up_python(scene: &mut CommandContext<'_>, note: DocId, packages: &[String
     Ok(())
 }
 
+/// Chooses the kernel of notes that name none.
+fn set_default_kernel(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
+    let kind = KernelKind::of(Some(name));
+    if !kind.is_confined() {
+        return Err(CliError::usage(format!(
+            "{name} has all your rights, so it's chosen for each note: tracebook kernels NOTE --use {name}"
+        )));
+    }
+    let mut settings = scene.handle.read(|session| session.settings().clone())?;
+    settings.default_kernel = (kind != KernelKind::BuiltIn).then(|| name.to_owned());
+    scene.handle.run_command(Command::Set { settings: Box::new(settings) })?;
+    export::open_note::wait_until_saved(scene.handle)?;
+    match scene.json {
+        true => writeln!(scene.out, "{}", json!({"default": name}))?,
+        false => writeln!(scene.out, "Notes that name no kernel run in {name} from now on.")?,
+    }
+    Ok(EXIT_DONE)
+}
+
 pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArguments) -> Result<u8, CliError> {
+    if let (None, Some(name)) = (&args.note, &args.use_kernel) {
+        return set_default_kernel(scene, name);
+    }
     let named = needed(args.note.as_deref(), "NOTE")?;
     if let Some(note) = &args.name {
         return kernel_states::cmd_kernel_states(scene, named, note, args);

@@ -137,6 +137,14 @@ pub(crate) fn may_save_states(text: &str) -> bool {
     !is_switched_off(text, STATE_PROPERTY)
 }
 
+/// Whether a text names a kernel in its properties.
+pub(crate) fn names_kernel(text: &str) -> bool {
+    text.starts_with("---")
+        && properties::read(text)
+            .and_then(Result::ok)
+            .is_some_and(|stated| stated.iter().any(|property| property.key == KERNEL_PROPERTY))
+}
+
 /// The kernel that a text names in its properties, unless it is the built-in one.
 pub(crate) fn named_kernel(text: &str) -> Option<String> {
     if !text.starts_with("---") {

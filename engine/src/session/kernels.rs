@@ -2,7 +2,7 @@
 //! cell asks of the user.
 
 use crate::note::{KernelPhase, Note, NotePhase};
-use crate::records::kernels::{KERNEL_PROPERTY, KernelKind, StdinRequest};
+use crate::records::kernels::{INSTANT_KERNEL, KERNEL_PROPERTY, KernelKind, StdinRequest};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
@@ -15,11 +15,12 @@ use store::{CellOutput, DocId, ExecutionId};
 const MAX_REMEMBERED_KERNELS: usize = 1_000;
 
 impl Note {
-    /// The Jupyter kernel that runs its cells; `None`: the embedded one.
+    /// The kernel that runs its cells; `None`: the embedded one.
     pub fn kernel_name(&self) -> Option<&str> {
         match &self.kernel_once {
             Some(once) => once.as_deref(),
-            None => self.kernel_stated.as_deref(),
+            None if self.names_kernel || self.kernel_stated.is_some() => self.kernel_stated.as_deref(),
+            None => self.kernel_default.as_deref(),
         }
     }
 
@@ -50,6 +51,19 @@ impl KernelsState {
         }
     }
 
+    /// Tells open notes which kernel runs those that name none.
+    pub(super) fn step_default_kernel(turn: &mut ApplyContext<'_>, files: &mut FilesState, default: Option<&str>) {
+        let others = files.notes.open.iter().filter(|(_, note)| note.kernel_default.as_deref() != default);
+        let others: Vec<DocId> = others.map(|(id, _)| *id).collect();
+        for id in others {
+            if let Some(note) = files.notes.open.get_mut(&id) {
+                note.kernel_default = default.map(ToOwned::to_owned);
+                note.runs += 1;
+            }
+            files.notes.change_kernel(turn, id);
+        }
+    }
+
     /// The user chooses the kernel of a note, and with it allows that it runs. `keep`: the note says so from now on.
     /// `seen`: the print of the kernel whose file and command the user has seen.
     pub(super) fn use_kernel(
@@ -76,8 +90,11 @@ impl KernelsState {
         if matches!(note.kernel, KernelPhase::Busy(_)) {
             return Err(CommandError("a cell is running; stop it before another kernel is chosen".to_owned()));
         }
-        if keep && note.kernel_stated != kernel {
-            files.set_property(turn, sync, id, KERNEL_PROPERTY.to_owned(), kernel.clone().map(Into::into))?;
+        let is_default = note.kernel_default == kernel;
+        if keep && (note.kernel_stated != kernel || note.names_kernel == is_default) {
+            // The built-in one is named only where another one is the default.
+            let named = kernel.clone().or_else(|| (!is_default).then(|| INSTANT_KERNEL.to_owned()));
+            files.set_property(turn, sync, id, KERNEL_PROPERTY.to_owned(), named.map(Into::into))?;
         }
         if keep {
             let mut settings = workspace.settings.clone();

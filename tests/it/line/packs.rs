@@ -38,3 +38,23 @@ fn what_cannot_be_installed_is_refused_and_leaves_nothing() {
     assert!(done.err.contains("can't open"), "{}", done.err);
     assert_eq!(house.json(&["kernels"])["kinds"][1]["installed"], json!(false));
 }
+
+#[test]
+fn notes_that_name_no_kernel_run_in_the_default_one() {
+    let plain = "```python\n1\n```\n";
+    let house = House::with(&[("a.md", plain), ("b.md", &format!("---\nkernel: instant\n---\n{plain}"))]);
+    let used = |note: &str| house.json(&["kernels", note])["used"].clone();
+    assert_eq!((used("a"), used("b")), (json!("embedded"), json!("embedded")));
+    house.run(&["kernels", "--use", "python3"]).refused(2, "python3 has all your rights");
+    let said = house.run(&["kernels", "--use", "environment"]).good().text();
+    assert_eq!(said, "Notes that name no kernel run in environment from now on.\n");
+    assert_eq!((used("a"), used("b")), (json!("environment"), json!("embedded")));
+    // Chosen for a note, the built-in kernel is named there.
+    house.run(&["kernels", "a", "--use", "instant"]).good();
+    let text = |note: &str| String::from_utf8_lossy(&house.cat(note)).into_owned();
+    assert!(text("a").contains("kernel: instant"), "{}", text("a"));
+    assert_eq!(used("a"), json!("embedded"));
+    house.run(&["kernels", "--use", "instant"]).good();
+    house.run(&["kernels", "a", "--use", "instant"]).good();
+    assert!(!text("a").contains("kernel:"), "{}", text("a"));
+}

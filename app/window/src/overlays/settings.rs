@@ -97,6 +97,8 @@ pub(crate) enum SettingsChange {
     DailyTemplate(String),
     Templates(String),
     AttachmentFolder(String),
+    /// The kernel of notes that name none.
+    DefaultKernel(Option<String>),
     Spelling(bool),
     Words(Vec<String>),
     Embedder(String),
@@ -147,6 +149,7 @@ impl SettingsChange {
             SettingsChange::DailyTemplate(path) => settings.daily_template = path,
             SettingsChange::Templates(folder) => settings.templates = folder,
             SettingsChange::AttachmentFolder(folder) => settings.attachment_folder = folder,
+            SettingsChange::DefaultKernel(kernel) => settings.default_kernel = kernel,
             SettingsChange::Spelling(checked) => settings.spelling = checked,
             SettingsChange::Words(words) => settings.spelling_dictionary = words,
             SettingsChange::Embedder(model) => settings.embedder = model,
@@ -393,7 +396,7 @@ mod tests {
             recent: _, starred: _, tree_order: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
             enter: _, // Editor
-            daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, // Notes
+            daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, default_kernel: _, // Notes
             spelling: _, spelling_dictionary: _, // Spelling
             script_runs: _, // Beside each script
             keymap_preset: _, keys: _, // Keys

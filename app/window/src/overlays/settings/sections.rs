@@ -3,7 +3,7 @@
 use super::SettingsChange;
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
-use engine::{ColorTheme, EnterInsertion, Settings};
+use engine::{ColorTheme, ENVIRONMENT_KERNEL, EnterInsertion, SCIENCE_KERNEL, Settings};
 use jiff::Zoned;
 use ui::icons;
 use ui::setting_rows::{SettingsRows, points, segmented_control, stepper, text, toggle_switch};
@@ -121,6 +121,17 @@ pub(super) fn show_editor(lines: &mut SettingsRows<'_>, settings: &Settings, cha
 }
 
 pub(super) fn show_notes(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
+    lines.show_matching_row(
+        "Default kernel",
+        "For notes that name none. Science is a download of 98 MB; an environment is a .venv beside the note.",
+        |ui| {
+            let all = [None, Some(SCIENCE_KERNEL), Some(ENVIRONMENT_KERNEL)];
+            let chosen = all.iter().position(|kernel| *kernel == settings.default_kernel.as_deref());
+            if let Some(place) = segmented_control(ui, &["Instant", "Science", "Environment"], chosen) {
+                changes.push(SettingsChange::DefaultKernel(all[place].map(ToOwned::to_owned)));
+            }
+        },
+    );
     lines.show_matching_row("Daily notes folder", "A folder in the volume. Leave empty for its top level.", |ui| {
         if let Some(folder) = text(ui, "Daily notes folder", &settings.daily_folder, "none") {
             changes.push(SettingsChange::DailyFolder(folder.trim().trim_matches('/').to_owned()));
