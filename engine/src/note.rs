@@ -4,7 +4,7 @@
 use crate::event::{FileMark, FileText};
 
 use crate::records::files::FileStamp;
-use crate::records::kernels::{CleanRun, CleanRunReport, KernelStateReport, is_faithful, named_kernel};
+use crate::records::kernels::{CleanRun, CleanRunReport, KernelStateReport, NotePackages, is_faithful, named_kernel};
 use crate::staleness::{HeldName, KeptStaleness, Reactivity};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -181,6 +181,8 @@ pub struct Note {
     pub(crate) reactivity: Reactivity,
     /// The Jupyter kernel named in its properties.
     pub(crate) kernel_stated: Option<String>,
+    /// What its properties say of the packages that its cells need.
+    pub(crate) packages: Option<NotePackages>,
     pub(crate) kernel_once: Option<Option<String>>,
     /// Whether its cells run as from top to bottom, where states are saved.
     pub(crate) faithful: bool,
@@ -261,6 +263,7 @@ impl Note {
             overran: None,
             reactivity: Reactivity::default(),
             kernel_stated: None,
+            packages: None,
             kernel_once: None,
             faithful: true,
             saved_states: BTreeSet::new(),
@@ -503,6 +506,7 @@ impl Note {
         }
         let first = self.blocks().next().map(|block| Reactivity::from_note_text(&block.text)).unwrap_or_default();
         self.kernel_stated = self.blocks.first().and_then(|block| named_kernel(&block.text));
+        self.packages = self.blocks.first().and_then(|block| NotePackages::read(&block.text));
         self.faithful = self.blocks.first().is_none_or(|block| is_faithful(&block.text));
         if first != self.reactivity {
             self.reactivity = first;

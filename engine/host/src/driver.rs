@@ -499,9 +499,25 @@ impl Driver {
                         });
                     });
                 }
-                Effect::Eval { note, folder, kernel, allowed, grant, execution, code, label, forget, pure, after } => {
+                Effect::Eval {
+                    note,
+                    folder,
+                    file,
+                    kernel,
+                    allowed,
+                    packages,
+                    grant,
+                    execution,
+                    code,
+                    label,
+                    forget,
+                    pure,
+                    after,
+                } => {
                     let folder = self.confined_path(&folder);
-                    let kernel = kernel.map(|name| AllowedKernel { name, allowed, shared: self.writable_folders() });
+                    let packages = packages.map(|packages| (file, packages));
+                    let kernel =
+                        kernel.map(|name| AllowedKernel { name, allowed, shared: self.writable_folders(), packages });
                     self.kernels.execute_cell(
                         note,
                         &folder,

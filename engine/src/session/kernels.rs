@@ -2,7 +2,7 @@
 //! cell asks of the user.
 
 use crate::note::{KernelPhase, Note, NotePhase};
-use crate::records::kernels::{KERNEL_PROPERTY, KernelKind, StdinRequest};
+use crate::records::kernels::{INSTANT_KERNEL, KERNEL_PROPERTY, KernelKind, NotePackages, StdinRequest};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
@@ -21,6 +21,11 @@ impl Note {
             Some(once) => once.as_deref(),
             None => self.kernel_stated.as_deref(),
         }
+    }
+
+    /// What its properties say of the packages that its cells need.
+    pub fn packages(&self) -> Option<&NotePackages> {
+        self.packages.as_ref()
     }
 
     /// Whether the running kernel ran this, and so holds what it made.
@@ -77,7 +82,10 @@ impl KernelsState {
             return Err(CommandError("a cell is running; stop it before another kernel is chosen".to_owned()));
         }
         if keep && note.kernel_stated != kernel {
-            files.set_property(turn, sync, id, KERNEL_PROPERTY.to_owned(), kernel.clone().map(Into::into))?;
+            // Without a name, a note that lists packages is of their environment.
+            let stated = kernel.as_deref().or_else(|| note.packages.as_ref().map(|_| INSTANT_KERNEL));
+            let stated = stated.map(Into::into);
+            files.set_property(turn, sync, id, KERNEL_PROPERTY.to_owned(), stated)?;
         }
         if keep {
             let mut settings = workspace.settings.clone();
