@@ -5,7 +5,7 @@ use crate::event::{FileMark, FileText};
 
 use crate::records::files::FileStamp;
 use crate::records::kernels::{
-    CleanRun, CleanRunReport, KernelStateReport, is_faithful, may_save_states, named_kernel, names_kernel,
+    CleanRun, CleanRunReport, KernelStateReport, NotePackages, is_faithful, may_save_states, named_kernel, names_kernel,
 };
 use crate::staleness::{HeldName, KeptStaleness, Reactivity};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -188,6 +188,8 @@ pub struct Note {
     pub(crate) names_kernel: bool,
     /// The kernel of notes that name none.
     pub(crate) kernel_default: Option<String>,
+    /// What its properties say of the packages that its cells need.
+    pub(crate) packages: Option<NotePackages>,
     pub(crate) kernel_once: Option<Option<String>>,
     /// Whether its cells run as from top to bottom, where states are saved.
     pub(crate) faithful: bool,
@@ -274,6 +276,7 @@ impl Note {
             kernel_stated: None,
             names_kernel: false,
             kernel_default: None,
+            packages: None,
             kernel_once: None,
             faithful: true,
             may_save_states: true,
@@ -520,6 +523,7 @@ impl Note {
         let first = self.blocks().next().map(|block| Reactivity::from_note_text(&block.text)).unwrap_or_default();
         self.kernel_stated = self.blocks.first().and_then(|block| named_kernel(&block.text));
         self.names_kernel = self.blocks.first().is_some_and(|block| names_kernel(&block.text));
+        self.packages = self.blocks.first().and_then(|block| NotePackages::read(&block.text));
         self.faithful = self.blocks.first().is_none_or(|block| is_faithful(&block.text));
         self.may_save_states = self.blocks.first().is_none_or(|block| may_save_states(&block.text));
         if first != self.reactivity {

@@ -24,8 +24,9 @@ mod volume_paths;
 mod volumes;
 
 pub use crate::records::kernels::{
-    CleanRunReport, EMBEDDED_KERNEL, END_OF_INPUT, ENVIRONMENT_KERNEL, INSTANT_KERNEL, KernelGrant, KernelKind,
-    KernelSpec, KernelStateMove, KernelStateReport, SCIENCE_KERNEL, StdinRequest,
+    CleanRunReport, DEPENDENCIES_PROPERTY, EMBEDDED_KERNEL, END_OF_INPUT, ENVIRONMENT_KERNEL, INSTANT_KERNEL,
+    KernelGrant, KernelKind, KernelSpec, KernelStateMove, KernelStateReport, NotePackages, REQUIRES_PYTHON_PROPERTY,
+    SCIENCE_KERNEL, StdinRequest,
 };
 pub use crate::records::moves::{
     CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove,

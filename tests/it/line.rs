@@ -4,6 +4,7 @@
 pub(crate) mod agents;
 mod answers;
 mod devices;
+mod environments;
 mod forms;
 mod history;
 mod kills;

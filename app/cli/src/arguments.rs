@@ -103,6 +103,14 @@ pub(super) struct KernelsArguments {
     pub(super) setup: bool,
     #[arg(long)]
     pub(super) package: Vec<String>,
+    #[arg(long)]
+    pub(super) python: Option<String>,
+    #[arg(long, num_args = 1..)]
+    pub(super) add: Vec<String>,
+    #[arg(long, num_args = 1..)]
+    pub(super) remove: Vec<String>,
+    #[arg(long)]
+    pub(super) sync: bool,
 }
 
 /// `grant`.

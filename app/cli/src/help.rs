@@ -76,7 +76,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry(
                 "kernels",
                 "Choose what runs a note's cells",
-                ["kernels install science", "kernels Report.md --use science"],
+                ["kernels install science", "kernels env Report.md --add polars"],
             ),
             entry(
                 "grant",

@@ -48,7 +48,7 @@ pub(super) fn cmd_kernel_states(
             return Err(CliError::usage(format!(
                 "`kernels {action} {note}` isn't known; it does install science, remove science, lists a NOTE's \
                  kernels, \
-                 or does states, undo, redo, fork, switch, adopt, discard, pin, unpin or compare with a NOTE"
+                 or does env, states, undo, redo, fork, switch, adopt, discard, pin, unpin or compare with a NOTE"
             )));
         }
     };

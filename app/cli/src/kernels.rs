@@ -1,7 +1,9 @@
 //! `cmd_kernels`, `cmd_grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
 use super::parse::needed;
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, kernel_packs, kernel_states, resolve};
+use super::{
+    CliError, CommandContext, EXIT_DONE, EXIT_FAILED, kernel_environments, kernel_packs, kernel_states, resolve,
+};
 use crate::arguments::{GrantArguments, KernelsArguments};
 use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelKind, KernelSpec, Session};
 use host::python_setup::{PythonSetup, SetupError, follow_setup, shell_line};
@@ -134,6 +136,12 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
         return set_default_kernel(scene, name);
     }
     let named = needed(args.note.as_deref(), "NOTE")?;
+    if let (kernel_environments::ACTION, Some(note)) = (named, &args.name) {
+        return kernel_environments::cmd_environment(scene, note, args);
+    }
+    if args.python.is_some() || args.sync || !args.add.is_empty() || !args.remove.is_empty() {
+        return Err(CliError::usage("--python, --add, --remove and --sync need env: tracebook kernels env NOTE"));
+    }
     if let Some(note) = &args.name {
         return kernel_states::cmd_kernel_states(scene, named, note, args);
     }
@@ -177,6 +185,10 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
         export::open_note::wait_until_saved(scene.handle)?;
     }
     let used = scene.handle.read(move |session| session.note(note)?.kernel_name().map(ToOwned::to_owned))?;
+    let python = match KernelKind::of(used.as_deref()) {
+        KernelKind::Environment => Some(kernel_environments::find_python(scene, note)?),
+        _ => None,
+    };
     let used = used.unwrap_or_else(|| EMBEDDED_KERNEL.to_owned());
     if scene.json {
         let listed: Vec<_> = found
@@ -189,13 +201,23 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
             })
             .collect();
         let kinds = kernel_packs::kinds_as_json(&kernel_packs::installed_pack()?);
-        writeln!(scene.out, "{}", json!({"used": used, "kernels": listed, "kinds": kinds}))?;
+        writeln!(
+            scene.out,
+            "{}",
+            json!({"used": used, "python": python.and_then(Result::ok), "kernels": listed, "kinds": kinds})
+        )?;
         return Ok(EXIT_DONE);
     }
     let mark = |name: &str| if name == used { "*" } else { " " };
     writeln!(scene.out, "{} {EMBEDDED_KERNEL}  the built-in Python, in its sandbox", mark(EMBEDDED_KERNEL))?;
     for (name, about) in kernel_packs::kinds_in_words(&kernel_packs::installed_pack()?).into_iter().skip(1) {
         writeln!(scene.out, "{} {name}  {about}", mark(name))?;
+        if let Some(python) = python.as_ref().filter(|_| name == used) {
+            match python {
+                Ok(path) => writeln!(scene.out, "    runs {}", path.display())?,
+                Err(why) => writeln!(scene.out, "    can't run yet: {}", untrusted_text::escape_line(why))?,
+            }
+        }
     }
     for spec in &found {
         let place = spec.path.parent().unwrap_or(&spec.path).display();

@@ -14,6 +14,7 @@ mod help;
 mod history;
 #[cfg(feature = "hub")]
 mod hub;
+mod kernel_environments;
 mod kernel_packs;
 mod kernel_states;
 mod kernels;

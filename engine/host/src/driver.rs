@@ -502,8 +502,10 @@ impl Driver {
                 Effect::Eval {
                     note,
                     folder,
+                    file,
                     kernel,
                     allowed,
+                    packages,
                     grant,
                     execution,
                     code,
@@ -514,7 +516,9 @@ impl Driver {
                     saves_states,
                 } => {
                     let folder = self.confined_path(&folder);
-                    let kernel = kernel.map(|name| AllowedKernel { name, allowed, shared: self.writable_folders() });
+                    let packages = packages.map(|packages| (file, packages));
+                    let kernel =
+                        kernel.map(|name| AllowedKernel { name, allowed, shared: self.writable_folders(), packages });
                     self.kernels.execute_cell(
                         note,
                         &folder,

@@ -5,6 +5,7 @@ pub(crate) mod kernel_messages;
 pub(crate) mod kernel_requests;
 pub mod kernel_states;
 pub(crate) mod kernelspec;
+pub mod note_environment;
 pub(crate) mod pure_cache;
 pub mod python_setup;
 pub(crate) mod science;
@@ -133,6 +134,8 @@ pub(crate) struct AllowedKernel {
     pub(crate) allowed: Option<String>,
     /// Folders that cells and agents can write.
     pub(crate) shared: Vec<PathBuf>,
+    /// Name of the note's file and what it says of packages, for the kernel of an environment.
+    pub(crate) packages: Option<(PathBuf, engine::NotePackages)>,
 }
 
 /// A cell on its way to a kernel.
@@ -243,7 +246,12 @@ impl RunningKernels {
         grant: &KernelGrant,
         to: &engine::KernelStateMove,
     ) {
-        let science = AllowedKernel { name: engine::SCIENCE_KERNEL.to_owned(), allowed: None, shared: Vec::new() };
+        let science = AllowedKernel {
+            name: engine::SCIENCE_KERNEL.to_owned(),
+            allowed: None,
+            shared: Vec::new(),
+            packages: None,
+        };
         self.ensure_kernel(note, folder, Some(&science), grant, true);
         let request = json!({
             "header": {"msg_type": "state_request", "msg_id": "state"},
@@ -417,6 +425,7 @@ impl RunningKernels {
         let place = folder.clone();
         let budget = saves_state.then(|| self.workspace.clone()).zip(owner.map(|(note, _)| note));
         let jupyter = kernel.filter(|_| kind == KernelKind::Jupyter).cloned();
+        let packages = kernel.and_then(|kernel| kernel.packages.clone());
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
             let inbox = reader.inbox();
@@ -436,7 +445,8 @@ impl RunningKernels {
                     configure_jupyter_kernel(&mut command, chosen, folder.original_path())?;
                 } else if kind == KernelKind::Environment {
                     let root = place.root.canonicalize()?;
-                    environment::configure_environment_kernel(&mut command, folder.original_path(), &root)?;
+                    let place = (folder.original_path(), root.as_path());
+                    environment::configure_environment_kernel(&mut command, place, packages.as_ref())?;
                 }
                 launch_process(command, &started, queue)
             });
@@ -464,7 +474,7 @@ impl RunningKernels {
 
 /// Starts a Jupyter kernel instead of the built-in one: exactly the one that the user approved, in its current state.
 fn configure_jupyter_kernel(command: &mut Command, chosen: &AllowedKernel, folder: &Path) -> anyhow::Result<()> {
-    let AllowedKernel { name, allowed, shared } = chosen;
+    let AllowedKernel { name, allowed, shared, packages: _ } = chosen;
     let found = kernelspec::find_kernels(folder, shared);
     let Some(kernel) = found.iter().find(|kernel| kernel.spec.name == *name) else {
         let names: Vec<&str> = found.iter().map(|kernel| kernel.spec.name.as_str()).collect();

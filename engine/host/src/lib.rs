@@ -31,9 +31,11 @@ mod workers;
 mod workspace;
 mod writer;
 
+pub use crate::kernel::environment::choose_interpreter;
 pub use crate::kernel::kernel_requests::{CompletionChoice, InquiryAnswer, KernelInquiry, KernelVariable};
 pub use crate::kernel::kernel_states;
 pub use crate::kernel::kernelspec::find_jupyter_kernels;
+pub use crate::kernel::note_environment;
 pub use crate::kernel::python_setup;
 pub use crate::kernel::science::{BUILT_WITHOUT_SCIENCE, states_folder};
 pub use crate::kernel::science_pack;

@@ -90,6 +90,7 @@ def serve(incoming, outgoing, start):
     cells = Cells(send, ask)
     cells.check = check
     cells.advice, cells.walls = start["advice"], start["walls"]
+    _draw_figures(cells, start["backend"])
     sys.path.insert(0, "")
     sys.dont_write_bytecode = True
     flush_native = _native_flush()
@@ -133,6 +134,14 @@ def serve(incoming, outgoing, start):
             flush_native()
             pipes.write(reply)
     os.close(incoming)
+
+
+def _draw_figures(cells, source):
+    """Figures of matplotlib cross as data: `source` is the text of its backend."""
+    backend = types.ModuleType("tracebook_backend")
+    exec(compile(source, _OWN, "exec"), backend.__dict__)
+    backend.install(lambda data, metadata: cells._tell("display_data", {"data": data, "metadata": metadata}), backend)
+    cells.after_cell.append(lambda value: backend.flush_figures())
 
 
 def _native_flush():

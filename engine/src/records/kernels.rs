@@ -72,6 +72,8 @@ pub const INSTANT_KERNEL: &str = "instant";
 pub const SCIENCE_KERNEL: &str = "science";
 /// Name of the kernel that runs this machine's Python with the note's own packages.
 pub const ENVIRONMENT_KERNEL: &str = "environment";
+/// Another name of the same kernel.
+const ENVIRONMENT_KERNEL_SHORT: &str = "env";
 
 /// The kinds of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +94,7 @@ impl KernelKind {
         match name {
             None | Some(EMBEDDED_KERNEL | INSTANT_KERNEL) => KernelKind::BuiltIn,
             Some(SCIENCE_KERNEL) => KernelKind::Science,
-            Some(ENVIRONMENT_KERNEL) => KernelKind::Environment,
+            Some(ENVIRONMENT_KERNEL | ENVIRONMENT_KERNEL_SHORT) => KernelKind::Environment,
             Some(_) => KernelKind::Jupyter,
         }
     }
@@ -145,13 +147,50 @@ pub(crate) fn names_kernel(text: &str) -> bool {
             .is_some_and(|stated| stated.iter().any(|property| property.key == KERNEL_PROPERTY))
 }
 
+/// The property that says which Pythons a note's cells run on, as PEP 723 calls it.
+pub const REQUIRES_PYTHON_PROPERTY: &str = "requires-python";
+/// The property that lists the packages of a note's cells, as PEP 723 calls it.
+pub const DEPENDENCIES_PROPERTY: &str = "dependencies";
+
+/// What a note's properties say of the environment that its cells need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotePackages {
+    /// The versions of Python, such as `>=3.11`.
+    pub requires_python: Option<String>,
+    /// The packages with their versions, such as `polars>=1`. As written: nothing is checked.
+    pub dependencies: Vec<String>,
+}
+
+impl NotePackages {
+    /// Those in the properties of a note with this beginning. `None`: it needs no environment.
+    pub fn read(text: &str) -> Option<NotePackages> {
+        text.starts_with("---").then(|| NotePackages::of(&properties::read(text)?.ok()?)).flatten()
+    }
+
+    fn of(properties: &[properties::Property]) -> Option<NotePackages> {
+        let values = |key: &str| {
+            let stated = properties.iter().find(|property| property.key == key);
+            stated.map(|stated| stated.values.iter().map(|(value, _)| value.clone()).collect::<Vec<_>>())
+        };
+        let requires_python = values(REQUIRES_PYTHON_PROPERTY).and_then(|values| values.into_iter().next());
+        let dependencies = values(DEPENDENCIES_PROPERTY).unwrap_or_default();
+        // A list of links is about notes.
+        let is_about_notes = dependencies.iter().any(|value| value.starts_with("[["));
+        let dependencies = if is_about_notes { Vec::new() } else { dependencies };
+        let is_stated = requires_python.is_some() || !dependencies.is_empty();
+        is_stated.then_some(NotePackages { requires_python, dependencies })
+    }
+}
+
 /// The kernel that a text names in its properties, unless it is the built-in one.
 pub(crate) fn named_kernel(text: &str) -> Option<String> {
     if !text.starts_with("---") {
         return None;
     }
     let properties = properties::read(text)?.ok()?;
-    let stated = properties.iter().find(|property| property.key == KERNEL_PROPERTY)?;
+    let Some(stated) = properties.iter().find(|property| property.key == KERNEL_PROPERTY) else {
+        return NotePackages::of(&properties).map(|_| ENVIRONMENT_KERNEL.to_owned());
+    };
     let (name, _) = stated.values.first()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     (KernelKind::of(Some(name)) != KernelKind::BuiltIn
@@ -295,5 +334,8 @@ mod tests {
         assert_eq!(named_kernel("---\nkernel: the one of Linux\n---\n"), None);
         assert_eq!(named_kernel("kernel: python3\n"), None);
         assert_eq!(named_kernel("---\ntitle: x\n---\n"), None);
+        assert_eq!(named_kernel("---\ndependencies: [six]\n---\n").as_deref(), Some("environment"));
+        assert_eq!(named_kernel("---\nkernel: instant\ndependencies: [six]\n---\n"), None);
+        assert_eq!(named_kernel("---\ndependencies: [\"[[Other note]]\"]\n---\n"), None);
     }
 }

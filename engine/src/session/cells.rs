@@ -344,8 +344,9 @@ impl FilesState {
 
     /// Sends the next cell to the kernel if it is free.
     fn start_next_cell(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState, id: DocId) {
-        let folder = self.volumes.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned));
-        let Some(folder) = folder else { return };
+        let Some(path) = self.volumes.note_file_path(id) else { return };
+        let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return };
+        let (folder, file) = (folder.to_owned(), file.into());
         if self.notes.open.get(&id).is_some_and(|note| note.queue.is_empty()) || self.notes.change_kernel(turn, id) {
             return;
         }
@@ -404,6 +405,7 @@ impl FilesState {
             let after = note.executions_above(cell);
             let label = format!("cell {place}");
             let kernel = note.kernel_name().map(ToOwned::to_owned);
+            let packages = note.packages.clone();
             note.kernel_is.clone_from(&kernel);
             note.kernel_saves = note.saves_states();
             let saves_states = note.kernel_saves;
@@ -411,8 +413,10 @@ impl FilesState {
             turn.effects.push(Effect::Eval {
                 note: id,
                 folder,
+                file,
                 kernel,
                 allowed,
+                packages,
                 grant,
                 execution,
                 code,

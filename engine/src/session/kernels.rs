@@ -2,7 +2,9 @@
 //! cell asks of the user.
 
 use crate::note::{KernelPhase, Note, NotePhase};
-use crate::records::kernels::{INSTANT_KERNEL, KERNEL_PROPERTY, KernelKind, StdinRequest};
+use crate::records::kernels::{
+    ENVIRONMENT_KERNEL, INSTANT_KERNEL, KERNEL_PROPERTY, KernelKind, NotePackages, StdinRequest,
+};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
@@ -22,6 +24,11 @@ impl Note {
             None if self.names_kernel || self.kernel_stated.is_some() => self.kernel_stated.as_deref(),
             None => self.kernel_default.as_deref(),
         }
+    }
+
+    /// What its properties say of the packages that its cells need.
+    pub fn packages(&self) -> Option<&NotePackages> {
+        self.packages.as_ref()
     }
 
     /// Whether the running kernel ran this, and so holds what it made.
@@ -90,11 +97,16 @@ impl KernelsState {
         if matches!(note.kernel, KernelPhase::Busy(_)) {
             return Err(CommandError("a cell is running; stop it before another kernel is chosen".to_owned()));
         }
-        let is_default = note.kernel_default == kernel;
+        let default = match note.packages {
+            Some(_) => Some(ENVIRONMENT_KERNEL),
+            None => note.kernel_default.as_deref(),
+        };
+        let is_default = default == kernel.as_deref();
         if keep && (note.kernel_stated != kernel || note.names_kernel == is_default) {
             // The built-in one is named only where another one is the default.
-            let named = kernel.clone().or_else(|| (!is_default).then(|| INSTANT_KERNEL.to_owned()));
-            files.set_property(turn, sync, id, KERNEL_PROPERTY.to_owned(), named.map(Into::into))?;
+            let named = kernel.as_deref().or_else(|| (!is_default).then_some(INSTANT_KERNEL));
+            let named = named.map(Into::into);
+            files.set_property(turn, sync, id, KERNEL_PROPERTY.to_owned(), named)?;
         }
         if keep {
             let mut settings = workspace.settings.clone();

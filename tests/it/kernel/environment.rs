@@ -101,6 +101,26 @@ fn values_are_shown_in_their_forms_and_bounded() {
     assert_eq!(kernel.run("1;"), "ok");
 }
 
+/// Left out where python3 has no matplotlib, since it isn't fetched here.
+#[test]
+fn figures_of_matplotlib_cross_as_data_with_a_picture_beside() {
+    let has = Command::new("python3").args(["-c", "import matplotlib"]).output();
+    if !has.is_ok_and(|done| done.status.success()) {
+        eprintln!("left out: python3 has no matplotlib");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (python, notes) = environment(folder.path());
+    let settings = folder.path().join("env/pyvenv.cfg");
+    let closed = std::fs::read_to_string(&settings).expect("settings");
+    let open = closed.replace("include-system-site-packages = false", "include-system-site-packages = true");
+    std::fs::write(&settings, open).expect("written");
+    let mut kernel = Kernel::with(&["kernel".as_ref(), "--environment".as_ref(), &python], &notes);
+    let shown = kernel.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nNone");
+    assert!(shown.contains("application/vnd.tracebook.figure+json") && shown.contains("display_list"), "{shown:.500}");
+    assert!(shown.contains("image/png"), "{shown:.500}");
+}
+
 #[test]
 fn a_missing_interpreter_is_said() {
     let output = Command::new(env!("CARGO_BIN_EXE_tracebook-under-test"))

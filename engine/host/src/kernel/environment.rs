@@ -1,25 +1,56 @@
 //! The environment that a note's cells run in: `.venv` beside the note, or in a folder above it up to the volume's. The
 //! kernel itself is crate `python`'s; its cells stand behind the same walls as those of the built-in one.
 
-use anyhow::bail;
+use super::note_environment::{environments_folder, find_environment};
+use anyhow::{Context, bail};
+use engine::NotePackages;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The environment's folder, as `kernels --setup` makes it.
 const ENVIRONMENT_FOLDER: &str = ".venv";
 
-/// Makes `tracebook kernel` run cells in the environment of a note in `folder`, which is below `root`.
+/// Makes `tracebook kernel` run cells in the environment of a note in `folder`, which is below `root`. `packages`: the
+/// name of its file, and the packages that it lists.
 ///
 /// # Errors
 /// There's none. A run installs nothing by itself.
-pub(super) fn configure_environment_kernel(command: &mut Command, folder: &Path, root: &Path) -> anyhow::Result<()> {
-    let Some(python) = find_interpreter(folder, root) else {
-        bail!("the note has no environment yet. Make one with `tracebook kernels NOTE --setup --package PACKAGE`");
+pub(super) fn configure_environment_kernel(
+    command: &mut Command,
+    (folder, root): (&Path, &Path),
+    packages: Option<&(PathBuf, NotePackages)>,
+) -> anyhow::Result<()> {
+    let python = choose_interpreter((folder, root), packages)?;
+    let advice = match packages {
+        Some((file, _)) => format!("add it with `tracebook kernels env {} --add {{package}}`", shell_word(file)),
+        None => format!("install it with `{} -m pip install {{package}}`", shell_word(&python)),
     };
-    let install = super::python_setup::shell_line(&[python.to_string_lossy().into_owned()]);
-    command.arg("--advice").arg(format!("install it with `{install} -m pip install {{package}}`"));
-    command.arg("--environment").arg(python);
+    command.arg("--advice").arg(advice).arg("--environment").arg(python);
     Ok(())
+}
+
+/// The Python that runs the cells of a note in `folder`, which is below `root`. `packages`: as above.
+///
+/// # Errors
+/// There's none; the error says what makes one.
+pub fn choose_interpreter(
+    (folder, root): (&Path, &Path),
+    packages: Option<&(PathBuf, NotePackages)>,
+) -> anyhow::Result<PathBuf> {
+    let Some((file, packages)) = packages else {
+        return find_interpreter(folder, root).context(
+            "the note has no environment yet. Make one with `tracebook kernels env NOTE --add PACKAGE`, or .venv with \
+             `tracebook kernels NOTE --setup --package PACKAGE`",
+        );
+    };
+    match find_environment(&environments_folder(), &folder.join(file), packages) {
+        Ok(found) => Ok(found.python),
+        Err(why) => bail!("{why}. Install them with `tracebook kernels env {}`", shell_word(file)),
+    }
+}
+
+fn shell_word(path: &Path) -> String {
+    super::python_setup::shell_line(&[path.to_string_lossy().into_owned()])
 }
 
 /// The interpreter of the nearest environment. Its path isn't resolved: it says which environment it is.

@@ -190,7 +190,7 @@ impl PythonSetup {
     }
 
     /// All programs of this name on the path, without those that cells or agents could have put there.
-    fn programs<'a>(&'a self, name: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
+    pub(super) fn programs<'a>(&'a self, name: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
         let listed = self.variable("PATH").map(|list| std::env::split_paths(&list).collect::<Vec<_>>());
         let name = if cfg!(windows) { format!("{name}.exe") } else { name.to_owned() };
         let found = listed.unwrap_or_default().into_iter().filter(|folder| folder.is_absolute());
@@ -209,16 +209,10 @@ impl PythonSetup {
     fn find_python(&self, has_uv: bool) -> Result<PathBuf, SetupError> {
         let mut unfit = None;
         for path in self.programs("python3").chain(self.programs("python")) {
-            let mut probe = Command::new(&path);
-            probe.args(["-I", "-c", PROBE]).stdin(Stdio::null()).stderr(Stdio::null());
-            probe.envs(self.variables.iter().map(|(name, value)| (name, value)));
-            let Ok(answer) = probe.output() else { continue };
-            let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
-            let mut lines = answer.lines();
-            let Some(version) = lines.next() else { continue };
+            let Some((version, has_venv)) = probe_python(&path, &self.variables) else { continue };
             let mut numbers = version.split('.').filter_map(|number| number.parse::<u32>().ok());
             let (Some(major), Some(minor)) = (numbers.next(), numbers.next()) else { continue };
-            let has_venv = has_uv || lines.next() == Some("venv");
+            let has_venv = has_uv || has_venv;
             if (major, minor) >= OLDEST_PYTHON && has_venv {
                 return Ok(path);
             }
@@ -231,6 +225,16 @@ impl PythonSetup {
         let why = unfit.unwrap_or_else(|| "There's no Python on this computer.".to_owned());
         Err(SetupError::new(why, format!("{} Then try again.", install_advice())))
     }
+}
+
+/// The version of an interpreter, and whether it can make environments. Starts it; `None` if it doesn't.
+pub(super) fn probe_python(path: &Path, variables: &[(String, OsString)]) -> Option<(String, bool)> {
+    let mut probe = Command::new(path);
+    probe.args(["-I", "-c", PROBE]).stdin(Stdio::null()).stderr(Stdio::null());
+    probe.envs(variables.iter().map(|(name, value)| (name, value)));
+    let answer = String::from_utf8_lossy(&probe.output().ok()?.stdout).into_owned();
+    let mut lines = answer.lines();
+    Some((lines.next()?.to_owned(), lines.next() == Some("venv")))
 }
 
 /// How a Python with venv is installed on this system.
@@ -316,12 +320,31 @@ pub struct RunningSetup {
 
 /// Stops the programs of a setup.
 #[derive(Default)]
-struct SetupStop {
+pub(super) struct SetupStop {
     is_stopped: AtomicBool,
     child: Mutex<Option<Child>>,
 }
 
 impl RunningSetup {
+    /// Does something on a thread of its own. `wake` is called whenever there's progress.
+    pub(super) fn start_job(
+        job: impl FnOnce(&SetupStop, &dyn Fn(SetupProgress)) -> Result<(), SetupError> + Send + 'static,
+        wake: impl Fn() + Send + 'static,
+    ) -> RunningSetup {
+        let (tell, progress) = channel();
+        let stop = Arc::new(SetupStop::default());
+        let stopped = stop.clone();
+        std::thread::spawn(move || {
+            let ended = job(&stopped, &|news| {
+                let _ = tell.send(news); // nobody may listen any more
+                wake();
+            });
+            let _ = tell.send(SetupProgress::Ended(ended)); // as above
+            wake();
+        });
+        RunningSetup { progress, stop }
+    }
+
     /// What has happened since this was asked last.
     pub fn next_progress(&self) -> Option<SetupProgress> {
         self.progress.try_recv().ok()
@@ -350,25 +373,27 @@ impl Drop for RunningSetup {
 impl SetupPlan {
     /// Runs it on a thread of its own. `wake` is called whenever there's progress.
     pub fn start(self, wake: impl Fn() + Send + 'static) -> RunningSetup {
-        let (tell, progress) = channel();
-        let stop = Arc::new(SetupStop::default());
-        let stopped = stop.clone();
-        std::thread::spawn(move || {
-            let ended = self.run(&stopped, &|news| {
-                let _ = tell.send(news); // nobody may listen any more
-                wake();
-            });
+        let job = move |stop: &SetupStop, tell: &dyn Fn(SetupProgress)| {
+            let ended = self.run(stop, tell);
             if ended.is_err() && !self.is_existing {
                 // Half an environment would be in the way of the next attempt. It may not be there yet.
                 let _ = std::fs::remove_dir_all(&self.environment);
             }
-            let _ = tell.send(SetupProgress::Ended(ended)); // as above
-            wake();
-        });
-        RunningSetup { progress, stop }
+            ended
+        };
+        RunningSetup::start_job(job, wake)
     }
 
-    fn run(&self, stop: &SetupStop, tell: &dyn Fn(SetupProgress)) -> Result<(), SetupError> {
+    /// These programs, which make a new environment.
+    pub(super) fn in_new_folder(
+        environment: PathBuf,
+        commands: Vec<Vec<String>>,
+        variables: Vec<(String, OsString)>,
+    ) -> SetupPlan {
+        SetupPlan { environment, is_existing: false, commands, variables }
+    }
+
+    pub(super) fn run(&self, stop: &SetupStop, tell: &dyn Fn(SetupProgress)) -> Result<(), SetupError> {
         let left = if self.is_existing { "Some packages may be installed already." } else { "Nothing was installed." };
         for words in &self.commands {
             tell(SetupProgress::Command(shell_line(words)));
@@ -470,6 +495,15 @@ fn explain_failure(output: &str, words: &[String], status: ExitStatus) -> SetupE
             format!("There's no package {} for this Python.", name.trim()),
             "Check the name, then try again.",
         );
+    }
+    let unknown = output.lines().find_map(|line| {
+        line.split(" was not found in the package registry").next().filter(|start| start.len() < line.len())
+    });
+    if let Some(name) = unknown.and_then(|start| start.split_whitespace().last()) {
+        return SetupError::new(format!("There's no package {name}."), "Check the name, then try again.");
+    }
+    if has(&["No interpreter found for Python", "Failed to inspect Python interpreter", "No download found for"]) {
+        return SetupError::new("That Python isn't on this computer.", "Install it, or choose another version.");
     }
     if has(&["No solution found", "was not found in the package registry"]) {
         return SetupError::new("A package can't be found for this Python.", "Check the names, then try again.");

@@ -88,9 +88,6 @@ impl PythonProcess {
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         command.env("TMPDIR", &temporary).env("XDG_CACHE_HOME", temporary.join("cache"));
         command.env("MPLCONFIGDIR", temporary.join("matplotlib")).env("PYTHONNOUSERSITE", "1");
-        if std::env::var_os("MPLBACKEND").is_none() {
-            command.env("MPLBACKEND", "agg");
-        }
         let memory = machine_memory_bytes();
         #[allow(unsafe_code, reason = "std has no way to keep a descriptor open in a child, nor for its limits")]
         // SAFETY: between fork and exec it only makes system calls, and allocates nothing.
@@ -114,7 +111,8 @@ impl PythonProcess {
             read_replies(BufReader::new(said), outbox, &question, &replies);
         })?;
         let harness = format!("{}\n\n{SERVE_SOURCE}", crate::CPYTHON_HARNESS);
-        let start = json!({"harness": harness, "advice": kernel.advice, "walls": walls});
+        let start =
+            json!({"harness": harness, "advice": kernel.advice, "walls": walls, "backend": crate::MATPLOTLIB_BACKEND});
         // If it has ended already, its reader finds out.
         let _ = process.request(&start);
         Ok(process)

@@ -1,0 +1,557 @@
+//! The environment of a note whose properties list packages, as PEP 723 lists those of a script: it's resolved by uv or
+//! pip, locked in a file beside the note, and kept in the user's cache under the hash of its lock. Notes with the same
+//! lock share it. Installing needs the network, so that only a command of the user's does it; a run looks whether it's
+//! there.
+
+use super::python_setup::{PythonSetup, RunningSetup, SetupError, SetupPlan, SetupProgress, SetupStop, probe_python};
+use engine::NotePackages;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::BlobHash;
+
+/// What is added to the name of a note's file.
+const LOCK_ENDING: &str = ".lock";
+/// How an environment is called while it's made, before the number of the process.
+const UNFINISHED_PREFIX: &str = ".new-";
+/// A longer lock file isn't read.
+const MAX_LOCK_BYTES: u64 = 4 << 20;
+/// Digits of the hash that names an environment.
+const HASH_CHARS: usize = 40;
+/// The newest minor version of Python 3 that is looked for by name.
+const NEWEST_PYTHON_MINOR: u32 = 20;
+/// Packages that a note may list.
+const MAX_DEPENDENCIES: usize = 200;
+
+/// Lines of a lock file that say what it was made of.
+const PYTHON_LINE: &str = "# python = ";
+const REQUIRES_PYTHON_LINE: &str = "# requires-python = ";
+const DEPENDENCIES_LINE: &str = "# dependencies = ";
+
+/// Numbers the unfinished environments of this process.
+static UNFINISHED_COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// An environment that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadyEnvironment {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its interpreter.
+    pub python: PathBuf,
+    /// Python's major and minor version, such as `3.12`.
+    pub version: String,
+    /// The packages with their versions, such as `six==1.17.0`.
+    pub packages: Vec<String>,
+}
+
+/// Why a note's environment can't be used yet: what the user reads about the note.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MissingEnvironment {
+    /// There's no lock file.
+    #[error("its packages ({0}) aren't installed")]
+    NotLocked(String),
+    /// The lock is of other properties.
+    #[error("its properties list other packages ({0}) than its lock file has")]
+    OtherPackages(String),
+    /// The lock is there, the environment isn't.
+    #[error("its packages ({0}) aren't installed on this computer")]
+    NotInstalled(String),
+    /// The lock file can't be used.
+    #[error("its lock file {0} can't be used: {1}. Remove it")]
+    UnusableLock(PathBuf, String),
+}
+
+/// The folder of all notes' environments: beside the science pack's.
+pub fn environments_folder() -> PathBuf {
+    super::science_pack::PackFolder::of_user().path().with_file_name("environments")
+}
+
+/// The lock file of a note in this file.
+pub fn lock_path(note_file: &Path) -> PathBuf {
+    let mut name = OsString::from(note_file);
+    name.push(LOCK_ENDING);
+    name.into()
+}
+
+/// The environment that the note in this file runs in.
+///
+/// # Errors
+/// It isn't there as the properties say.
+pub fn find_environment(
+    root: &Path,
+    note_file: &Path,
+    packages: &NotePackages,
+) -> Result<ReadyEnvironment, MissingEnvironment> {
+    let named = describe(packages);
+    let path = lock_path(note_file);
+    let lock = match EnvironmentLock::read(&path) {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return Err(MissingEnvironment::NotLocked(named)),
+        Err(why) => return Err(MissingEnvironment::UnusableLock(path, why.to_string())),
+    };
+    if lock.made_of != *packages {
+        return Err(MissingEnvironment::OtherPackages(named));
+    }
+    lock.find(root).ok_or(MissingEnvironment::NotInstalled(named))
+}
+
+/// The packages in a few words.
+fn describe(packages: &NotePackages) -> String {
+    let python = packages.requires_python.iter().map(|versions| format!("Python {versions}"));
+    python.chain(packages.dependencies.iter().cloned()).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a lock file can't be used.
+#[derive(Debug, thiserror::Error)]
+enum LockReadError {
+    #[error("{0}")]
+    NotRead(#[from] std::io::Error),
+    #[error("it's longer than 4 MB")]
+    TooLong,
+    #[error("its first lines don't say what it was made of")]
+    NoHead,
+    #[error("line {0} isn't a package with its version")]
+    OtherLine(usize),
+}
+
+/// What a lock file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct EnvironmentLock {
+    /// The properties that it was made of.
+    made_of: NotePackages,
+    /// Python's major and minor version.
+    python: String,
+    /// Its other lines, as pip and uv read them.
+    lines: Vec<String>,
+}
+
+impl EnvironmentLock {
+    fn read(path: &Path) -> Result<Option<EnvironmentLock>, LockReadError> {
+        match path.metadata() {
+            Ok(found) if found.len() > MAX_LOCK_BYTES => return Err(LockReadError::TooLong),
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        EnvironmentLock::parse(&std::fs::read_to_string(path)?).map(Some)
+    }
+
+    fn parse(text: &str) -> Result<EnvironmentLock, LockReadError> {
+        let value = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).map(str::trim);
+        let python = value(PYTHON_LINE).filter(|python| python.parse::<f32>().is_ok()).ok_or(LockReadError::NoHead)?;
+        let listed = value(DEPENDENCIES_LINE).and_then(|list| serde_json::from_str(list).ok());
+        let made_of = NotePackages {
+            requires_python: value(REQUIRES_PYTHON_LINE).map(ToOwned::to_owned),
+            dependencies: listed.ok_or(LockReadError::NoHead)?,
+        };
+        Ok(EnvironmentLock { made_of, python: python.to_owned(), lines: locked_lines(text)? })
+    }
+
+    fn to_text(&self) -> String {
+        let mut text =
+            "# The packages of a note, locked by `tracebook kernels env`; pip and uv read this file, too.\n".to_owned();
+        text.push_str(&format!("{PYTHON_LINE}{}\n", self.python));
+        if let Some(versions) = &self.made_of.requires_python {
+            text.push_str(&format!("{REQUIRES_PYTHON_LINE}{versions}\n"));
+        }
+        text.push_str(&format!("{DEPENDENCIES_LINE}{}\n", serde_json::json!(self.made_of.dependencies)));
+        for line in &self.lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Where its environment lies. It depends on what is installed only: notes share it.
+    fn folder(&self, root: &Path) -> PathBuf {
+        let hash = BlobHash::of(format!("{}\n{}", self.python, self.lines.join("\n")).as_bytes()).to_string();
+        root.join(hash.get(..HASH_CHARS).unwrap_or(&hash))
+    }
+
+    /// Its environment, if it's there.
+    fn find(&self, root: &Path) -> Option<ReadyEnvironment> {
+        let folder = self.folder(root);
+        let python = own_python(&folder);
+        let is_there = folder.join("pyvenv.cfg").is_file() && python.is_file();
+        is_there.then(|| ReadyEnvironment { folder, python, version: self.python.clone(), packages: self.packages() })
+    }
+
+    fn packages(&self) -> Vec<String> {
+        let named = self.lines.iter().filter(|line| !line.starts_with([' ', '\t']));
+        named.map(|line| line.split([' ', ';', '\\']).next().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+/// The lines of a requirements file that has exact versions and nothing else: no options, addresses or other files.
+fn locked_lines(text: &str) -> Result<Vec<String>, LockReadError> {
+    let mut lines = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim_end();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let plain = line.trim_end_matches('\\').trim();
+        let is_fit = if line.starts_with([' ', '\t']) {
+            let digits = plain.strip_prefix("--hash=sha256:");
+            digits.is_some_and(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()))
+        } else {
+            let (requirement, marker) = plain.split_once(';').unwrap_or((plain, ""));
+            let is_marker = |c: char| c.is_ascii_alphanumeric() || "_-. '\"<>=!()".contains(c);
+            is_requirement(requirement.trim())
+                && requirement.contains("==")
+                && marker.chars().all(is_marker)
+                && !marker.contains(" -")
+        };
+        if !is_fit {
+            return Err(LockReadError::OtherLine(at + 1));
+        }
+        lines.push(line.to_owned());
+    }
+    Ok(lines)
+}
+
+/// Whether this is the name of a package, perhaps with extras and versions, and neither an option nor an address.
+pub fn is_requirement(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.[],=<>!~*+ ".contains(c))
+        && !text.contains(" -")
+}
+
+/// The name of a required package, as the package index compares names.
+pub fn requirement_name(text: &str) -> String {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(text.len());
+    text[..end].to_lowercase().replace(['_', '.'], "-")
+}
+
+/// The property `requires-python` for what a user types: `3.12` means any 3.12.
+pub fn python_versions(typed: &str) -> String {
+    let is_version = typed.chars().all(|c| c.is_ascii_digit() || c == '.') && !typed.is_empty();
+    match typed.matches('.').count() {
+        _ if !is_version => typed.to_owned(),
+        0 => format!(">={typed}"),
+        1 => format!("=={typed}.*"),
+        _ => format!("=={typed}"),
+    }
+}
+
+/// Whether a version of Python is one of those of `requires-python`; `None`: that can't be read.
+fn is_version_wanted(wanted: &str, version: &[u32]) -> Option<bool> {
+    let mut fits = true;
+    for clause in wanted.split(',').map(str::trim).filter(|clause| !clause.is_empty()) {
+        let digits = clause.find(|c: char| c.is_ascii_digit())?;
+        let (operator, stated) = clause.split_at(digits);
+        let is_prefix = stated.ends_with(".*");
+        let numbers = stated.trim_end_matches(".*").split('.').map(|number| number.parse::<u32>().ok());
+        let numbers = numbers.collect::<Option<Vec<_>>>()?;
+        let begins = version.starts_with(&numbers);
+        let order = {
+            let padded = |numbers: &[u32]| [0, 1, 2].map(|at| numbers.get(at).copied().unwrap_or(0));
+            padded(version).cmp(&padded(&numbers))
+        };
+        fits &= match operator.trim() {
+            "" => begins,
+            "==" | "===" if is_prefix || numbers.len() < 3 => begins,
+            "==" | "===" => order.is_eq(),
+            "!=" if is_prefix => !begins,
+            "!=" => order.is_ne(),
+            ">=" => order.is_ge(),
+            "<=" => order.is_le(),
+            ">" => order.is_gt(),
+            "<" => order.is_lt(),
+            "~=" => order.is_ge() && version.starts_with(numbers.get(..numbers.len().saturating_sub(1))?),
+            _ => return None,
+        };
+    }
+    Some(fits)
+}
+
+fn own_python(environment: &Path) -> PathBuf {
+    if cfg!(windows) { environment.join("Scripts").join("python.exe") } else { environment.join("bin").join("python") }
+}
+
+/// What shall be installed for a note.
+#[derive(Clone, Debug, Default)]
+pub struct EnvironmentSetup {
+    /// The note's file, which gets a lock file beside it.
+    pub note_file: PathBuf,
+    /// What the note lists.
+    pub packages: NotePackages,
+    /// Whether exactly what the lock file says is installed, or nothing.
+    pub only_locked: bool,
+    /// The folder of all environments.
+    pub root: PathBuf,
+    /// Folders that cells and agents can write: no program is taken from there.
+    pub shared: Vec<PathBuf>,
+    /// Environment variables that replace those of this process.
+    pub variables: Vec<(String, OsString)>,
+}
+
+/// A folder that is removed in any case.
+struct UnfinishedFolder(PathBuf);
+
+impl Drop for UnfinishedFolder {
+    fn drop(&mut self) {
+        // What is left is removed when the next environment is made.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn failed(why: impl Into<String>, advice: impl Into<String>) -> SetupError {
+    SetupError { why: why.into(), advice: advice.into() }
+}
+
+impl EnvironmentSetup {
+    /// Installs on a thread of its own. `wake` is called whenever there's progress. Once it has ended well,
+    /// [`find_environment`] finds it.
+    pub fn start(self, wake: impl Fn() + Send + 'static) -> RunningSetup {
+        RunningSetup::start_job(move |stop, tell| self.run(stop, tell), wake)
+    }
+
+    fn run(&self, stop: &SetupStop, tell: &dyn Fn(SetupProgress)) -> Result<(), SetupError> {
+        self.check_packages()?;
+        let path = lock_path(&self.note_file);
+        let folder = path.parent().unwrap_or(Path::new("."));
+        // Before anything is fetched: what can't be locked isn't used.
+        let mut file = tempfile::Builder::new();
+        #[cfg(unix)]
+        file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+        let mut file =
+            file.prefix(".tracebook-lock-").tempfile_in(folder).map_err(|error| unwritable(folder, &error))?;
+        let known = EnvironmentLock::read(&path)
+            .map_err(|why| failed(format!("{} can't be used: {why}.", path.display()), "Remove it, then try again."))?;
+        let known = known.filter(|lock| lock.made_of == self.packages);
+        if self.only_locked && known.is_none() {
+            let advice = "Leave --sync out to choose versions and lock them.";
+            return Err(failed(format!("{} has no versions for these packages.", path.display()), advice));
+        }
+        if known.as_ref().is_some_and(|lock| lock.find(&self.root).is_some()) {
+            return Ok(());
+        }
+        let unfinished = self.make_unfinished_folder()?;
+        let lock = self.install(&unfinished.0, known, stop, tell)?;
+        let target = lock.folder(&self.root);
+        if lock.find(&self.root).is_none() {
+            // What is there can't run any more: its Python is gone.
+            let _ = std::fs::remove_dir_all(&target);
+            let moved = std::fs::rename(unfinished.0.join("env"), &target);
+            if let Some(error) = moved.err().filter(|_| lock.find(&self.root).is_none()) {
+                return Err(unwritable(&self.root, &error));
+            }
+        }
+        let written = file.write_all(lock.to_text().as_bytes()).and_then(|()| file.as_file().sync_all());
+        written.map_err(|error| unwritable(folder, &error))?;
+        file.persist(&path).map(drop).map_err(|error| unwritable(folder, &error.error))
+    }
+
+    fn check_packages(&self) -> Result<(), SetupError> {
+        let NotePackages { requires_python, dependencies } = &self.packages;
+        if let Some(bad) = dependencies.iter().find(|name| !is_requirement(name)) {
+            return Err(failed(
+                format!("“{bad}” isn't the name of a package."),
+                "Type names like pandas or pandas>=2; addresses and options can't be used.",
+            ));
+        }
+        if dependencies.len() > MAX_DEPENDENCIES {
+            return Err(failed(format!("The note lists more than {MAX_DEPENDENCIES} packages."), "Remove some."));
+        }
+        match requires_python {
+            Some(wanted) if is_version_wanted(wanted, &[3, 9, 0]).is_none() => Err(failed(
+                format!("“{wanted}” isn't a version of Python."),
+                "Write requires-python as 3.12 or \">=3.11\".",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A new folder below the root. Removes those of processes that are no more.
+    fn make_unfinished_folder(&self) -> Result<UnfinishedFolder, SetupError> {
+        let refused = |error| unwritable(&self.root, &error);
+        std::fs::create_dir_all(&self.root).map_err(refused)?;
+        for entry in self.root.read_dir().map_err(refused)?.flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix(UNFINISHED_PREFIX)?.split('-').next());
+            if number.is_some_and(|number| !Path::new("/proc").join(number).exists())
+                && Path::new("/proc/self").exists()
+            {
+                drop(UnfinishedFolder(entry.path()));
+            }
+        }
+        let count = UNFINISHED_COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = self.root.join(format!("{UNFINISHED_PREFIX}{}-{count}", std::process::id()));
+        std::fs::create_dir(&folder).map_err(refused)?;
+        Ok(UnfinishedFolder(folder))
+    }
+
+    /// Makes an environment in `folder`, and gives what is installed in it.
+    fn install(
+        &self,
+        folder: &Path,
+        known: Option<EnvironmentLock>,
+        stop: &SetupStop,
+        tell: &dyn Fn(SetupProgress),
+    ) -> Result<EnvironmentLock, SetupError> {
+        let programs =
+            PythonSetup { shared: self.shared.clone(), variables: self.variables.clone(), ..Default::default() };
+        let uv = programs.programs("uv").next();
+        let python = self.choose_python(&programs, uv.is_some(), known.as_ref())?;
+        let (environment, file) = (folder.join("env"), folder.join("requirements.txt"));
+        let own = own_python(&environment);
+        let word = |path: &Path| path.to_string_lossy().into_owned();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (own_word, file_word) = (word(&own), word(&file));
+        let mut commands = vec![match &uv {
+            Some(uv) => words(&[&word(uv), "venv", "--relocatable", "--python", &python, &word(&environment)]),
+            None => words(&[&python, "-m", "venv", &word(&environment)]),
+        }];
+        let wanted = known.as_ref().map_or(&self.packages.dependencies, |lock| &lock.lines);
+        let locked = folder.join("locked.txt");
+        let write = |path: &Path, lines: &[String]| {
+            std::fs::write(path, lines.join("\n") + "\n").map_err(|error| unwritable(folder, &error))
+        };
+        write(&file, wanted)?;
+        if !wanted.is_empty() {
+            let mut source = &file_word;
+            let locked_word = word(&locked);
+            if let (Some(uv), None) = (&uv, &known) {
+                commands.push(words(&[
+                    &word(uv),
+                    "pip",
+                    "compile",
+                    "--python",
+                    &own_word,
+                    "--universal",
+                    "--generate-hashes",
+                    "--no-annotate",
+                    "--no-header",
+                    "--quiet",
+                    "--output-file",
+                    &locked_word,
+                    &file_word,
+                ]));
+                source = &locked_word;
+            }
+            commands.push(match &uv {
+                Some(uv) => words(&[&word(uv), "pip", "install", "--python", &own_word, "--no-deps", "-r", source]),
+                None => words(&[
+                    &own_word,
+                    "-m",
+                    "pip",
+                    "install",
+                    "--no-input",
+                    "--disable-pip-version-check",
+                    "-r",
+                    source,
+                ]),
+            });
+        }
+        let variables = self.variables.clone();
+        SetupPlan::in_new_folder(environment, commands, variables.clone()).run(stop, tell)?;
+        if let Some(lock) = known {
+            return Ok(lock);
+        }
+        let broken = |why: String| failed(why, "Try again.");
+        let (version, _) =
+            probe_python(&own, &variables).ok_or_else(|| broken("The new Python doesn't start.".into()))?;
+        let text = if wanted.is_empty() {
+            String::new()
+        } else if uv.is_some() {
+            std::fs::read_to_string(&locked).map_err(|error| broken(format!("uv has locked nothing: {error}.")))?
+        } else {
+            let mut freeze = Command::new(&own);
+            freeze.args(["-m", "pip", "--disable-pip-version-check", "freeze", "--local"]);
+            freeze.envs(variables.iter().map(|(name, value)| (name, value)));
+            let said = freeze.output().map_err(|error| broken(format!("pip can't be started: {error}.")))?;
+            String::from_utf8_lossy(&said.stdout).into_owned()
+        };
+        let lines = locked_lines(&text).map_err(|why| broken(format!("The versions can't be locked: {why}.")))?;
+        let python = version.split('.').take(2).collect::<Vec<_>>().join(".");
+        Ok(EnvironmentLock { made_of: self.packages.clone(), python, lines })
+    }
+
+    /// The interpreter for a new environment: its path, or its version for uv to find or bring.
+    fn choose_python(
+        &self,
+        programs: &PythonSetup,
+        has_uv: bool,
+        known: Option<&EnvironmentLock>,
+    ) -> Result<String, SetupError> {
+        let locked = known.map(|lock| format!("=={}.*", lock.python));
+        let wanted = locked.or_else(|| self.packages.requires_python.clone()).unwrap_or_else(|| ">=3.9".to_owned());
+        let names = ["python3".to_owned(), "python".to_owned()].into_iter();
+        let names = names.chain((9..=NEWEST_PYTHON_MINOR).rev().map(|minor| format!("python3.{minor}")));
+        let mut found = Vec::new();
+        for name in names {
+            for path in programs.programs(&name).collect::<Vec<_>>() {
+                let Some((version, has_venv)) = probe_python(&path, &self.variables) else { continue };
+                let numbers: Vec<u32> = version.split('.').filter_map(|number| number.parse().ok()).collect();
+                if is_version_wanted(&wanted, &numbers) == Some(true) && (has_uv || has_venv) {
+                    return Ok(path.to_string_lossy().into_owned());
+                }
+                let about = if has_venv { version } else { format!("{version} without venv") };
+                if !found.contains(&about) {
+                    found.push(about);
+                }
+            }
+        }
+        if has_uv {
+            return Ok(wanted);
+        }
+        let there = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+        Err(failed(
+            format!("There's no Python {wanted} on this computer (found: {there})."),
+            "Install that Python with its module venv, or uv, which brings it (`pip install uv`); or choose another \
+             one with --python.",
+        ))
+    }
+}
+
+fn unwritable(folder: &Path, error: &std::io::Error) -> SetupError {
+    failed(format!("{} can't be written: {error}.", folder.display()), "Check it and its permissions, then try again.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EnvironmentLock, is_requirement, is_version_wanted, locked_lines, python_versions, requirement_name};
+    use engine::NotePackages;
+
+    #[test]
+    fn versions_of_python_are_compared_as_packages_do() {
+        let is = |wanted: &str, version: &[u32]| is_version_wanted(wanted, version);
+        for fits in ["3.12", "==3.12.*", ">=3.11,<3.13", "~=3.10", "!=3.13.*", "==3.12", ">3.11", "<=3.12.4"] {
+            assert_eq!(is(fits, &[3, 12, 4]), Some(true), "{fits}");
+        }
+        for other in ["3.11", "==3.1.*", ">=3.13", "~=3.12.5", "!=3.12.*", "<3.12", "==3.12.3"] {
+            assert_eq!(is(other, &[3, 12, 4]), Some(false), "{other}");
+        }
+        for bad in ["new", "three", "=>3", "3.x", "--python"] {
+            assert_eq!(is(bad, &[3, 12, 4]), None, "{bad}");
+        }
+        assert_eq!(python_versions("3.12"), "==3.12.*");
+        assert_eq!(python_versions(">=3.11"), ">=3.11");
+    }
+
+    #[test]
+    fn a_lock_is_read_as_it_was_written_and_holds_nothing_but_versions() {
+        let lines = ["six==1.17.0 \\", "    --hash=sha256:00ff", "pywin32==306 ; sys_platform == 'win32'"];
+        let lock = EnvironmentLock {
+            made_of: NotePackages { requires_python: Some(">=3.11".into()), dependencies: vec!["six<2,>=1".into()] },
+            python: "3.12".to_owned(),
+            lines: lines.map(ToOwned::to_owned).to_vec(),
+        };
+        assert_eq!(EnvironmentLock::parse(&lock.to_text()).expect("a lock"), lock);
+        assert_eq!(lock.packages(), ["six==1.17.0", "pywin32==306"]);
+        for bad in
+            ["--index-url http://x", "six", "six @ http://x/six.whl", "-e .", "six==1 --index-url=http://x", "  -r x"]
+        {
+            assert!(locked_lines(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_are_compared_as_the_index_does() {
+        assert_eq!(requirement_name("Ruamel.YAML[extra] >= 1"), "ruamel-yaml");
+        assert!(is_requirement("pandas[excel]>=2,<3") && !is_requirement("a -e b") && !is_requirement("-r x"));
+    }
+}

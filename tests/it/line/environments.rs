@@ -1,0 +1,126 @@
+//! Environments of notes that list their packages, through the command line: with the real `python3 -m venv` and pip,
+//! and an index that is a folder of wheels. Where python3 has no venv, these tests say so and are left out.
+
+use crate::kernel::python_setup::{python_with_venv, variables_offline, variables_with_wheels};
+use crate::program::{Done, House, finish};
+use std::ffi::OsString;
+
+const NOTE: &str = "# A\n\n```python\nimport boats\nprint('boats', boats.fleet)\n```\n";
+
+struct Notes {
+    house: House,
+    variables: Vec<(String, OsString)>,
+    offline: Vec<(String, OsString)>,
+}
+
+impl Notes {
+    fn with(files: &[(&str, &str)]) -> Option<Notes> {
+        let (python, _) = python_with_venv()?;
+        let house = House::with(files);
+        let variables = variables_with_wheels(&python, &house.path(""));
+        let offline = variables_offline(&python, &house.path(""));
+        Some(Notes { house, variables, offline })
+    }
+
+    fn run_with(&self, variables: &[(String, OsString)], words: &[&str]) -> Done {
+        let mut command = self.house.command(words);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        command.env("TRACEBOOK_KERNELS", self.house.path("kernels"));
+        finish(command, b"")
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        self.run_with(&self.variables, words)
+    }
+
+    fn note(&self, name: &str) -> String {
+        String::from_utf8(self.house.read(&format!("notes/{name}"))).expect("text")
+    }
+
+    /// Environments that are there, finished or not.
+    fn environments(&self) -> usize {
+        self.house.path("kernels/environments").read_dir().map_or(0, Iterator::count)
+    }
+}
+
+#[test]
+fn packages_are_installed_locked_and_shared() {
+    let Some(notes) = Notes::with(&[("a.md", NOTE), ("b.md", NOTE)]) else { return };
+    let done = notes.run(&["run", "a"]);
+    assert!(done.code == 1 && notes.environments() == 0, "{done:?}");
+    let done = notes.run(&["kernels", "env", "a", "--add", "boats"]).good();
+    let said = done.text();
+    assert!(said.contains("Installing boats") && said.contains("pip install"), "what runs is shown: {said}");
+    assert!(said.contains("with boats==1.0 is ready"), "{said}");
+    assert!(notes.note("a.md").starts_with("---\ndependencies:\n  - boats\n---\n"), "{}", notes.note("a.md"));
+    assert!(notes.note("a.md.lock").contains("\nboats==1.0\n"), "{}", notes.note("a.md.lock"));
+    assert_eq!(notes.run(&["run", "a"]).good().text(), "boats 3\n");
+    let listed = notes.run(&["kernels", "a"]).good().text();
+    assert!(listed.contains("* environment") && listed.contains("kernels/environments/"), "{listed}");
+
+    // Another note with the same lock has the same environment.
+    let done = notes.run(&["kernels", "env", "b", "--add", "boats>=1", "--json"]).good().json();
+    assert_eq!((&done["was_installed"], &done["packages"][0]), (&false.into(), &"boats==1.0".into()), "{done}");
+    assert_eq!(notes.environments(), 1);
+    let done = notes.run_with(&notes.offline, &["kernels", "env", "b", "--sync", "--json"]).good().json();
+    assert_eq!(done["was_installed"], true, "{done}");
+    assert_eq!(notes.run(&["run", "b"]).good().text(), "boats 3\n");
+
+    // What the lock says is installed again where it's missing.
+    std::fs::remove_dir_all(notes.house.path("kernels/environments")).expect("removed");
+    let done = notes.run(&["run", "b"]);
+    let told = format!("{}{}", done.text(), done.err);
+    assert!(done.code == 1 && told.contains("aren't installed on this computer"), "{told}");
+    let before = notes.note("b.md.lock");
+    notes.run(&["kernels", "env", "b", "--sync"]).good();
+    assert_eq!(notes.note("b.md.lock"), before);
+    assert_eq!(notes.run(&["run", "b"]).good().text(), "boats 3\n");
+
+    notes.run(&["kernels", "env", "a", "--remove", "Boats"]).good();
+    assert!(
+        !notes.note("a.md").contains("boats>") && !notes.note("a.md.lock").contains("=="),
+        "{}",
+        notes.note("a.md")
+    );
+}
+
+#[test]
+fn a_run_of_a_strangers_note_installs_nothing_and_names_the_command() {
+    let listing = format!("---\ndependencies: [boats]\n---\n{NOTE}");
+    let changed = format!("---\ndependencies: [boats, six]\n---\n{NOTE}");
+    let Some(notes) = Notes::with(&[("c.md", &listing), ("d.md", &changed)]) else { return };
+    let locked = "# python = 3.11\n# dependencies = [\"boats\"]\n--index-url http://127.0.0.1:9\nboats==1.0\n";
+    notes.house.write("notes/d.md.lock", locked.as_bytes());
+    for (note, why) in [("c", "(boats) aren't installed"), ("d", "line 3 isn't a package with its version")] {
+        let done = notes.run(&["run", note]);
+        let told = format!("{}{}", done.text(), done.err);
+        assert!(done.code == 1 && told.contains(why), "{told}");
+        assert!(told.contains(&format!("`tracebook kernels env {note}.md`")), "{told}");
+    }
+    let done = notes.run(&["kernels", "env", "d"]);
+    assert!(done.code == 1 && done.err.contains("d.md.lock can't be used"), "{done:?}");
+    assert_eq!(notes.environments(), 0);
+}
+
+#[test]
+fn what_cant_be_installed_is_said_and_changes_nothing() {
+    let Some(notes) = Notes::with(&[("a.md", NOTE), ("x.md", "---\na: [\n---\n# X\n")]) else { return };
+    for (words, why) in [
+        (&["a", "--add", "nope"][..], "There's no package nope"),
+        (&["a", "--add", "http://x/boats.whl"], "isn't the name of a package"),
+        (&["a", "--python", "3.1"], "There's no Python ==3.1.*"),
+        (&["a", "--python", "newest"], "isn't a version of Python"),
+        (&["a", "--remove", "boats"], "doesn't list boats"),
+        (&["a", "--add", "boats", "--sync"], "give no --python, --add or --remove"),
+        (&["a"], "lists no packages"),
+        (&["x", "--add", "boats"], "front matter can't be read"),
+    ] {
+        let done = notes.run(&[&["kernels", "env"], words].concat());
+        assert!(done.code != 0 && done.err.contains(why), "{words:?}: {done:?}");
+    }
+    let done = notes.run_with(&notes.offline, &["kernels", "env", "a", "--add", "six"]);
+    assert!(done.code == 1 && done.err.contains("The package index can't be reached"), "{done:?}");
+    assert_eq!(notes.note("a.md"), NOTE);
+    assert!(!notes.house.path("notes/a.md.lock").exists());
+    assert_eq!(notes.environments(), 0, "nothing half made stays");
+}
