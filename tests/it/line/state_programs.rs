@@ -162,25 +162,26 @@ impl Program {
         finish(command, b"")
     }
 
-    /// The process of the note's kernel: a child of the owner.
+    /// The process of the note's kernel: a child of the owner that hasn't ended.
     fn kernel_process(&self) -> Option<u32> {
-        let children = format!("/proc/{0}/task", self.owner.id());
-        let tasks = std::fs::read_dir(children).ok()?.flatten();
-        let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-        let pids: Vec<u32> = children
-            .flat_map(|text| text.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
-            .collect();
-        pids.into_iter().find(|pid| {
+        let owner = self.owner.id().to_string();
+        let entries = std::fs::read_dir("/proc").expect("processes").flatten();
+        let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.find(|pid| {
             let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            words.windows(9).any(|part| part == b"--science")
+            let about = process_status(*pid);
+            about.is_some_and(|(state, parent)| parent == owner && state != "Z")
+                && words.windows(9).any(|part| part == b"--science")
         })
     }
 
-    fn kill_kernel(&mut self) {
-        if let Some(pid) = self.kernel_process() {
-            let ended = std::process::Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).output();
-            self.kills += usize::from(ended.expect("a shell").status.success()); // it may have ended by itself
-        }
+    /// Kills the kernel, if there is one, and waits for its end.
+    fn kill_kernel(&mut self) -> bool {
+        let Some(pid) = self.kernel_process() else { return false };
+        std::process::Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).output().expect("a shell");
+        until("it has ended", || process_status(pid).is_none_or(|(state, _)| state == "Z"));
+        self.kills += 1;
+        true
     }
 
     fn run(&mut self) {
@@ -205,10 +206,12 @@ impl Program {
         command.env("TRACEBOOK_KERNELS", &self.pack);
         let running = std::thread::spawn(move || finish(command, b""));
         std::thread::sleep(Duration::from_micros(self.rng.random_range(0..400_000)));
-        self.kill_kernel();
+        let killed = self.kill_kernel();
         let ended = running.join().expect("ended");
         println!("{}{}", ended.text(), ended.err);
-        self.look_after_a_kill();
+        if killed {
+            self.look_after_a_kill();
+        }
     }
 
     /// Reads which states there are. Gives the current one.
@@ -341,8 +344,9 @@ impl Program {
             14 => self.switch_or_adopt(),
             15 | 16 => self.edit(),
             17 => {
-                self.kill_kernel();
-                self.look_after_a_kill();
+                if self.kill_kernel() {
+                    self.look_after_a_kill();
+                }
             }
             _ => self.run_and_kill(),
         }
@@ -354,6 +358,13 @@ impl Drop for Program {
         self.owner.kill().ok();
         self.owner.wait().ok();
     }
+}
+
+/// A process's state and its parent.
+fn process_status(pid: u32) -> Option<(String, String)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut words = text.rsplit_once(") ")?.1.split(' ');
+    Some((words.next()?.to_owned(), words.next()?.to_owned()))
 }
 
 fn note_text(cells: &[CellCode]) -> String {
