@@ -222,8 +222,8 @@ fn a_note_may_keep_its_variables_to_itself() {
 #[test]
 fn a_full_disk_is_reported_and_cells_still_run() {
     let note = "---\nkernel: science\n---\n```python\nkept = 1\n```\n\n```python\nimport random\nbig = \
-                random.Random(1).randbytes(60_000_000)\nprint('big is', len(big))\n```\n\n```python\nprint('kept', kept, 'big' in \
-                globals())\n```\n";
+                random.Random(1).randbytes(60_000_000)\nprint('big is', len(big))\n```\n\n\
+                ```python\nprint('kept', kept, 'big' in globals())\n```\n";
     let Some(science) = Science::with(note) else { return };
     std::fs::create_dir_all(science.house.path("W/states")).expect("made");
     // A disk of 24 MB that only these commands see.

@@ -72,8 +72,8 @@ pub struct StateComparison {
     why: Option<String>,
 }
 
-/// Compares the variables of two saved states in a process that is as confined as a kernel, and sees no note. It doesn't
-/// disturb the note's own kernel.
+/// Compares the variables of two saved states in a process that is as confined as a kernel, and sees no note. The
+/// note's own kernel isn't disturbed.
 ///
 /// # Errors
 /// The pack isn't installed, a state is damaged or of another pack, or it takes too long.

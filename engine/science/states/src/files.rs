@@ -201,7 +201,7 @@ pub(crate) fn read_index(folder: &Path) -> (Vec<StateRecord>, u64) {
     let read = read_hashed(&path).and_then(|body| {
         let text = decompress(&body, MAX_INDEX_BYTES, &path)?;
         let records: Vec<StateRecord> = serde_json::from_slice(&text).map_err(|_| damaged(&path))?;
-        Ok((records, body.len() as u64))
+        Ok((records, (HASH_BYTES + body.len()) as u64))
     });
     let (mut records, bytes) = read.unwrap_or_default();
     records.retain(|record| is_name(&record.state));

@@ -1,3 +1,5 @@
+//! Thinning, compaction and hostile files, with a memory that no Python fills.
+
 use super::*;
 use crate::{ChangedPages, SavedMemory, StateMove, StateRecord, list_states};
 use rand::rngs::StdRng;
