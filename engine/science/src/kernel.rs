@@ -569,14 +569,15 @@ impl ScienceKernel {
             0 => StateMove::Fresh,
             count => StateMove::To(line[count - 1].state.clone()),
         };
-        let moved = self.move_state(to)?;
+        // Not for good yet: if the kernel is killed while the cell runs, the variables of the last whole run come back.
+        let moved = self.move_state(to, false)?;
         self.outbox.send("state_reply", moved.to_json(true));
         Ok(())
     }
 
-    fn move_state(&mut self, to: StateMove) -> Result<MovedState, ScienceError> {
+    fn move_state(&mut self, to: StateMove, is_lasting: bool) -> Result<MovedState, ScienceError> {
         let keeps_variables = to.keeps_variables();
-        let moved = self.ask_saver(|reply| SaverTask::Move { to, reply })??;
+        let moved = self.ask_saver(|reply| SaverTask::Move { to, is_lasting, reply })??;
         if keeps_variables {
             return Ok(moved);
         }
@@ -603,13 +604,13 @@ impl ScienceKernel {
     fn give_up_saved(&mut self, why: &ScienceError) -> Result<(), ScienceError> {
         self.notice = Some(format!("The saved variables could not be restored: {why}. Run the cells again."));
         // It has reported its end.
-        let _ = self.ask_saver(|reply| SaverTask::Move { to: StateMove::Fresh, reply });
+        let _ = self.ask_saver(|reply| SaverTask::Move { to: StateMove::Fresh, is_lasting: true, reply });
         self.start_over()
     }
 
     fn change_state(&mut self, header: &Value, content: &Value) {
         let to = StateMove::from_json(content);
-        let moved = to.ok_or(ScienceError::State(StateError::NoSuchState)).and_then(|to| self.move_state(to));
+        let moved = to.ok_or(ScienceError::State(StateError::NoSuchState)).and_then(|to| self.move_state(to, true));
         let said = match moved {
             Ok(moved) => moved.to_json(false),
             Err(why) => json!({"status": "error", "why": why.to_string()}),

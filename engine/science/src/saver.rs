@@ -38,6 +38,8 @@ pub(crate) enum SaverTask {
     },
     Move {
         to: StateMove,
+        /// Whether it holds even if no cell is saved behind it.
+        is_lasting: bool,
         reply: Sender<Result<MovedState, StateError>>,
     },
     /// These are current again.
@@ -116,8 +118,8 @@ pub(crate) fn save_states(
                 }
                 let _ = reply.send(loaded); // whoever asked may have ended
             }
-            SaverTask::Move { to, reply } => {
-                let _ = reply.send(move_heads(&mut folder, &to)); // as above
+            SaverTask::Move { to, is_lasting, reply } => {
+                let _ = reply.send(move_heads(&mut folder, &to, is_lasting)); // as above
             }
             SaverTask::SetHeads { heads } => {
                 if let Err(why) = folder.set_heads(heads) {
@@ -157,11 +159,15 @@ fn tend(folder: &mut StateFolder, places: &mut [PagePlace]) {
     }
 }
 
-fn move_heads(folder: &mut StateFolder, to: &StateMove) -> Result<MovedState, StateError> {
+fn move_heads(folder: &mut StateFolder, to: &StateMove, is_lasting: bool) -> Result<MovedState, StateError> {
     let heads_before = folder.heads().clone();
     let before = folder.lineage(folder.heads().current());
     let heads = to.apply(folder.heads(), &|id| folder.record(id).ok())?;
-    folder.set_heads(heads)?;
+    if is_lasting {
+        folder.set_heads(heads)?;
+    } else {
+        folder.set_heads_until_saved(heads);
+    }
     let after: std::collections::BTreeSet<String> =
         folder.lineage(folder.heads().current()).into_iter().map(|record| record.state).collect();
     let undone = before.into_iter().filter(|record| !after.contains(&record.state)).map(|record| record.execution);

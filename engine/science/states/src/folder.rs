@@ -184,6 +184,13 @@ impl StateFolder {
         self.replace_heads(heads)
     }
 
+    /// Makes other states current until the next [`StateFolder::save`] or [`StateFolder::set_heads`] writes it: if the
+    /// process is killed before, those that were current still are.
+    pub fn set_heads_until_saved(&mut self, heads: StateHeads) {
+        self.tending = None; // as above
+        self.heads = heads;
+    }
+
     fn replace_heads(&mut self, heads: StateHeads) -> Result<(), StateError> {
         write_heads(&self.folder, &heads)?;
         self.heads = heads;
