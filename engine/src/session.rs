@@ -138,7 +138,8 @@ impl SessionState {
         self.pass_on_requests(turn);
         self.files.step_note_jobs(turn, &mut self.sync);
         self.schedules.step_memory_maintenance(turn, &self.files.volumes);
-        KernelsState::step_default_kernel(turn, &mut self.files, self.workspace.settings.default_kernel.as_deref());
+        let default_kernel = self.workspace.settings.default_kernel.as_deref();
+        self.kernels.step_default_kernel(turn, &mut self.files, default_kernel);
         self.kernels.step_kernel_pool(turn, &self.files, &self.workspace);
         self.runs.step_tool_note_jobs(turn, &mut self.files, &self.kernels, &mut self.sync, &self.workspace);
         if self.sync.is_active() {

@@ -59,7 +59,12 @@ impl KernelsState {
     }
 
     /// Tells open notes which kernel runs those that name none.
-    pub(super) fn step_default_kernel(turn: &mut ApplyContext<'_>, files: &mut FilesState, default: Option<&str>) {
+    pub(super) fn step_default_kernel(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        default: Option<&str>,
+    ) {
         let others = files.notes.open.iter().filter(|(_, note)| note.kernel_default.as_deref() != default);
         let others: Vec<DocId> = others.map(|(id, _)| *id).collect();
         for id in others {
