@@ -473,7 +473,7 @@ command_table!(
                     "NOTE",
                     ArgumentForm::Optional,
                     "the note; which kinds of kernels there are when left out; or install or remove, with a NAME; or \
-                     states, undo, redo, fork, switch, adopt, discard, pin, unpin or compare, with a note as NAME"
+                     env, states, undo, redo, fork, switch, adopt, discard, pin, unpin or compare, with a note as NAME"
                 ),
                 command_argument("NAME", ArgumentForm::Optional, "what is installed or removed: science; or a note"),
                 command_argument("STATE", ArgumentForm::Optional, "with pin, unpin and compare: a state's id"),
@@ -498,6 +498,10 @@ command_table!(
                     "make a full Python in .venv of the note's volume, and use it from now on"
                 ),
                 command_argument("package", ArgumentForm::Values, "with --setup: a package to install in it"),
+                command_argument("python", ArgumentForm::Value, "with env: the version of Python, such as 3.12"),
+                command_argument("add", ArgumentForm::Values, "with env: a package that the note's cells need"),
+                command_argument("remove", ArgumentForm::Values, "with env: a package that they need no more"),
+                command_argument("sync", ArgumentForm::Flag, "with env: install exactly what the lock file says"),
             ],
         }),
     },

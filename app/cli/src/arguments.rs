@@ -105,9 +105,9 @@ pub(super) struct KernelsArguments {
     pub(super) package: Vec<String>,
     #[arg(long)]
     pub(super) python: Option<String>,
-    #[arg(long, num_args = 1..)]
+    #[arg(long)]
     pub(super) add: Vec<String>,
-    #[arg(long, num_args = 1..)]
+    #[arg(long)]
     pub(super) remove: Vec<String>,
     #[arg(long)]
     pub(super) sync: bool,

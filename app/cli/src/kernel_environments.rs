@@ -36,13 +36,13 @@ fn place_of(scene: &CommandContext<'_>, note: DocId) -> Result<NotePlace, CliErr
 }
 
 /// The Python that would run the note's cells, or why there's none yet.
-pub(super) fn find_python(scene: &CommandContext<'_>, note: DocId) -> Result<Result<PathBuf, String>, CliError> {
+pub(super) fn find_python(scene: &CommandContext<'_>, note: DocId) -> Result<anyhow::Result<PathBuf>, CliError> {
     let place = place_of(scene, note)?;
     let packages = scene.handle.read(move |session| session.note(note)?.packages().cloned())?;
     let name = place.file.file_name().map(PathBuf::from).unwrap_or_default();
     let folder = place.file.parent().unwrap_or(&place.root);
     let packages = packages.map(|packages| (name, packages));
-    Ok(host::choose_interpreter((folder, &place.root), packages.as_ref()).map_err(|why| why.to_string()))
+    Ok(host::choose_interpreter((folder, &place.root), packages.as_ref()))
 }
 
 /// What the note is to list, and whether that's something else than before.

@@ -215,7 +215,9 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
         if let Some(python) = python.as_ref().filter(|_| name == used) {
             match python {
                 Ok(path) => writeln!(scene.out, "    runs {}", path.display())?,
-                Err(why) => writeln!(scene.out, "    can't run yet: {}", untrusted_text::escape_line(why))?,
+                Err(why) => {
+                    writeln!(scene.out, "    can't run yet: {}", untrusted_text::escape_line(&why.to_string()))?
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
-mod environment;
+pub(crate) mod environment;
 pub(crate) mod kernel_messages;
 pub(crate) mod kernel_requests;
 pub mod kernel_states;

@@ -104,7 +104,7 @@ fn values_are_shown_in_their_forms_and_bounded() {
 /// Left out where python3 has no matplotlib, since it isn't fetched here.
 #[test]
 fn figures_of_matplotlib_cross_as_data_with_a_picture_beside() {
-    let has = Command::new("python3").args(["-c", "import matplotlib"]).output();
+    let has = Command::new("python3").args(["-I", "-c", "import matplotlib.pyplot"]).output();
     if !has.is_ok_and(|done| done.status.success()) {
         eprintln!("left out: python3 has no matplotlib");
         return;

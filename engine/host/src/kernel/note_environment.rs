@@ -411,7 +411,8 @@ impl EnvironmentSetup {
             std::fs::write(path, lines.join("\n") + "\n").map_err(|error| unwritable(folder, &error))
         };
         write(&file, wanted)?;
-        if !wanted.is_empty() {
+        let is_empty = wanted.is_empty();
+        if !is_empty {
             let mut source = &file_word;
             let locked_word = word(&locked);
             if let (Some(uv), None) = (&uv, &known) {
@@ -454,7 +455,7 @@ impl EnvironmentSetup {
         let broken = |why: String| failed(why, "Try again.");
         let (version, _) =
             probe_python(&own, &variables).ok_or_else(|| broken("The new Python doesn't start.".into()))?;
-        let text = if wanted.is_empty() {
+        let text = if is_empty {
             String::new()
         } else if uv.is_some() {
             std::fs::read_to_string(&locked).map_err(|error| broken(format!("uv has locked nothing: {error}.")))?
