@@ -88,6 +88,8 @@ impl PythonProcess {
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         command.env("TMPDIR", &temporary).env("XDG_CACHE_HOME", temporary.join("cache"));
         command.env("MPLCONFIGDIR", temporary.join("matplotlib")).env("PYTHONNOUSERSITE", "1");
+        // joblib would try to make a semaphore for its processes, and warn that the walls don't let it.
+        command.env("JOBLIB_MULTIPROCESSING", "0");
         if std::env::var_os("MPLBACKEND").is_none() {
             command.env("MPLBACKEND", "agg");
         }
