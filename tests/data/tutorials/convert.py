@@ -4,7 +4,7 @@ Run it with a CPython that has the packages in the versions of the science pack,
 
     pip download --no-deps --no-binary :all: numpy==2.5.2 scipy==1.18.1 scikit-learn==1.9.1
     apt-get download python-pandas-doc        # the archive of pandas has no documentation
-    python tests/data/tutorials/convert.py SOURCES
+    python tests/data/tutorials/convert.py SOURCES [NOTE…]
 
 `SOURCES` holds the unpacked archives. Only code and headings are taken; README.md names origin and license.
 
@@ -71,6 +71,9 @@ class Cells:
             return
         for old, new in REPLACED.items():
             source = source.replace(old, new)
+        if "trust-krylov" in source:
+            # It traces its steps, which aren't the same after other roundings.
+            source = source.replace("'disp': True", "'disp': False")
         self.open.append(source.rstrip())
         if want or ends:
             self.close(want or None, varies)
@@ -230,8 +233,10 @@ def agrees(want, got, tolerance=1e-8):
     return True
 
 
-def main(sources):
+def main(sources, names):
     for name, path, title, setup, end in NOTES:
+        if names and name not in names:
+            continue
         parts = convert(sources / path, title, setup, end)
         cells = [part for part in parts if isinstance(part[0], str)]
         codes = [code for code, _, _ in cells]
@@ -272,4 +277,4 @@ def main(sources):
 if __name__ == "__main__" and sys.argv[1] == "--cells":
     print(json.dumps(run_cells(json.load(sys.stdin))))
 elif __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve())
+    main(Path(sys.argv[1]).resolve(), sys.argv[2:])
