@@ -11,6 +11,7 @@ pub(crate) mod jupyter;
 pub(crate) mod plots;
 pub(crate) mod python_setup;
 mod reactive;
+mod tutorials;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};

@@ -143,7 +143,7 @@ impl Owner {
     /// The end of its input, and so of it.
     pub(crate) fn end(mut self) {
         self.close();
-        let code = wait(&mut self.child).expect("the owner ends with its input");
+        let code = wait(&mut self.child, PATIENCE).expect("the owner ends with its input");
         assert_eq!(code, 0);
     }
 
@@ -206,8 +206,8 @@ impl Done {
     }
 }
 
-fn wait(child: &mut Child) -> Option<i32> {
-    let until = Instant::now() + PATIENCE;
+fn wait(child: &mut Child, patience: Duration) -> Option<i32> {
+    let until = Instant::now() + patience;
     while Instant::now() < until {
         if let Some(status) = child.try_wait().expect("waited") {
             return Some(status.code().unwrap_or(-1));
@@ -220,7 +220,12 @@ fn wait(child: &mut Child) -> Option<i32> {
 }
 
 /// Runs a command to its end; one that hangs is killed and fails the test.
-pub(crate) fn finish(mut command: Command, input: &[u8]) -> Done {
+pub(crate) fn finish(command: Command, input: &[u8]) -> Done {
+    finish_within(command, input, PATIENCE)
+}
+
+/// The same for a command that may take this long.
+pub(crate) fn finish_within(mut command: Command, input: &[u8], patience: Duration) -> Done {
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{error}: {command:?}"));
     let mut stdin = child.stdin.take().expect("piped");
     let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
@@ -235,7 +240,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Done {
         });
         // Who refuses at once does not read: that is no failure here.
         scope.spawn(move || stdin.write_all(input));
-        let code = wait(&mut child);
+        let code = wait(&mut child, patience);
         (out.join().expect("read").expect("read"), err.join().expect("read").expect("read"), code)
     });
     let err = String::from_utf8_lossy(&err).into_owned();

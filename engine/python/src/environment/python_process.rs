@@ -88,6 +88,8 @@ impl PythonProcess {
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         command.env("TMPDIR", &temporary).env("XDG_CACHE_HOME", temporary.join("cache"));
         command.env("MPLCONFIGDIR", temporary.join("matplotlib")).env("PYTHONNOUSERSITE", "1");
+        // joblib would try to make a semaphore for its processes, and warn that the walls don't let it.
+        command.env("JOBLIB_MULTIPROCESSING", "0");
         let memory = machine_memory_bytes();
         #[allow(unsafe_code, reason = "std has no way to keep a descriptor open in a child, nor for its limits")]
         // SAFETY: between fork and exec it only makes system calls, and allocates nothing.

@@ -1,0 +1,188 @@
+"""Runs packages' own tests in the science kernel, and counts them: SUITES.md has what was counted.
+
+    python tests/data/tutorials/suites.py PROGRAM ENVIRONMENT [GROUP…] [--seconds N] [--out FOLDER]
+
+`PROGRAM` is `tracebook`; `TRACEBOOK_KERNELS` names the folder of the science pack. `ENVIRONMENT` is a virtual
+environment with the packages in the pack's versions: their wheels hold the tests, which the pack leaves out. pytest and
+what it needs are pure Python and come from there, too (`pip install pytest hypothesis`); they are copied beside the note.
+
+Each file of tests is a cell of its own, and a note holds the files of a group, so that one which ends the kernel takes
+nothing else along. A line for each file says what passed, failed and was skipped; failures are in `OUT/GROUP.txt`.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+# Group: folder of tests (in site-packages), files that are left out, tests that are deselected, each with a reason.
+GROUPS = {
+    "numpy-core": ("numpy/_core/tests", ("test_multithreading", "test_mem_policy", "test_cython", "test_limited_api",
+                                         "test_extint128", "test_cpu_features", "test_mem_overlap")),
+    "numpy-lib": ("numpy/lib/tests", ()),
+    "numpy-linalg": ("numpy/linalg/tests", ()),
+    "numpy-fft": ("numpy/fft/tests", ()),
+    "numpy-ma": ("numpy/ma/tests", ()),
+    "numpy-polynomial": ("numpy/polynomial/tests", ()),
+    "numpy-random": ("numpy/random/tests", ("test_extending",)),
+    "pandas-groupby": ("pandas/tests/groupby", ()),
+    "pandas-io": ("pandas/tests/io", ("test_sql", "test_s3", "test_gcs", "test_parquet", "test_orc", "test_feather",
+                                      "test_clipboard", "pytables", "test_spss", "test_fsspec", "test_http_headers",
+                                      "test_iceberg", "test_network", "test_odf", "test_odswriter")),
+}
+COPIED = ("pytest", "py.py", "_pytest", "pluggy", "iniconfig", "hypothesis", "sortedcontainers", "pygments", "_hypothesis_globals.py")
+START = '''
+import importlib, os, sys, warnings
+sys.dont_write_bytecode = True
+sys.path.append("/note/suites")  # behind the pack: its packages are the ones that are tested
+# The pack's packages have no tests: they are found beside the note.
+def with_tests(name):
+    importlib.import_module(name).__path__.append("/note/suites/" + name.replace(".", "/"))
+for name in {packages!r}:
+    with_tests(name)
+# The pack leaves this extension out, which numpy's conftest asks for the mode of the processor's arithmetic only.
+import types
+fake = sys.modules["numpy._core._multiarray_tests"] = types.ModuleType("numpy._core._multiarray_tests")
+fake.get_fpu_mode = lambda: 0
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = "/note/hypothesis"
+import pytest
+
+class Count:
+    def __init__(self):
+        self.passed, self.failed, self.skipped, self.why = 0, 0, 0, []
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
+            self.passed += 1
+        elif report.skipped or hasattr(report, "wasxfail"):
+            self.skipped += 1
+        elif report.failed:
+            self.failed += 1
+            crash = getattr(report.longrepr, "reprcrash", None)
+            self.why.append((report.nodeid, str(crash.message if crash else report.longrepr)[:300]))
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.failed += 1
+            self.why.append((report.nodeid, str(report.longrepr)[-300:]))
+
+def run(path):
+    count = Count()
+    code = pytest.main([path, "-q", "--assert=plain", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler",
+        "-p", "no:threadexception", "-p", "no:logging", "--rootdir=/note/suites",
+        "-c", "/note/suites/pytest.ini", "-m", "not slow and not network and not db and not single_cpu",
+        "--basetemp=/note/temporary", "-W", "ignore"], plugins=[count])
+    import json
+    print("\\nCOUNTED", json.dumps([count.passed, count.failed, count.skipped, int(code), count.why]))
+'''
+
+
+def prepare(folder, packages, source):
+    """The tests, and pytest, beside the note."""
+    suites = folder / "notes" / "suites"
+    suites.mkdir(parents=True)
+    (suites / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    network\n    db\n    single_cpu\n"
+                                       "    clipboard\n    arm_slow\n    skip_ubsan\n    xfail_pypy\n    parametrize\n"
+                                       "    leaks_references\n    valgrind_error\n    thread_unsafe\n    iterations\n")
+    for name in COPIED:
+        path = packages / name
+        if path.is_dir():
+            shutil.copytree(path, suites / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+        elif path.exists():
+            shutil.copy(path, suites / name)
+    top = source.split("/")[0]
+    target = suites / source
+    shutil.copytree(packages / source, target, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    parts = Path(source).parts
+    for depth in range(1, len(parts)):
+        init = suites.joinpath(*parts[:depth]) / "__init__.py"
+        if not init.exists():
+            # Of a package of the pack: only a mark for pytest, it isn't imported.
+            original = packages.joinpath(*parts[:depth]) / "__init__.py"
+            init.write_text(original.read_text() if "tests" in parts[:depth] else "")
+    for extra in ("conftest.py",):
+        if (packages / top / extra).exists():
+            shutil.copy(packages / top / extra, suites / top / extra)
+    if top == "pandas":
+        for extra in sorted((packages / "pandas/tests").glob("*.py")):
+            shutil.copy(extra, suites / "pandas/tests" / extra.name)
+        for extra in ("extension/base", "io"):
+            if not (suites / "pandas/tests" / extra).exists():
+                shutil.copytree(packages / "pandas/tests" / extra, suites / "pandas/tests" / extra,
+                                ignore=shutil.ignore_patterns("__pycache__", "data"))
+
+
+def extended(source):
+    """The packages of the pack that get a folder of tests."""
+    parts = source.split("/")
+    return [".".join(parts[:depth]) for depth in range(1, parts.index("tests") + 1)]
+
+
+def run_group(name, program, packages, out, seconds):
+    source, left_out = GROUPS[name]
+    folder = out / name
+    shutil.rmtree(folder, ignore_errors=True)
+    prepare(folder, packages, source)
+    found = sorted((folder / "notes/suites" / source).rglob("test_*.py"))
+    files = [path.relative_to(folder / "notes").as_posix() for path in found]
+    files = [path for path in files if not any(word in path for word in left_out)]
+    setup = START.replace("{packages!r}", repr(extended(source)))
+    environment = dict(os.environ, HOME=str(folder))
+    workspace = ["--workspace", str(folder / "W")]
+    totals, begun = [0, 0, 0], time.monotonic()
+    lines, failures = [], []
+    cells = "".join(f"```python timeout={seconds}\nrun('/note/{path}')\n```\n\n" for path in files)
+    for number, path in enumerate(files, 1):
+        note = folder / "notes" / f"t{number}.md"
+        note.write_text("---\nfaithful: false\n---\n```python\n" + setup + "\n```\n\n"
+                        f"```python timeout={seconds}\nrun('/note/{path}')\n```\n")
+    subprocess.run([program, *workspace, "open", str(folder / "notes")], env=environment, check=True,
+                   stdout=subprocess.DEVNULL)
+    for number, path in enumerate(files, 1):
+        start = time.monotonic()
+        done = subprocess.run([program, *workspace, "run", f"t{number}", "--json", "--kernel", "science"],
+                              capture_output=True, text=True, env=environment)
+        texts, errors = "", done.stderr
+        for line in done.stdout.splitlines():
+            row = json.loads(line)
+            texts += row.get("text", "") if isinstance(row.get("text"), str) else ""
+            if row["output_type"] == "error":
+                errors += f"{row['ename']}: {row['evalue']}\n"
+        counted = re.search(r"^COUNTED (.*)$", texts, re.M)
+        took = time.monotonic() - start
+        if not counted:
+            lines.append(f"{path}: no count, {took:.0f} s: {errors.strip()[-300:]}")
+            failures.append(f"{path}\n{errors}\n{texts[-2000:]}\n")
+            print(lines[-1], flush=True)
+            continue
+        passed, failed, skipped, code, why = json.loads(counted[1])
+        totals = [a + b for a, b in zip(totals, (passed, failed, skipped))]
+        failures += [f"{test}\n    {message}\n" for test, message in why]
+        lines.append(f"{path}: {passed} passed, {failed} failed, {skipped} skipped, {took:.0f} s (exit {code})")
+        print(lines[-1], flush=True)
+    (out / f"{name}.txt").write_text("\n".join(lines) + "\n\n" + "\n".join(failures))
+    shutil.rmtree(folder, ignore_errors=True)
+    print(f"== {name}: {totals[0]} passed, {totals[1]} failed, {totals[2]} skipped, "
+          f"{sum('no count' in line for line in lines)} of {len(files)} files without a count, "
+          f"{time.monotonic() - begun:.0f} s", flush=True)
+
+
+def main():
+    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reader.add_argument("program")
+    reader.add_argument("environment", type=Path)
+    reader.add_argument("group", nargs="*", default=list(GROUPS))
+    reader.add_argument("--seconds", type=int, default=300)
+    reader.add_argument("--out", type=Path, default=Path("/tmp/tracebook-suites"))
+    given = reader.parse_args()
+    packages = next(given.environment.glob("lib/python3*/site-packages"))
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name in given.group:
+        run_group(name, given.program, packages, given.out, given.seconds)
+
+
+if __name__ == "__main__":
+    main()
