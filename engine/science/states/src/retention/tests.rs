@@ -68,7 +68,13 @@ impl FakeKernel {
     fn go(&mut self, to: &StateMove) {
         let heads = to.apply(self.folder.heads(), &|id| self.folder.record(id).ok()).expect("a move");
         self.folder.set_heads(heads).expect("moved");
-        let id = self.folder.heads().current().expect("a state").to_owned();
+        let Some(id) = self.folder.heads().current().map(ToOwned::to_owned) else {
+            // A fresh kernel.
+            self.saved = SavedMemory::of_fresh(&self.fresh);
+            (self.places, self.memory) = (self.saved.places.clone(), self.fresh.clone());
+            self.folder.forget_unsaved();
+            return;
+        };
         let plan = self.folder.replay_plan(&id).expect("a plan");
         self.saved = match &plan.base {
             Some(base) => self.folder.load(base, &self.fresh).expect("loaded"),
