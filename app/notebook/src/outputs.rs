@@ -27,7 +27,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{BlockId, CellOutput, Execution, ExecutionId, ExecutionStatus, OutputBody};
 use text::untrusted_text;
-use typeset::ansi::{TerminalColor, TerminalStyle, multiline_text, parse_styled};
+use typeset::ansi::{CSV_MIME, TerminalColor, TerminalStyle, multiline_text, parse_styled};
+use ui::text::format_thousands;
 use ui::theme::{self, MAX_UNFOLDED_OUTPUT_LINES, size, space};
 use ui::widgets::{format, set_accessible_name, word_button};
 
@@ -228,6 +229,11 @@ fn whole_text(run: &Execution) -> String {
     words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
+/// A number of rows that a kernel says of a table.
+fn count(about: &Value, key: &str) -> Option<usize> {
+    usize::try_from(about.get(key)?.as_u64()?).ok()
+}
+
 /// Outputs on their way to a layout.
 struct OutputLayouter<'a> {
     pen: TextStyleContext<'a>,
@@ -281,9 +287,15 @@ fn layout_execution(
                 lay.text(text, colours.muted.lerp_to_gamma(colours.bad, 0.5));
             }
             OutputBody::Stream { text, .. } => lay.text(text, colours.ink),
-            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+            OutputBody::ExecuteResult { data, metadata, .. } | OutputBody::DisplayData { data, metadata } => {
                 let form = mime_bundle::output_form(output, data);
+                let is_table = matches!(form, OutputForm::Table(..));
                 lay.form(at, output, data, form, views);
+                if let Some(cut) = metadata.get(CSV_MIME).filter(|_| is_table)
+                    && let (Some(shown), Some(all)) = (count(cut, "rows"), count(cut, "all_rows"))
+                {
+                    lay.note(&format!("The first {} of {} rows.", format_thousands(shown), format_thousands(all)));
+                }
             }
             OutputBody::Error { ename, evalue, traceback } => lay.error(ename, evalue, traceback),
         }

@@ -291,8 +291,8 @@ impl CodeFence<'_> {
     }
 }
 
-/// Returns the kernel's language and the form of a cell with this info string. In braces, as in knitr and Quarto, it can
-/// be any language with a kernel; other words in braces are directives.
+/// Returns the kernel's language and the form of a cell with this info string. In braces, as in knitr and Quarto, it
+/// can be any language with a kernel; other words in braces are directives.
 fn fence_cell(info: &str) -> Option<(String, CellForm)> {
     let language = info.split(|c: char| c.is_whitespace() || c == '{' || c == ',').next().unwrap_or("");
     let braced = info.strip_prefix('{').map(|rest| rest.trim_start_matches('.'));

@@ -130,8 +130,16 @@ fn a_drag_is_one_step_and_a_broken_widget_says_why() {
 
 #[test]
 fn a_query_is_shown_as_a_table() {
-    let text = "# Q\n\n```python\nrows = [{'city': c, 'n': n} for n, c in enumerate('abcdefghijkl')]\n```\n\n```sql\nSELECT \
-                city, n * 2 AS twice FROM rows WHERE n > 1\n```\n";
+    let text = "# Q
+
+```python
+rows = [{'city': city, 'n': n} for n, city in enumerate('abcdefghijkl')]
+```
+
+```sql
+SELECT city, n * 2 AS twice FROM rows WHERE n > 1
+```
+";
     let bench = Bench::new(&[("Q.md", text)]);
     let mut window = bench.opened();
     click(&mut window, "Run cell 1");
