@@ -1,13 +1,13 @@
-"""Runs packages' own tests in the science kernel, and counts them: SUITES.md has what was counted.
+"""Runs packages' own tests in the science kernel, and counts them.
 
     python tests/data/tutorials/suites.py PROGRAM ENVIRONMENT [GROUP…] [--seconds N] [--out FOLDER]
 
 `PROGRAM` is `tracebook`; `TRACEBOOK_KERNELS` names the folder of the science pack. `ENVIRONMENT` is a virtual
 environment with the packages in the pack's versions: their wheels hold the tests, which the pack leaves out. pytest and
-what it needs are pure Python and come from there, too (`pip install pytest hypothesis`); they are copied beside the note.
+what it needs are pure Python and come from there, too; they are copied beside the note. hypothesis is native by now:
+install an older one (`pip install pytest hypothesis==6.140.3`).
 
-Each file of tests is a cell of its own, and a note holds the files of a group, so that one which ends the kernel takes
-nothing else along. A line for each file says what passed, failed and was skipped; failures are in `OUT/GROUP.txt`.
+Each file of tests has a note and so a kernel of its own: one which ends the kernel takes nothing else along. A line for each file says what passed, failed and was skipped; failures are in `OUT/GROUP.txt`.
 """
 
 import argparse
@@ -134,7 +134,6 @@ def run_group(name, program, packages, out, seconds):
     workspace = ["--workspace", str(folder / "W")]
     totals, begun = [0, 0, 0], time.monotonic()
     lines, failures = [], []
-    cells = "".join(f"```python timeout={seconds}\nrun('/note/{path}')\n```\n\n" for path in files)
     for number, path in enumerate(files, 1):
         note = folder / "notes" / f"t{number}.md"
         note.write_text("---\nfaithful: false\n---\n```python\n" + setup + "\n```\n\n"
