@@ -39,7 +39,7 @@ _TRACEBACK_LIMIT = 200
 # A form of a value beyond this (letters) is not sent: no message of a kernel may be longer than 64 MiB.
 _FORM_LIMIT = 32 << 20
 # A data frame is handed over with so many values and columns: more take seconds to write, and are no reading matter.
-_TABLE_VALUES = 500_000
+_TABLE_VALUES = 100_000
 _TABLE_COLUMNS = 1_000
 _TABLE_SAMPLE = 1_000
 # Containers with more items than this are cut before they become text.
@@ -847,6 +847,9 @@ class Cells:
             part.stack[:] = [frame for frame in part.stack[first:] if frame.filename != _OWN]
             for frame in part.stack:
                 frame.filename = self._shown(frame.filename)
+            if isinstance(getattr(part, "_str", None), str):
+                # CPython's hint about a start without `site` is no help here.
+                part._str = part._str.partition(". Site initialization is disabled")[0]
             if hasattr(part, "msg") and hasattr(part, "text"):
                 # What only compiling finds (a `return` outside a function) comes without its line.
                 if part.text is None and part.lineno is not None and part.filename:
