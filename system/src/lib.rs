@@ -64,6 +64,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "tasks-and-agenda.md",
     "tools-and-mcp.md",
     "troubleshooting.md",
+    "widgets-and-sql.md",
     "writing.md",
 ];
 

@@ -162,7 +162,8 @@ fn raises(pack: &LoadedPack, flags: &InterruptFlags) -> Result<bool, ScienceErro
             }
         })
     };
-    let program = "import _host, signal\nraised = 0\ntry:\n    _host.call(b'interrupt')\n    while True: pass\nexcept KeyboardInterrupt:\n    raised += 1\n\
+    let program = "import _host, signal\nraised = 0\ntry:\n    _host.call(b'interrupt')\n    while True: pass\n\
+                   except KeyboardInterrupt:\n    raised += 1\n\
                    for _ in range(100000): pass\nassert raised == 1\n";
     let ended = machine.turn(program);
     done.store(true, std::sync::atomic::Ordering::Release);

@@ -120,7 +120,7 @@ def _allows(action, *details):
 
 def _words(error):
     said = str(error)
-    if "not authorized" in said or "prohibited" in said:
+    if any(words in said for words in ("not authorized", "authorization denied", "prohibited")):
         return "a SQL cell only reads: begin it with SELECT, WITH or VALUES"
     return said
 

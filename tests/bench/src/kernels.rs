@@ -1,5 +1,5 @@
-//! What the kinds of kernels cost, the science kernel's saved states above all: until ready, cells, checkpoints, restoring,
-//! undo, memory, disk; ipykernel and marimo beside them.
+//! What the kinds of kernels cost, the science kernel's saved states above all: until ready, cells, checkpoints,
+//! restoring, undo, memory, disk; ipykernel and marimo beside them.
 //!
 //! It asks the kernels' processes themselves, by their own protocol, so that a checkpoint's parts can be told apart.
 

@@ -396,7 +396,8 @@ mod tests {
             recent: _, starred: _, tree_order: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
             enter: _, // Editor
-            daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, default_kernel: _, // Notes
+            daily_folder: _, daily_format: _, daily_template: _, templates: _, attachment_folder: _, // Notes
+            default_kernel: _,
             spelling: _, spelling_dictionary: _, // Spelling
             script_runs: _, // Beside each script
             keymap_preset: _, keys: _, // Keys

@@ -173,7 +173,7 @@ impl Tending {
     /// Bytes of a segment that states need.
     fn live_bytes(&self, name: &str, bytes: u64) -> u64 {
         let total = self.totals.get(name).copied().unwrap_or(0);
-        if total == 0 { bytes } else { bytes * self.pages.live_pages(name).min(total) / total }
+        (bytes * self.pages.live_pages(name).min(total)).checked_div(total).unwrap_or(bytes)
     }
 }
 
