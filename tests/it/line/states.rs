@@ -339,9 +339,16 @@ fn a_loop_is_stopped_and_variables_stay() {
 
 #[test]
 fn a_stopped_cell_ends_as_keyboard_interrupt() {
-    let note = "---\nkernel: science\n---\n```python\nkept = 1\n```\n\n```python timeout=1\ntry:\n    while True:\n    \
-                \u{20}   kept += 1\nexcept KeyboardInterrupt:\n    kept = -1\n    print('cleaned up')\n```\n\n```python \
-                timeout=1\nimport time\ntime.sleep(60)\n```\n\n```python\nprint('kept', kept)\n```\n";
+    let caught =
+        "try:\n    while True:\n        kept += 1\nexcept KeyboardInterrupt:\n    kept = -1\n    print('cleaned up')";
+    let cell = |info: &str, code: &str| format!("```python {info}\n{code}\n```\n\n");
+    let cells = [
+        cell("", "kept = 1"),
+        cell("timeout=1", caught),
+        cell("timeout=1", "import time\ntime.sleep(60)"),
+        cell("", "print('kept', kept)"),
+    ];
+    let note = &format!("---\nkernel: science\n---\n{}", cells.concat());
     let Some(science) = Science::with(note) else { return };
     science.run(&["run", "a", "--cell", "1"]).good();
     let caught = science.run(&["run", "a", "--cell", "2"]);
