@@ -149,7 +149,7 @@ pub enum Effect {
         /// Name of the note's file in it.
         file: PathBuf,
         /// What the note says of the packages that its cells need.
-        packages: Option<crate::records::kernels::NotePackages>,
+        packages: Option<Box<crate::records::kernels::NotePackages>>,
         /// Name of the Jupyter kernel to start; `None` for the built-in kernel.
         kernel: Option<String>,
         /// Fingerprint of the Jupyter kernel that the user has allowed; no other one is started.

@@ -516,7 +516,7 @@ impl Driver {
                     saves_states,
                 } => {
                     let folder = self.confined_path(&folder);
-                    let packages = packages.map(|packages| (file, packages));
+                    let packages = packages.map(|packages| (file, *packages));
                     let kernel =
                         kernel.map(|name| AllowedKernel { name, allowed, shared: self.writable_folders(), packages });
                     self.kernels.execute_cell(

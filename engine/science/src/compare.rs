@@ -56,7 +56,7 @@ fn variables_of(
         Some(Vec::new())
     });
     let mut machine = pack.start(guest, &[], door, StopSwitch::default())?;
-    let memory = folder.load(id, &machine.memory().to_vec())?;
+    let memory = folder.load(id, machine.memory())?;
     machine.memory_mut(memory.bytes.len())?[..memory.bytes.len()].copy_from_slice(&memory.bytes);
     let source = Value::from(COMPARE_SOURCE).to_string();
     // Its names are not among the variables that it looks at.

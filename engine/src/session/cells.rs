@@ -405,7 +405,7 @@ impl FilesState {
             let after = note.executions_above(cell);
             let label = format!("cell {place}");
             let kernel = note.kernel_name().map(ToOwned::to_owned);
-            let packages = note.packages.clone();
+            let packages = note.packages.clone().map(Box::new);
             note.kernel_is.clone_from(&kernel);
             note.kernel_saves = note.saves_states();
             let saves_states = note.kernel_saves;

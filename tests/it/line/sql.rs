@@ -80,7 +80,7 @@ fn a_query_only_reads_and_says_what_is_wrong() {
         ("vacuum into 'made.db'", "a SQL cell only reads"),
         ("-- into: import os\nselect 1", "`import os` can't be the name of a Python variable"),
         ("-- into: x, y\nselect 1", "can't be the name of a Python variable"),
-        ("select '\"); print(\"out' || nothing", "no such column: nothing"),
+        ("select '\"); print(\"out' || gone", "no such column: gone"),
     ] {
         let (good, said) = asked(&house, query);
         assert!(!good && said.contains(why) && !said.contains("lambda"), "{query}: {said}");
