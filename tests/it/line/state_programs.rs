@@ -250,8 +250,8 @@ impl Program {
         let place = current.map(|id| self.ids[&id]);
         let at = self.unsure.len() - lost;
         // A state is written before it's made the current one: it may be there and not be current.
-        let models = self.unsure[at.saturating_sub(1)..].iter().take(2).chain((lost == 0).then_some(&self.model));
-        let fits = models.filter(|model| model.current() == place).last().cloned();
+        let mut models = self.unsure[at.saturating_sub(1)..].iter().take(2).chain((lost == 0).then_some(&self.model));
+        let fits = models.rfind(|model| model.current() == place).cloned();
         let states = self.model.states.clone();
         self.model = fits.unwrap_or_else(|| panic!("another state is current: {place:?}"));
         self.model.states = states;

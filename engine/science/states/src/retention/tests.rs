@@ -344,6 +344,9 @@ fn write_forged(folder: &Path, file: &StateFile) -> String {
     file.record.state
 }
 
+/// Changes a state as no kernel writes it.
+type Forgery = Box<dyn Fn(&mut StateFile)>;
+
 #[test]
 fn forged_files_with_right_hashes_are_refused_in_no_time() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -352,7 +355,7 @@ fn forged_files_with_right_hashes_are_refused_in_no_time() {
     let FakeKernel { folder, fresh, .. } = kernel;
     drop(folder);
     let good = files::read_state(dir.path(), &id).expect("read");
-    let forgeries: Vec<Box<dyn Fn(&mut StateFile)>> = vec![
+    let forgeries: Vec<Forgery> = vec![
         Box::new(|file| file.memory = usize::MAX - 4095),
         Box::new(|file| file.memory = 3),
         Box::new(|file| file.memory = 0),
