@@ -74,7 +74,7 @@ impl Cluster {
         let mut command = Command::new("nats-server");
         command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null());
         self.servers[at] = Some(Runs(command.spawn().expect("started")));
-        until("a server listens", Duration::from_secs(20), || is_listening(self.ports[at]));
+        until("a server listens", Duration::from_secs(60), || is_listening(self.ports[at]));
     }
 
     /// Pieces of files that a server has, and on how many others they are too.
@@ -92,7 +92,7 @@ impl Cluster {
     /// The server that leads the stream.
     fn leader(&self) -> usize {
         let mut found = None;
-        until("the stream has a leader", Duration::from_secs(30), || {
+        until("the stream has a leader", Duration::from_secs(60), || {
             found = (0..3).filter(|at| self.servers[*at].is_some()).find_map(|at| {
                 let page = get(self.monitors[at], "/jsz?streams=true")?;
                 let value: Value = serde_json::from_str(page.split_once("\r\n\r\n")?.1).ok()?;
@@ -201,7 +201,7 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     check_ephemeral_delivery(&at[1], &at[0], &endured).expect("heard");
     // Without any server a replica says that it is not well; once they are back, it is.
     (0..3).for_each(|at| cluster.servers[at].take().expect("runs").kill());
-    until("a replica without servers says so", Duration::from_secs(30), || {
+    until("a replica without servers says so", Duration::from_secs(60), || {
         health(ports[0]).is_some_and(|page| page.contains("503") && page.ends_with("no NATS server answers\n"))
     });
     (0..3).for_each(|at| cluster.start(&house, at));
@@ -269,11 +269,11 @@ fn a_picture_that_one_replica_took_comes_from_the_other() {
     assert_eq!(files, serde_json::json!({"kept": true, "coming": 0, "there": 0, "going": 0, "refused": 0}));
     // 5 + 2 + 1 pieces and those of the output, and for each of the four that it is whole; on each server.
     let all = |(pieces, others): (u64, usize)| pieces >= 8 + 4 + 4 && others == 2;
-    until("all servers have all pieces", Duration::from_secs(20), || cluster.pieces().is_some_and(all));
+    until("all servers have all pieces", Duration::from_secs(60), || cluster.pieces().is_some_and(all));
     // One server is gone: the others have all of it.
     let leader = cluster.leader();
     cluster.servers[leader].take().expect("runs").kill();
-    until("another one leads", Duration::from_secs(30), || cluster.leader() != leader);
+    until("another one leads", Duration::from_secs(60), || cluster.leader() != leader);
     let second = joins(&address.replace(&at[0], &at[1]));
     sync(&second);
     assert!(second.read("notes/cat.png") == cat && second.read("notes/odd.bin") == odd);
@@ -364,7 +364,7 @@ fn a_hub_whose_disk_is_full_is_not_well_until_there_is_room() {
     });
     std::fs::remove_file(&ballast).expect("removed");
     drop(file);
-    until("it is well again", Duration::from_secs(30), well);
+    until("it is well again", Duration::from_secs(60), well);
     goes_on(&typists, "there is room again");
     let endured = typists.stop();
     check_acknowledged(&at[0], &endured).expect("all that was acknowledged");
