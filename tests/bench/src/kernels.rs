@@ -23,6 +23,8 @@ const STARTS: usize = 10;
 const PANDAS_CELLS: usize = 30;
 /// Cells of the long note whose states are counted.
 const LONG_NOTE_CELLS: usize = 1_000;
+/// The budget of a note's states, as the configuration has it.
+const STATES_BUDGET_BYTES: &str = "512000000";
 const TRIVIAL_CELL: &str = "1 + 1";
 const IMPORT_CELL: &str = "import numpy as np, pandas as pd";
 const FRAME_CELL: &str = "df = pd.DataFrame({'k': np.arange(1_000_000) % 100, 'v': np.random.rand(1_000_000)})";
@@ -56,6 +58,8 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
                 "bench".into(),
                 "--states".into(),
                 states.clone().into(),
+                "--states-budget".into(),
+                STATES_BUDGET_BYTES.into(),
             ];
             let science = KernelKindBench { name: "science", words, ..plain };
             measure_kind(report, &science, count)?;
