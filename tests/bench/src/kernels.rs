@@ -56,6 +56,8 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
                 pack.folder.into(),
                 "--pack-id".into(),
                 "bench".into(),
+                "--scratch".into(),
+                states.clone().into(),
                 "--states".into(),
                 states.clone().into(),
                 "--states-budget".into(),
