@@ -382,7 +382,10 @@ impl Driver {
             }
             MailboxMessage::Job(job) => self.workers.send(*job),
             MailboxMessage::KernelEnded { note, number, why } => {
-                if self.kernels.remove_ended_kernel(note, number) {
+                // Looked at here, as it's set here: a kernel may end before it has its note. Nobody misses a spare one.
+                if let Some(note) = note.get().copied()
+                    && self.kernels.remove_ended_kernel(note, number)
+                {
                     self.apply_event(Event::KernelDied { note, why });
                 }
             }

@@ -463,10 +463,7 @@ impl RunningKernels {
                 }
             };
             log.end(has_run, &why);
-            // Nobody misses a spare kernel.
-            if let Some(note) = whose.get() {
-                inbox.send(MailboxMessage::KernelEnded { note: *note, number, why });
-            }
+            inbox.send(MailboxMessage::KernelEnded { note: whose, number, why });
         });
         RunningKernel { number, note, process, requests, alive, inquiries, saves_state }
     }

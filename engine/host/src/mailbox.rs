@@ -7,7 +7,7 @@ use engine::{BatchNumber, Command, CommandError, Event, Session};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use store::disk::{DiskError, FileRow, RowWrite};
 use store::{ActorId, BlobHash, DocId};
@@ -19,11 +19,19 @@ type WakeCallback = Arc<dyn Fn() + Send + Sync>;
 /// What other threads put into the session's mailbox.
 pub(crate) enum MailboxMessage {
     Event(Event),
-    Command { command: Command, answer: Option<Sender<Result<u64, CommandError>>> },
+    Command {
+        command: Command,
+        answer: Option<Sender<Result<u64, CommandError>>>,
+    },
     Read(Box<dyn FnOnce(&Session) + Send>),
     Wait(SessionQuery),
     Job(Box<DiskJob>),
-    KernelEnded { note: store::DocId, number: u64, why: String },
+    /// The process of this number has ended. It has no note while it is a spare one.
+    KernelEnded {
+        note: Arc<OnceLock<DocId>>,
+        number: u64,
+        why: String,
+    },
     Close,
 }
 

@@ -18,8 +18,8 @@ const KERNEL_STARTS: usize = 20;
 const CHAIN_CELLS: usize = 100;
 /// What the peers do: the name of each, the variable that names a Python which has it, and what it runs.
 const PEER_PROGRAMS: [(&str, &str, &str); 2] = [
-    ("ipykernel", "TRACEBOOK_IPYKERNEL", include_str!("cells.py")),
-    ("marimo", "TRACEBOOK_MARIMO", include_str!("marimo.py")),
+    ("ipykernel", "TRACEBOOK_IPYKERNEL", concat!(include_str!("ipykernel_client.py"), include_str!("cells.py"))),
+    ("marimo", "TRACEBOOK_MARIMO", concat!(include_str!("marimo_client.py"), include_str!("marimo.py"))),
 ];
 /// Small programs that print how long they took, for cells and for CPython.
 const SPEED_PROGRAMS: &str = include_str!("programs.py");
@@ -93,7 +93,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     super::plots::measure(report)?;
     measure_program_speed(report, &said);
     for (name, variable, script) in PEER_PROGRAMS {
-        measure_peer(report, (name, variable, script), count);
+        measure_peer(report, (name, variable, script), &[count.to_string(), CHAIN_CELLS.to_string()]);
     }
     Ok(())
 }
@@ -242,11 +242,12 @@ impl CellBench<'_> {
     }
 }
 
-/// Another program, doing the same.
-fn measure_peer(report: &mut BenchReport, (name, variable, script): (&str, &str, &str), count: usize) {
+/// Another program, doing the same. `words`: what its script is told.
+pub(super) fn measure_peer(report: &mut BenchReport, (name, variable, script): (&str, &str, &str), words: &[String]) {
     let python = std::env::var_os(variable).unwrap_or_else(|| "python3".into());
     let ran = std::process::Command::new(&python)
-        .args(["-c", script, &count.to_string(), &CHAIN_CELLS.to_string()])
+        .args(["-c", script])
+        .args(words)
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();

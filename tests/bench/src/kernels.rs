@@ -3,6 +3,7 @@
 //!
 //! It asks the kernels' processes themselves, by their own protocol, so that a checkpoint's parts can be told apart.
 
+use super::cells::measure_peer;
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::to_ms;
 use host::science_pack::SciencePack;
@@ -31,8 +32,12 @@ const FRAME_CELL: &str = "df = pd.DataFrame({'k': np.arange(1_000_000) % 100, 'v
 const PANDAS_CELL: &str = "means = df.groupby('k').v.mean()\nmeans.head()";
 /// What the peers do: the name of each, the variable that names a Python which has it and pandas, and what it runs.
 const PEER_PROGRAMS: [(&str, &str, &str); 2] = [
-    ("ipykernel", "TRACEBOOK_IPYKERNEL", include_str!("kernels_ipykernel.py")),
-    ("marimo", "TRACEBOOK_MARIMO", include_str!("kernels_marimo.py")),
+    (
+        "ipykernel",
+        "TRACEBOOK_IPYKERNEL",
+        concat!(include_str!("ipykernel_client.py"), include_str!("kernels_ipykernel.py")),
+    ),
+    ("marimo", "TRACEBOOK_MARIMO", concat!(include_str!("marimo_client.py"), include_str!("kernels_marimo.py"))),
 ];
 
 /// All figures; `count` trivial cells are run.
@@ -71,7 +76,9 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
         None => report.leave_out("science", "the pack is not installed: tracebook kernels install science"),
     }
     for (name, variable, script) in PEER_PROGRAMS {
-        measure_peer(report, (name, variable, script), count);
+        let cells = [TRIVIAL_CELL, IMPORT_CELL, FRAME_CELL, PANDAS_CELL].map(ToOwned::to_owned);
+        let words = [count.to_string(), STARTS.to_string()].into_iter().chain(cells).collect::<Vec<_>>();
+        measure_peer(report, (name, variable, script), &words);
     }
     Ok(())
 }
@@ -135,6 +142,10 @@ impl KernelProcess {
             let message = self.messages.recv_timeout(left).map_err(|_| format!("the kernel sent no {kind}"))?;
             if message["header"]["msg_type"] == "error" {
                 return Err(format!("a cell failed: {}", message["content"]["traceback"]));
+            }
+            let text = message["content"]["text"].as_str().unwrap_or_default();
+            if message["header"]["msg_type"] == "stream" && text.contains("aren't saved") {
+                return Err(text.trim().to_owned());
             }
             if message["header"]["msg_type"] == kind {
                 return Ok(message["content"].clone());
@@ -255,7 +266,7 @@ fn measure_long_note(report: &mut BenchReport, science: &KernelKindBench, states
         process.wait_for("state_saved")?;
     }
     process.end()?;
-    let size = folder_bytes(states).map_err(|error| format!("cannot read {} ({error})", states.display()))?;
+    let size = measure::folder_bytes(states);
     let what = format!("states of {LONG_NOTE_CELLS} cells with pandas");
     report.add_figure(science.figure(&what), size as f64 / 1e6, "MB", FigureGoal::None);
     let process = science.start()?;
@@ -269,42 +280,5 @@ fn clear(folder: &Path) -> Result<(), String> {
             Err(format!("cannot remove {} ({error})", folder.display()))
         }
         Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
-    let mut sum = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let about = entry.metadata()?;
-        sum += if about.is_dir() { folder_bytes(&entry.path())? } else { about.len() };
-    }
-    Ok(sum)
-}
-
-/// Another program, doing the same.
-fn measure_peer(report: &mut BenchReport, (name, variable, script): (&str, &str, &str), count: usize) {
-    let python = std::env::var_os(variable).unwrap_or_else(|| "python3".into());
-    let ran = Command::new(&python)
-        .args(["-c", script, &count.to_string(), &STARTS.to_string()])
-        .args([TRIVIAL_CELL, IMPORT_CELL, FRAME_CELL, PANDAS_CELL])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
-    let said = match ran {
-        Ok(output) if output.status.success() => serde_json::from_slice::<Value>(&output.stdout).ok(),
-        Ok(_) | Err(_) => None,
-    };
-    let Some(said) = said else {
-        report.leave_out(name, format!("it is not there, or lacks pandas; {variable} names a Python that has both"));
-        return;
-    };
-    for figure in said.as_array().into_iter().flatten() {
-        match (figure[0].as_str(), figure[1].as_f64(), figure[2].as_str()) {
-            (Some(name), Some(value), Some("MB")) => report.add_figure(name, value, "MB", FigureGoal::None),
-            (Some(name), Some(value), _) => report.add_figure(name, value, "ms", FigureGoal::None),
-            (Some(name), None, Some(why)) => report.leave_out(name, why),
-            _ => {}
-        }
     }
 }

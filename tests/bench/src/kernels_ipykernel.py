@@ -1,43 +1,7 @@
 # Beside Tracebook's kernels: ipykernel, asked by jupyter_client as notebooks do it. It has no saved states: what it can
 # do instead is to run the cells again.
-import json, sys, time
-
-from jupyter_client.manager import KernelManager
-
 count, starts = int(sys.argv[1]), int(sys.argv[2])
 trivial, imports, frame, pandas_cell = sys.argv[3:7]
-figures = []
-
-
-def start():
-    begun = time.perf_counter()
-    manager = KernelManager(kernel_name="python3", transport="ipc")
-    manager.start_kernel()
-    client = manager.client()
-    client.start_channels()
-    client.wait_for_ready(timeout=60)
-    return manager, client, (time.perf_counter() - begun) * 1e3
-
-
-def run(client, code):
-    """Milliseconds until the kernel says that it is idle again."""
-    begun = time.perf_counter()
-    asked = client.execute(code)
-    while True:
-        message = client.get_iopub_msg(timeout=120)
-        if message["parent_header"].get("msg_id") != asked:
-            continue
-        if message["msg_type"] == "error":
-            raise RuntimeError(message["content"]["evalue"])
-        if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
-            break
-    client.get_shell_msg(timeout=120)
-    return (time.perf_counter() - begun) * 1e3
-
-
-def percentile(times, percent):
-    times = sorted(times)
-    return times[max(1, -(-len(times) * percent // 100)) - 1]
 
 
 def memory(manager):

@@ -1,39 +1,5 @@
 # Beside Tracebook's cells: marimo's editor, asked over its own websocket as its page does it.
-import http.client, json, os, signal, socket, subprocess, sys, tempfile, time
-
-from websockets.sync.client import connect
-
 count, chain = int(sys.argv[1]), int(sys.argv[2])
-figures = []
-with socket.socket() as free:
-    free.bind(("127.0.0.1", 0))
-    port = free.getsockname()[1]
-folder = tempfile.TemporaryDirectory()
-path = os.path.join(folder.name, "note.py")
-with open(path, "w") as file:
-    file.write("import marimo\napp = marimo.App()\nif __name__ == '__main__':\n    app.run()\n")
-words = ["edit", "--headless", "--no-token", "--no-skew-protection", "--skip-update-check", "--port", str(port), path]
-server = subprocess.Popen(
-    [sys.executable, "-m", "marimo", *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-    stderr=subprocess.DEVNULL,
-)
-
-
-def post(what, content):
-    """Asks over a connection of its own, which is closed when the answer is there."""
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    head = {"Content-Type": "application/json", "Marimo-Session-Id": "s_bench"}
-    line.request("POST", f"/api/kernel/{what}", json.dumps(content), head)
-    answer = line.getresponse()
-    answer.read()
-    line.close()
-    if answer.status >= 300:
-        raise RuntimeError(f"{what}: {answer.status}")
-
-
-def percentile(times, percent):
-    times = sorted(times)
-    return times[max(1, -(-len(times) * percent // 100)) - 1]
 
 
 def completed(page, patience=120):

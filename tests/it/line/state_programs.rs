@@ -209,44 +209,70 @@ impl Program {
         let killed = self.kill_kernel();
         let ended = running.join().expect("ended");
         println!("{}{}", ended.text(), ended.err);
-        if killed {
+        if killed && self.kernel_process().is_some() {
+            self.look_after_a_kill_before(self.cells[cell], &ended.text());
+        } else if killed {
             self.look_after_a_kill();
         }
     }
 
-    /// Reads which states there are. Gives the current one.
-    fn list(&mut self) -> Option<String> {
+    /// Reads which states there are, with their parents, oldest first; and which is the current one.
+    fn list(&mut self) -> (Vec<(String, Option<String>)>, Option<String>) {
         let states = self.tracebook(&["kernels", "states", "a", "--json"]).good().json();
-        let ids: Vec<String> = states
+        let states: Vec<(String, Option<String>)> = states
             .as_array()
             .expect("a list")
             .iter()
-            .map(|state| state["state"].as_str().expect("an id").to_owned())
+            .map(|state| (state["state"].as_str().expect("an id").into(), state["parent"].as_str().map(Into::into)))
             .collect();
-        let now: HashSet<String> = ids.iter().cloned().collect();
+        let now: HashSet<String> = states.iter().map(|(id, _)| id.clone()).collect();
         let lost: Vec<&String> = self.listed.difference(&now).collect();
         assert!(lost.is_empty(), "states are lost: {lost:?}");
-        let new: Vec<&String> = ids.iter().filter(|id| !self.ids.contains_key(*id)).collect();
-        assert!(new.len() <= self.unlisted.len(), "more states than runs: {new:?}");
-        for (id, state) in new.into_iter().zip(self.unlisted.drain(..).collect::<Vec<_>>()) {
-            self.ids.insert(id.clone(), state);
-        }
         self.listed = now;
         let text = self.tracebook(&["kernels", "states", "a"]).good().text();
-        let current = text.lines().find_map(|line| line.strip_prefix("* "))?;
-        let begins = current.split(' ').next().expect("an id");
-        ids.into_iter().find(|id| id.starts_with(begins))
+        let current = text.lines().find_map(|line| line.strip_prefix("* ")).map(|current| {
+            let begins = current.split(' ').next().expect("an id");
+            let known = states.iter().find(|(id, _)| id.starts_with(begins));
+            known.unwrap_or_else(|| panic!("the current state isn't listed: {current}")).0.clone()
+        });
+        (states, current)
     }
 
     /// All that was sure to be on the disk is there; of the last runs, none or some of them.
     fn look_after_a_kill(&mut self) {
-        let (unlisted, listed_before) = (self.unlisted.clone(), self.ids.len());
-        let current = self.list();
-        let saved = self.ids.len() - listed_before;
-        let lost = unlisted.len() - saved;
-        println!("after a kill: {lost} of {} lost, at {current:?}", unlisted.len());
+        let (states, current) = self.list();
+        self.take_what_was_saved(states, current);
+    }
+
+    /// The kernel was killed before it had the run, which a new kernel made from the last state that was saved.
+    fn look_after_a_kill_before(&mut self, code: CellCode, said: &str) {
+        println!("the run came after the kill");
+        self.unlisted.pop();
+        self.model.states.pop();
+        let states = std::mem::take(&mut self.model.states);
+        self.model = Model { states, ..self.unsure.pop().expect("the model before the run") };
+        // These wait until the run's state is saved.
+        self.tracebook(&["kernels", "undo", "a"]).good();
+        self.tracebook(&["kernels", "redo", "a"]).good();
+        let (mut states, current) = self.list();
+        let run = current.expect("the run's state");
+        let at = states.iter().position(|(id, _)| *id == run).expect("listed");
+        let (_, from) = states.remove(at);
+        self.take_what_was_saved(states, from);
+        let state = self.model.run(code);
+        self.ids.insert(run, state);
+        let expected = self.model.variables().printed();
+        assert!(said.contains(&expected), "printed {said}, not {expected}");
+    }
+
+    /// After a kill, these states are there, and this was the current one.
+    fn take_what_was_saved(&mut self, states: Vec<(String, Option<String>)>, current: Option<String>) {
+        let new: Vec<String> = states.into_iter().map(|(id, _)| id).filter(|id| !self.ids.contains_key(id)).collect();
+        assert!(new.len() <= self.unlisted.len(), "more states than runs: {new:?}");
+        let lost = self.unlisted.len() - new.len();
+        println!("after a kill: {lost} of {} lost, at {current:?}", self.unlisted.len());
+        self.ids.extend(new.into_iter().zip(self.unlisted.drain(..)));
         assert!(lost <= self.unsure.len(), "{lost} states are lost that others were made from");
-        self.unlisted.clear();
         let place = current.map(|id| self.ids[&id]);
         let at = self.unsure.len() - lost;
         // A state is written before it's made the current one: it may be there and not be current.
@@ -260,7 +286,7 @@ impl Program {
 
     /// A move of states waits behind those that are being saved.
     fn go(&mut self, words: &[&str]) {
-        println!("{}: {}", words.join(" "), self.tracebook(words).good().text());
+        print!("{}: {}", words.join(" "), self.tracebook(words).good().text());
         self.unsure.clear();
     }
 

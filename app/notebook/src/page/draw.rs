@@ -25,6 +25,7 @@ use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense
 use engine::Command;
 use std::ops::Range;
 use std::rc::Rc;
+use text::cell_form::CellForm;
 use text::task::NoteTask;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{self, set_accessible_name};
@@ -296,8 +297,13 @@ impl NotePage {
                 let elsewhere = world.session.sync().remote_runner(world.note.id, id);
                 let shown = CellFrame { cell: id, number, area: frame, first, focused, elsewhere };
                 self.cells.show_cell_frame(ui, world.note, shown, actions);
+                // Its text is read again in each frame only where the note knows it as a widget.
+                let is_widget = world.note.cell_parts(id).is_some_and(|parts| parts.form == CellForm::Widget);
                 let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
-                if let Some(Ok(spec)) = widget_of(text).filter(|_| drawn.is_some()) {
+                if drawn.is_some()
+                    && is_widget
+                    && let Some(Ok(spec)) = widget_of(text)
+                {
                     self.controls.show(ui, world.note, (id, &spec), (origin, world.width), actions);
                 }
                 let at = origin + vec2(0.0, code_height);
