@@ -23,7 +23,7 @@ use crate::compare::print_comparison;
 use crate::machine::{
     DoorAnswer, GuestFolder, LIBRARY_FOLDER, LoadedPack, Machine, StopSwitch, TurnEnd, compile_installed,
 };
-use crate::saver::{MovedState, SaverTask, save_states};
+use crate::saver::{LoadedState, MovedState, SaverTask, save_states};
 use kernel_states::{SavedMemory, StateError, StateFolder, StateHeads, StateMove, StateRecord};
 
 /// Addresses that the process may use: the guest's memory is reserved as a whole.
@@ -339,7 +339,7 @@ struct ScienceKernel {
     clock: Arc<CellClock>,
     machine: Machine,
     /// The memory of an instance that has run nothing.
-    fresh: Arc<Vec<u8>>,
+    fresh: Vec<u8>,
     /// Memory as it was after the last cell.
     saved: SavedMemory,
     reply: Arc<Mutex<Option<Value>>>,
@@ -363,29 +363,13 @@ impl ScienceKernel {
             let spawned = std::thread::Builder::new().name("clock".into()).spawn(move || clock.tick(&engine));
             spawned.map_err(|source| ScienceError::Thread { source })?;
         }
-        let reply = Arc::default();
-        let machine = start_machine(&pack, &folders, outbox, clock, &reply)?;
-        let fresh = Arc::new(machine.memory().to_vec());
-        let mut kernel = ScienceKernel {
-            pack,
-            folders,
-            outbox,
-            clock: clock.clone(),
-            machine,
-            saved: SavedMemory::of_fresh(&fresh),
-            fresh,
-            reply,
-            saver: None,
-            saver_thread: None,
-            notice: None,
-            count: 0,
-        };
-        let mut current = None;
+        // The saved state is read while the instance starts.
+        let (mut saver, mut saver_thread, mut notice, mut current) = (None, None, None, None);
         if let Some(states) = &arguments.states {
             match StateFolder::open(states, &arguments.pack_id) {
                 Ok(mut folder) => {
                     if let Some(why) = folder.take_set_aside() {
-                        kernel.notice = Some(format!(
+                        notice = Some(format!(
                             "The saved variables could not be restored: {why}. Run the cells again; what was saved \
                              before is listed as saved states."
                         ));
@@ -393,24 +377,48 @@ impl ScienceKernel {
                     if let Some(budget) = arguments.states_budget {
                         folder.set_budget(budget);
                     }
-                    current = folder.heads().current().map(ToOwned::to_owned);
+                    let state = folder.heads().current().map(ToOwned::to_owned);
                     let (tasks, queue) = channel();
-                    let fresh = kernel.fresh.clone();
+                    current = state.map(|state| {
+                        let (reply, loaded) = channel();
+                        let _ = tasks.send(SaverTask::Load { state: state.clone(), reply }); // `queue` is here
+                        (state, loaded)
+                    });
                     let thread = std::thread::Builder::new()
                         .name("states".into())
-                        .spawn(move || save_states(folder, &queue, &fresh, outbox));
-                    kernel.saver_thread = Some(thread.map_err(|source| ScienceError::Thread { source })?);
-                    kernel.saver = Some(tasks);
+                        .spawn(move || save_states(folder, &queue, outbox));
+                    saver_thread = Some(thread.map_err(|source| ScienceError::Thread { source })?);
+                    saver = Some(tasks);
                 }
-                Err(why) => kernel.notice = Some(format!("Variables aren't saved: {why}.")),
+                Err(why) => notice = Some(format!("Variables aren't saved: {why}.")),
             }
         }
+        let reply = Arc::default();
+        let machine = start_machine(&pack, &folders, outbox, clock, &reply)?;
+        let fresh = machine.memory().to_vec();
+        let mut kernel = ScienceKernel {
+            pack,
+            folders,
+            outbox,
+            clock: clock.clone(),
+            machine,
+            saved: SavedMemory::default(),
+            fresh,
+            reply,
+            saver,
+            saver_thread,
+            notice,
+            count: 0,
+        };
         match current {
-            Some(state) => match kernel.load_state(&state) {
+            Some((state, loaded)) => match kernel.begin_with_coming(&state, &loaded) {
                 Ok(()) => kernel.count = kernel.lineage().last().map_or(0, |record| record.count),
                 Err(why) => kernel.give_up_saved(&why)?,
             },
-            None => kernel.prepare()?,
+            None => {
+                kernel.forget_saved();
+                kernel.prepare()?;
+            }
         }
         outbox.send("kernel_info_reply", kernel_info());
         Ok(kernel)
@@ -456,35 +464,74 @@ impl ScienceKernel {
 
     /// Begins with a fresh instance.
     fn start_over(&mut self) -> Result<(), ScienceError> {
+        self.restart_machine()?;
+        self.forget_saved();
+        self.prepare()
+    }
+
+    /// Puts an instance that has run nothing in the place of the one that's there.
+    fn restart_machine(&mut self) -> Result<(), ScienceError> {
         self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
+        Ok(())
+    }
+
+    /// What is saved next is compared with a fresh instance.
+    fn forget_saved(&mut self) {
         self.saved = SavedMemory::of_fresh(&self.fresh);
         self.count = 0;
         if let Some(saver) = &self.saver {
             let _ = saver.send(SaverTask::Adopt { places: self.saved.places.clone() }); // it has reported its end
         }
-        self.prepare()
     }
 
     /// Begins with an instance that has the memory of the last saved state.
     fn return_to_saved(&mut self) -> Result<(), ScienceError> {
-        if self.saved.bytes == *self.fresh {
+        if self.saved.bytes == self.fresh {
             return self.start_over(); // no cell has run
         }
-        self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
-        self.machine.memory_mut(self.saved.bytes.len())?[..self.saved.bytes.len()].copy_from_slice(&self.saved.bytes);
+        self.restart_machine()?;
+        self.write_saved()
+    }
+
+    /// Gives the instance, which has run nothing, the memory of the last saved state.
+    fn write_saved(&mut self) -> Result<(), ScienceError> {
+        let memory = self.machine.memory_mut(self.saved.bytes.len())?;
+        self.saved.write_over(memory, self.fresh.len());
         self.reopen_files();
         Ok(())
     }
 
     /// Begins with a saved state. One that was thinned is made again, from the one before it that is there.
     fn load_state(&mut self, state: &str) -> Result<(), ScienceError> {
-        let plan = self.ask_saver(|reply| SaverTask::Plan { state: state.to_owned(), reply })??;
-        match plan.base {
-            Some(state) => {
-                self.saved = self.ask_saver(|reply| SaverTask::Load { state, reply })??;
-                self.return_to_saved()?;
+        // Where it can't be read, the variables of now stay.
+        let loaded = self.ask_saver(|reply| SaverTask::Load { state: state.to_owned(), reply })??;
+        self.restart_machine()?;
+        self.begin_with_loaded(state, loaded)
+    }
+
+    /// The same with a state that is still being read.
+    fn begin_with_coming(
+        &mut self,
+        state: &str,
+        loaded: &Receiver<Result<LoadedState, StateError>>,
+    ) -> Result<(), ScienceError> {
+        let loaded = loaded.recv().map_err(|_| ScienceError::NoStates)??;
+        self.begin_with_loaded(state, loaded)
+    }
+
+    /// Gives the instance, which has run nothing, the memory of a state.
+    fn begin_with_loaded(&mut self, state: &str, loaded: LoadedState) -> Result<(), ScienceError> {
+        let LoadedState { plan, base } = loaded;
+        match base {
+            Some(mut base) => {
+                base.fill_fresh(&self.fresh).map_err(|_| ScienceError::State(StateError::OtherPack))?;
+                self.saved = base;
+                self.write_saved()?;
             }
-            None => self.start_over()?,
+            None => {
+                self.forget_saved();
+                self.prepare()?;
+            }
         }
         let (Some(first), Some(last)) = (plan.cells.first(), plan.cells.last()) else { return Ok(()) };
         self.notice = Some(match plan.cells.len() {

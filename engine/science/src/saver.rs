@@ -22,11 +22,6 @@ pub(crate) enum SaverTask {
         /// Milliseconds that it has kept the next cell waiting.
         path_ms: f64,
     },
-    /// How a state is made current.
-    Plan {
-        state: String,
-        reply: Sender<Result<ReplayPlan, StateError>>,
-    },
     /// A thinned state was made again.
     KeepAgain {
         changes: ChangedPages,
@@ -34,7 +29,7 @@ pub(crate) enum SaverTask {
     },
     Load {
         state: String,
-        reply: Sender<Result<SavedMemory, StateError>>,
+        reply: Sender<Result<LoadedState, StateError>>,
     },
     Move {
         to: StateMove,
@@ -53,6 +48,13 @@ pub(crate) enum SaverTask {
     Adopt {
         places: Vec<PagePlace>,
     },
+}
+
+/// How a state is made current.
+pub(crate) struct LoadedState {
+    pub(crate) plan: ReplayPlan,
+    /// The memory of the plan's base; its fresh pages are not filled yet. `None`: a fresh kernel.
+    pub(crate) base: Option<SavedMemory>,
 }
 
 /// Where a move led.
@@ -74,13 +76,9 @@ impl MovedState {
 }
 
 /// The body of the thread of states.
-pub(crate) fn save_states(
-    mut folder: StateFolder,
-    queue: &Receiver<SaverTask>,
-    fresh: &[u8],
-    outbox: &'static KernelOutbox,
-) {
-    let mut places = SavedMemory::of_fresh(fresh).places;
+pub(crate) fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, outbox: &'static KernelOutbox) {
+    // `Adopt` or `Load` comes before the first cell.
+    let mut places = Vec::new();
     loop {
         // States are thinned while no cell waits.
         let task = match queue.try_recv() {
@@ -112,9 +110,12 @@ pub(crate) fn save_states(
                 outbox.send_reply(&parent, "state_saved", said);
             }
             SaverTask::Load { state, reply } => {
-                let loaded = folder.load(&state, fresh);
-                if let Ok(loaded) = &loaded {
-                    places.clone_from(&loaded.places);
+                let loaded = folder.replay_plan(&state).and_then(|plan| {
+                    let base = plan.base.as_ref().map(|base| folder.load_pages(base)).transpose()?;
+                    Ok(LoadedState { plan, base })
+                });
+                if let Ok(LoadedState { base: Some(base), .. }) = &loaded {
+                    places.clone_from(&base.places);
                 }
                 let _ = reply.send(loaded); // whoever asked may have ended
             }
@@ -133,9 +134,6 @@ pub(crate) fn save_states(
             SaverTask::Adopt { places: other } => {
                 folder.forget_unsaved();
                 places = other;
-            }
-            SaverTask::Plan { state, reply } => {
-                let _ = reply.send(folder.replay_plan(&state)); // as above
             }
             SaverTask::KeepAgain { changes, state } => {
                 if let Err(why) = folder.keep_again(&mut places, &changes, &state) {

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{Read, Write};
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use zstd::zstd_safe;
 
 use crate::{MAIN_BRANCH, MAX_GUEST_MEMORY_BYTES, PAGE_BYTES, StateError, StateHeads, StateRecord};
 
@@ -16,6 +18,8 @@ const SEGMENT_MAGIC: &[u8; 8] = b"TBpages1";
 const SEGMENT_HEADER_BYTES: usize = 12;
 /// Pages that a segment may have: what the guest's memory can hold.
 const MAX_SEGMENT_PAGES: usize = MAX_GUEST_MEMORY_BYTES / PAGE_BYTES;
+/// Pages that are compressed together: a state that needs one of them decompresses no more than 128 kB for it.
+const FRAME_PAGES: usize = 32;
 /// What zstd may add to bytes that can't be compressed, at most, for each page.
 const MAX_PAGE_OVERHEAD_BYTES: usize = 64;
 /// The largest file that describes a state, decompressed.
@@ -284,11 +288,13 @@ pub(crate) fn write_segment(folder: &Path, pages: &[(PageHash, &[u8])]) -> Resul
     for (hash, _) in pages {
         bytes.extend_from_slice(hash);
     }
-    let mut encoder = zstd::Encoder::new(bytes, COMPRESSION_LEVEL).map_err(fail)?;
-    for (_, page) in pages {
-        encoder.write_all(page).map_err(fail)?;
+    let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL).map_err(fail)?;
+    let mut frame = Vec::with_capacity(FRAME_PAGES * PAGE_BYTES);
+    for part in pages.chunks(FRAME_PAGES) {
+        frame.clear();
+        part.iter().for_each(|(_, page)| frame.extend_from_slice(page));
+        bytes.extend_from_slice(&compressor.compress(&frame).map_err(fail)?);
     }
-    let bytes = encoder.finish().map_err(fail)?;
     let name = blake3::hash(&bytes).to_hex()[..32].to_owned();
     write_whole(&path.join(&name), &bytes)?;
     Ok((name, bytes.len() as u64))
@@ -313,8 +319,95 @@ pub(crate) fn count_pages(folder: &Path, name: &str) -> Result<usize, StateError
     Ok(open_segment(&folder.join("segments").join(name))?.0)
 }
 
-/// Reads a segment: the hash of each page, and the pages one after the other.
-pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<(Vec<PageHash>, Vec<u8>), StateError> {
+/// A segment as it is read: its hash fits, and its pages are still compressed.
+pub(crate) struct Segment {
+    path: PathBuf,
+    /// The hash of each page.
+    pub(crate) hashes: Vec<PageHash>,
+    frames: Vec<SegmentFrame>,
+    body: Vec<u8>,
+}
+
+/// Pages that are compressed together.
+struct SegmentFrame {
+    pages: Range<usize>,
+    bytes: Range<usize>,
+}
+
+/// Pages of one frame, and where they go.
+pub(crate) struct FrameJob<'a> {
+    segment: &'a Segment,
+    frame: &'a SegmentFrame,
+    /// The page's place in its frame, and the page of memory.
+    wanted: Vec<(usize, &'a mut [u8])>,
+}
+
+impl Segment {
+    /// Finds the frames behind the hashes: they hold this many pages, all told.
+    fn frames(body: &[u8], count: usize) -> Option<Vec<SegmentFrame>> {
+        let (mut frames, mut at, mut page) = (Vec::new(), 0, 0);
+        while at < body.len() {
+            let rest = body.get(at..)?;
+            let length = zstd_safe::find_frame_compressed_size(rest).ok().filter(|length| *length > 0)?;
+            let pages = match zstd_safe::get_frame_content_size(rest).ok()? {
+                Some(bytes) if bytes % PAGE_BYTES as u64 == 0 => usize::try_from(bytes).ok()? / PAGE_BYTES,
+                Some(_) => return None,
+                // Segments of the first form have one frame, which doesn't say how long it is.
+                None => count - page,
+            };
+            let end = page.checked_add(pages).filter(|end| *end <= count)?;
+            frames.push(SegmentFrame { pages: page..end, bytes: at..at.checked_add(length)? });
+            (at, page) = (at + length, end);
+        }
+        (page == count).then_some(frames)
+    }
+
+    /// What has to be decompressed for these pages: the page of the segment, and where it goes.
+    pub(crate) fn jobs<'a>(&'a self, mut wanted: Vec<(usize, &'a mut [u8])>) -> Result<Vec<FrameJob<'a>>, StateError> {
+        wanted.sort_by_key(|(at, _)| *at);
+        let mut jobs: Vec<FrameJob<'a>> = Vec::new();
+        for (at, to) in wanted {
+            let number = self.frames.partition_point(|frame| frame.pages.end <= at);
+            let frame = self.frames.get(number).ok_or_else(|| damaged(&self.path))?;
+            let place = at - frame.pages.start;
+            match jobs.last_mut() {
+                Some(job) if job.frame.pages == frame.pages => job.wanted.push((place, to)),
+                _ => jobs.push(FrameJob { segment: self, frame, wanted: vec![(place, to)] }),
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// All pages, one after the other.
+    pub(crate) fn pages(&self) -> Result<Vec<u8>, StateError> {
+        let mut pages = vec![0; self.hashes.len() * PAGE_BYTES];
+        let jobs = self.jobs(pages.chunks_exact_mut(PAGE_BYTES).enumerate().collect())?;
+        jobs.into_iter().try_for_each(|job| job.run(&mut Vec::new()))?;
+        Ok(pages)
+    }
+}
+
+impl FrameJob<'_> {
+    /// Decompresses the frame into `buffer`, and copies its pages to where they go.
+    pub(crate) fn run(self, buffer: &mut Vec<u8>) -> Result<(), StateError> {
+        let length = self.frame.pages.len() * PAGE_BYTES;
+        buffer.resize(length, 0);
+        let fail = || damaged(&self.segment.path);
+        let compressed = self.segment.body.get(self.frame.bytes.clone()).ok_or_else(fail)?;
+        // It writes no more than `buffer` has room for; what a frame says of its length is not trusted.
+        let read = zstd::bulk::decompress_to_buffer(compressed, buffer.as_mut_slice()).map_err(|_| fail())?;
+        if read != length {
+            return Err(fail());
+        }
+        for (at, to) in self.wanted {
+            to.copy_from_slice(buffer.get(at * PAGE_BYTES..(at + 1) * PAGE_BYTES).ok_or_else(fail)?);
+        }
+        Ok(())
+    }
+}
+
+/// Reads a segment, and checks its hash.
+pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<Segment, StateError> {
     let path = folder.join("segments").join(name);
     let (count, file, mut bytes) = open_segment(&path)?;
     let most = (count + 1) * (HASH_BYTES + PAGE_BYTES + MAX_PAGE_OVERHEAD_BYTES);
@@ -323,15 +416,10 @@ pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<(Vec<PageHash>, 
         return Err(damaged(&path));
     }
     let rest = bytes.get(SEGMENT_HEADER_BYTES..).unwrap_or_default();
-    let (hashes, rest) = rest.split_at_checked(count * HASH_BYTES).ok_or_else(|| damaged(&path))?;
-    let pages = decompress(rest, count * PAGE_BYTES, &path)?;
-    if pages.len() != count * PAGE_BYTES {
-        return Err(damaged(&path));
-    }
-    let hashes = hashes.chunks_exact(HASH_BYTES).map(|hash| {
-        let mut key = [0; HASH_BYTES];
-        key.copy_from_slice(hash);
-        key
-    });
-    Ok((hashes.collect(), pages))
+    let (hashes, _) = rest.split_at_checked(count * HASH_BYTES).ok_or_else(|| damaged(&path))?;
+    let (hashes, _) = hashes.as_chunks::<HASH_BYTES>();
+    let hashes = hashes.to_vec();
+    let body = bytes.split_off(SEGMENT_HEADER_BYTES + count * HASH_BYTES);
+    let frames = Segment::frames(&body, count).ok_or_else(|| damaged(&path))?;
+    Ok(Segment { path, hashes, frames, body })
 }

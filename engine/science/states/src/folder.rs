@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::files::{
-    self, PageHash, StateFile, damaged, is_name, page_hash, read_heads, read_index, read_state, write_heads,
+    self, FrameJob, PageHash, Segment, StateFile, damaged, is_name, page_hash, read_heads, read_index, read_state,
+    write_heads,
 };
 use crate::retention::Tending;
-use crate::{ChangedPages, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord};
+use crate::{
+    ChangedPages, FreshIsLarger, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord, is_zero,
+};
 
 /// How long a kernel waits for another one that is ending.
 const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
@@ -20,6 +24,8 @@ const MAX_UNINDEXED_STATES: usize = 64;
 /// States that may be missing in it when the kernel ends: each of them is a file to read at the next start.
 const MAX_UNINDEXED_STATES_AT_END: usize = 8;
 
+/// Threads that read a state.
+const MAX_READING_THREADS: usize = 4;
 /// How often compaction moves a page while the folder is open, at most.
 const MAX_MOVES_OF_A_PAGE: usize = 1_000;
 
@@ -321,7 +327,7 @@ impl StateFolder {
         let next = u32::try_from(self.segments.len()).unwrap_or(u32::MAX);
         let mut places = HashMap::new();
         for (number, page) in &changed {
-            let place = if page.iter().all(|byte| *byte == 0) {
+            let place = if is_zero(page) {
                 PagePlace::Zero
             } else {
                 let hash = page_hash(page);
@@ -445,6 +451,17 @@ impl StateFolder {
     /// # Errors
     /// It isn't there, is damaged, or belongs to another pack.
     pub fn load(&mut self, id: &str, fresh: &[u8]) -> Result<SavedMemory, StateError> {
+        let mut memory = self.load_pages(id)?;
+        memory.fill_fresh(fresh).map_err(|FreshIsLarger| damaged(&self.folder.join("states").join(id)))?;
+        Ok(memory)
+    }
+
+    /// Reads a state's own pages. Those that are as in a fresh instance are zeros until
+    /// [`SavedMemory::fill_fresh`] is called.
+    ///
+    /// # Errors
+    /// As for [`StateFolder::load`].
+    pub fn load_pages(&mut self, id: &str) -> Result<SavedMemory, StateError> {
         if !self.kept.contains_key(id) {
             return Err(StateError::NoSuchState);
         }
@@ -452,46 +469,47 @@ impl StateFolder {
         if state.pack != self.pack {
             return Err(StateError::OtherPack);
         }
-        let path = self.folder.join("states").join(id);
-        if state.memory < fresh.len() {
-            return Err(damaged(&path));
-        }
-        let mut memory = SavedMemory::of_fresh(fresh);
-        memory.bytes.resize(state.memory, 0);
-        memory.places.resize(state.memory / PAGE_BYTES, PagePlace::Zero);
-        let mut wanted: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
-        for (page, place) in self.places_of(&state).into_iter().enumerate() {
-            match place {
-                PagePlace::Fresh => continue,
-                PagePlace::Zero => memory.bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].fill(0),
-                PagePlace::Segment(segment, at) => wanted.entry(segment).or_default().push((page, at as usize)),
+        let mut memory = SavedMemory { bytes: vec![0; state.memory], places: self.places_of(&state) };
+        let mut wanted: BTreeMap<u32, Vec<(usize, &mut [u8])>> = BTreeMap::new();
+        for (place, page) in memory.places.iter().zip(memory.bytes.chunks_exact_mut(PAGE_BYTES)) {
+            if let PagePlace::Segment(segment, at) = place {
+                wanted.entry(*segment).or_default().push((*at as usize, page));
             }
-            memory.places[page] = place;
         }
-        for (segment, pages) in wanted {
-            let bytes = self.read_segment(segment)?;
-            for (page, at) in pages {
-                let from = bytes.get(at * PAGE_BYTES..(at + 1) * PAGE_BYTES).ok_or_else(|| damaged(&path))?;
-                memory.bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].copy_from_slice(from);
-            }
+        let numbers: Vec<u32> = wanted.keys().copied().collect();
+        let segments = run_parallel(numbers.clone(), |number, _| self.open_segment(number))?;
+        let jobs = segments.iter().zip(wanted.into_values()).map(|(segment, pages)| segment.jobs(pages));
+        let jobs: Vec<_> = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        run_parallel(jobs, FrameJob::run)?;
+        for (number, segment) in numbers.into_iter().zip(&segments) {
+            self.learn(number, &segment.hashes);
         }
         self.unsaved.clear();
         Ok(memory)
     }
 
-    /// Reads a segment's pages, and learns their hashes.
-    pub(crate) fn read_segment(&mut self, number: u32) -> Result<Vec<u8>, StateError> {
+    fn open_segment(&self, number: u32) -> Result<Segment, StateError> {
         let name = self.segment_name(number).filter(|name| is_name(name)).ok_or(StateError::NoSuchState)?;
-        let (hashes, pages) = files::read_segment(&self.folder, name)?;
+        files::read_segment(&self.folder, name)
+    }
+
+    /// Learns where pages lie, by their hashes.
+    fn learn(&mut self, number: u32, hashes: &[PageHash]) {
         if self.learned.insert(number) {
             for (at, hash) in (0u32..).zip(hashes) {
                 let place = PagePlace::Segment(number, at);
                 if !self.moved.contains_key(&place) {
-                    self.known.entry(hash).or_insert(place);
+                    self.known.entry(*hash).or_insert(place);
                 }
             }
         }
-        Ok(pages)
+    }
+
+    /// Reads a segment's pages, and learns their hashes.
+    pub(crate) fn read_segment(&mut self, number: u32) -> Result<Vec<u8>, StateError> {
+        let segment = self.open_segment(number)?;
+        self.learn(number, &segment.hashes);
+        segment.pages()
     }
 
     /// Bytes of all files.
@@ -588,6 +606,36 @@ impl StateFolder {
         self.kept.remove(id);
         Ok(())
     }
+}
+
+/// Works at all tasks on a few threads, each with a buffer of its own; the results are in the tasks' order.
+fn run_parallel<T: Send, R: Send>(
+    tasks: Vec<T>,
+    work: impl Fn(T, &mut Vec<u8>) -> Result<R, StateError> + Sync,
+) -> Result<Vec<R>, StateError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_READING_THREADS).min(tasks.len());
+    let queue = Mutex::new(tasks.into_iter().enumerate());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = || {
+        let (mut buffer, mut done) = (Vec::new(), Vec::new());
+        while let Some((at, task)) = next() {
+            done.push((at, work(task, &mut buffer)?));
+        }
+        Ok(done)
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut done = run()?;
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok::<_, StateError>(done)
+    })?;
+    done.sort_by_key(|(at, _)| *at);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
 fn remove_file(path: &Path) -> Result<(), StateError> {

@@ -218,6 +218,40 @@ impl SavedMemory {
         SavedMemory { bytes: memory.to_vec(), places: vec![PagePlace::Fresh; memory.len() / PAGE_BYTES] }
     }
 
+    /// Takes over the pages that are as in an instance that has run nothing.
+    ///
+    /// # Errors
+    /// A fresh instance has more memory than this.
+    pub fn fill_fresh(&mut self, fresh: &[u8]) -> Result<(), FreshIsLarger> {
+        if self.bytes.len() < fresh.len() {
+            return Err(FreshIsLarger);
+        }
+        let pages = self.bytes.chunks_exact_mut(PAGE_BYTES).zip(fresh.chunks_exact(PAGE_BYTES));
+        for (_, (page, fresh)) in self.places.iter().zip(pages).filter(|(place, _)| **place == PagePlace::Fresh) {
+            page.copy_from_slice(fresh);
+        }
+        // What a fresh instance doesn't have is zero in one that has grown.
+        for place in self.places.iter_mut().skip(fresh.len() / PAGE_BYTES).filter(|place| **place == PagePlace::Fresh) {
+            *place = PagePlace::Zero;
+        }
+        Ok(())
+    }
+
+    /// Writes what was saved over the memory of an instance that has run nothing: only pages that differ are touched.
+    pub fn write_over(&self, memory: &mut [u8], fresh_bytes: usize) {
+        let pages = memory.chunks_exact_mut(PAGE_BYTES).zip(self.bytes.chunks_exact(PAGE_BYTES));
+        for (number, (page, saved)) in pages.enumerate() {
+            // What memory has grown by is zero, and isn't looked at: that alone would make it real.
+            let is_same = match number * PAGE_BYTES < fresh_bytes {
+                true => *page == *saved,
+                false => is_zero(saved),
+            };
+            if !is_same {
+                page.copy_from_slice(saved);
+            }
+        }
+    }
+
     /// Compares memory with what was saved, and takes over what differs.
     #[must_use]
     pub fn take_changes(&mut self, memory: &[u8]) -> ChangedPages {
@@ -227,16 +261,45 @@ impl SavedMemory {
             // What memory grows by is zero.
             self.places.resize(memory.len() / PAGE_BYTES, PagePlace::Zero);
         }
-        let pages = memory.chunks_exact(PAGE_BYTES).zip(self.bytes.chunks_exact_mut(PAGE_BYTES));
-        for (number, (now, saved)) in (0u32..).zip(pages) {
-            if now != saved {
-                saved.copy_from_slice(now);
-                changed.numbers.push(number);
-                changed.bytes.extend_from_slice(now);
-            }
+        changed.numbers = differing_pages(memory, &self.bytes);
+        for number in &changed.numbers {
+            let at = *number as usize * PAGE_BYTES;
+            let now = &memory[at..at + PAGE_BYTES];
+            self.bytes[at..at + PAGE_BYTES].copy_from_slice(now);
+            changed.bytes.extend_from_slice(now);
         }
         changed
     }
+}
+
+/// A fresh instance has more memory than a state says that it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a fresh instance has more memory than the state")]
+pub struct FreshIsLarger;
+
+fn is_zero(page: &[u8]) -> bool {
+    page.iter().fold(0, |all, byte| all | byte) == 0
+}
+
+/// The numbers of the pages that differ, ascending. The next cell waits for it, so two threads look.
+fn differing_pages(now: &[u8], before: &[u8]) -> Vec<u32> {
+    let compare = |now: &[u8], before: &[u8], first: usize| {
+        let pages = now.chunks_exact(PAGE_BYTES).zip(before.chunks_exact(PAGE_BYTES));
+        let differ = pages.enumerate().filter(|(_, (now, before))| now != before);
+        differ.filter_map(|(number, _)| u32::try_from(first + number).ok()).collect::<Vec<u32>>()
+    };
+    let half = now.len().min(before.len()) / PAGE_BYTES / 2;
+    let ((now_low, now_high), (low, high)) = (now.split_at(half * PAGE_BYTES), before.split_at(half * PAGE_BYTES));
+    std::thread::scope(|scope| {
+        let other = std::thread::Builder::new().spawn_scoped(scope, || compare(now_high, high, half));
+        let mut numbers = compare(now_low, low, 0);
+        match other.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(more)) => numbers.extend(more),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => numbers.extend(compare(now_high, high, half)), // no thread is to be had
+        }
+        numbers
+    })
 }
 
 /// Whether a branch may be called so.
