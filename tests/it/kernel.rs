@@ -8,6 +8,7 @@ mod asking;
 mod environment;
 mod figures;
 pub(crate) mod jupyter;
+mod jupyter_displays;
 pub(crate) mod plots;
 pub(crate) mod python_setup;
 mod reactive;

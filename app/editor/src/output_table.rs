@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use text::untrusted_text;
 use ui::icons;
-use ui::text::format_thousands;
+use ui::text::{counted, format_thousands};
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::format;
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
@@ -221,12 +221,12 @@ impl DataTable {
         }
         self.bars(ui, id, &data, body, wide);
         let foot = pos2(origin.x, body.bottom() + TABLE_SCROLL_BAR_WIDTH);
-        let (all, shown) = (format_thousands(data.rows), format_thousands(self.shown(&data)));
-        let kind = if self.has_head() { "rows" } else { "lines" };
-        let words = match (&self.coming, self.rows.is_some() && shown != all) {
+        let shown = format_thousands(self.shown(&data));
+        let all = counted(data.rows, if self.has_head() { "row" } else { "line" });
+        let words = match (&self.coming, self.rows.is_some() && self.shown(&data) != data.rows) {
             (Some(_), _) => "Looking …".to_owned(),
-            (None, true) => format!("{shown} of {all} {kind}"),
-            (None, false) => format!("{all} {kind}"),
+            (None, true) => format!("{shown} of {all}"),
+            (None, false) => all,
         };
         let used = paint_clipped_text(ui, foot + vec2(0.0, 2.0), width, &words, &theme::caption(), colours.muted);
         let count =
@@ -281,7 +281,11 @@ impl DataTable {
             self.left -= wheel.x;
         }
         self.top = self.top.clamp(0.0, most);
-        set_accessible_name(&response, Role::Grid, &format!("{name}, {} rows", data.rows));
+        set_accessible_name(
+            &response,
+            Role::Grid,
+            &format!("{name}, {} {}", data.rows, if data.rows == 1 { "row" } else { "rows" }),
+        );
         let painter = ui.painter().with_clip_rect(body.intersect(ui.clip_rect()));
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row")]
         let first = self.top.floor() as usize;

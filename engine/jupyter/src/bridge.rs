@@ -130,7 +130,10 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
     drop(room); // whoever else had the file could run code as the user
     if let Some(code) = bridge.spec.startup_code() {
         let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(code.to_owned()) };
-        bridge.send_shell(JupyterMessage::new(quiet, None), BRIDGE_MESSAGE_ID).await?;
+        // As an expression: IPython doesn't look for its own syntax there, which takes longer than the setup itself.
+        let setup = bridge.spec.display_setup().map(|setup| HashMap::from([(SETUP_EXPRESSION.to_owned(), setup)]));
+        let request = ExecuteRequest { user_expressions: setup, ..quiet };
+        bridge.send_shell(JupyterMessage::new(request, None), BRIDGE_MESSAGE_ID).await?;
     }
     for request in waiting {
         bridge.handle_host_request(request).await?;
@@ -475,6 +478,8 @@ fn bridge_message(parent: &str, kind: &str, content: Value) -> Value {
     json!({"header": {"msg_type": kind}, "parent_header": {"msg_id": parent}, "content": content})
 }
 
+/// Name of the user expression that sets up how values are shown.
+const SETUP_EXPRESSION: &str = "setup";
 /// Name of the user expression that queries variables.
 const FOUND_EXPRESSION: &str = "found";
 

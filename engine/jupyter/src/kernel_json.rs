@@ -16,6 +16,9 @@ use tokio::process::{Child, Command};
 const CHANGED_MESSAGE: &str = "it has changed since it was allowed; choose the kernel again to allow it as it is";
 /// Python finds the module that it is to run among those installed, not in the folder that it starts in.
 const SAFE_PATH_ENV: [(&str, &str); 1] = [("PYTHONSAFEPATH", "1")];
+/// What a Python kernel learns of figures and data frames; JSON strings of it are Python's, too.
+const DISPLAY_SETUP: &str =
+    concat!(include_str!("../../python/src/frames.py"), "\n\n", include_str!("ipython_setup.py"));
 
 /// Why a kernel can't be started.
 #[derive(Debug, thiserror::Error)]
@@ -130,8 +133,20 @@ impl JupyterKernel {
 
     /// Code that a Python kernel runs first, so that programs started by cells get the user's environment.
     pub(crate) fn startup_code(&self) -> Option<&'static str> {
-        let python = self.kernelspec.language.eq_ignore_ascii_case("python");
-        python.then_some("__import__('os').environ.pop('PYTHONSAFEPATH', None)")
+        self.is_python().then_some("__import__('os').environ.pop('PYTHONSAFEPATH', None)")
+    }
+
+    /// An expression that lets a Python kernel show figures of matplotlib and data frames as the other kernels do. It
+    /// binds no name; where it fails, the kernel stays as it was.
+    pub(crate) fn display_setup(&self) -> Option<String> {
+        let setup = serde_json::to_string(DISPLAY_SETUP).ok()?;
+        let backend = serde_json::to_string(include_str!("../../python/src/matplotlib_backend.py")).ok()?;
+        let space = format!("{{'__name__': '_tracebook_setup', 'BACKEND_SOURCE': {backend}}}");
+        self.is_python().then(|| format!("exec(compile({setup}, '<tracebook>', 'exec'), {space})"))
+    }
+
+    fn is_python(&self) -> bool {
+        self.kernelspec.language.eq_ignore_ascii_case("python")
     }
 
     /// What is started, with its placeholders filled in.
@@ -166,7 +181,7 @@ impl JupyterKernel {
             None => "space['variables'](globals())".to_owned(),
         };
         let run = format!("(lambda space: (exec({code}, space), {shown}({asked}))[1])({{}})");
-        self.kernelspec.language.eq_ignore_ascii_case("python").then_some(run)
+        self.is_python().then_some(run)
     }
 
     /// Code that takes names out of the kernel, where it is a Python.
@@ -174,8 +189,8 @@ impl JupyterKernel {
         let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
         let names: Vec<&str> = names.as_array()?.iter().filter_map(Value::as_str).filter(plain).collect();
         let list: Vec<String> = names.iter().map(|name| format!("'{name}',")).collect();
-        let python = self.kernelspec.language.eq_ignore_ascii_case("python");
-        (python && !names.is_empty()).then(|| format!("[globals().pop(name, None) for name in ({})]", list.concat()))
+        (self.is_python() && !names.is_empty())
+            .then(|| format!("[globals().pop(name, None) for name in ({})]", list.concat()))
     }
 }
 

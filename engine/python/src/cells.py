@@ -1,9 +1,10 @@
 """Runs a note's cells in CPython: in a process of its own, or inside WebAssembly.
 
 Not for the built-in kernel, which has `_tracebook.py`. `lib.rs` joins this file with those that both share (`look.py`,
-`shown.py`, `variables.py`, `getpass.py`) as `CPYTHON_HARNESS`. Whoever runs it makes one `Cells(send, ask)` and hands
-it requests; what cells print and show goes out through `send`. Works from Python 3.9 on, and without threads, signals,
-sockets and processes. Imports that only some cells need stand inside functions: WebAssembly pays for each at its start.
+`shown.py`, `variables.py`, `getpass.py`) and with `frames.py` as `CPYTHON_HARNESS`. Whoever runs it makes one
+`Cells(send, ask)` and hands it requests; what cells print and show goes out through `send`. Works from Python 3.9 on,
+and without threads, signals, sockets and processes. Imports that only some cells need stand inside functions:
+WebAssembly pays for each at its start.
 """
 
 import builtins
@@ -38,10 +39,6 @@ _WORDS_LIMIT = 10_000
 _TRACEBACK_LIMIT = 200
 # A form of a value beyond this (letters) is not sent: no message of a kernel may be longer than 64 MiB.
 _FORM_LIMIT = 32 << 20
-# A data frame is handed over with so many values and columns: more take seconds to write, and are no reading matter.
-_TABLE_VALUES = 100_000
-_TABLE_COLUMNS = 1_000
-_TABLE_SAMPLE = 1_000
 # Containers with more items than this are cut before they become text.
 _ITEMS_LIMIT = 20_000
 _ITEMS_SHOWN = 1_000
@@ -157,29 +154,6 @@ def _plain_text(value):
     if len(text) > _TEXT_LIMIT:
         text = f"{text[:_TEXT_LIMIT]}\n... {len(text) - _TEXT_LIMIT} characters left out"
     return text
-
-
-def _frame_table(value):
-    """The rows of a data frame as CSV for the table of the window, how many these are, and how many it has; or None."""
-    kind = type(value)
-    library = kind.__module__.partition(".")[0]
-    if kind.__name__ != "DataFrame" or library not in ("pandas", "polars"):
-        return None
-    rows, columns = value.shape
-    if not rows or not 0 < columns <= _TABLE_COLUMNS or (library == "pandas" and value.columns.nlevels > 1):
-        return None
-
-    def written(count):
-        return value.iloc[:count].to_csv() if library == "pandas" else value.head(count).write_csv()
-
-    shown = min(rows, max(1, _TABLE_VALUES // (columns + 1)))
-    sample = written(min(shown, _TABLE_SAMPLE))
-    if len(sample) > _FORM_LIMIT // 4:
-        return None
-    if shown > _TABLE_SAMPLE:
-        shown = min(shown, _TABLE_SAMPLE * (_FORM_LIMIT // 2) // len(sample))
-        sample = written(shown)
-    return (sample, shown, rows) if len(sample) <= _FORM_LIMIT else None
 
 
 class _Output(io.TextIOBase):

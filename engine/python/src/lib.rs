@@ -51,6 +51,8 @@ pub mod protocol {
 /// `Cells(send, ask)`; `cells.py` describes its methods.
 pub const CPYTHON_HARNESS: &str = concat!(
     include_str!("cells.py"),
+    "\n\n",
+    include_str!("frames.py"),
     "\n\n_GETPASS_SOURCE = r'''",
     include_str!("getpass.py"),
     "'''\n_IPYTHON_SOURCE = r'''",
@@ -68,8 +70,8 @@ use requests::{IncomingRequest, RequestBody, RequestReader};
 
 /// The module `tracebook_backend` in Python: matplotlib's backend whose figures are display lists, for every CPython
 /// kernel. Register it in `sys.modules` under that name before cells run, and call its `install(display)`, where
-/// `display(data, metadata)` shows a bundle; call `flush_figures()` after each cell. In a Jupyter kernel `install()`
-/// does both through IPython. It imports nothing of matplotlib until a cell does.
+/// `display(data, metadata)` shows a bundle; call `flush_figures()` after each cell. It imports nothing of matplotlib
+/// until a cell does. For Jupyter kernels, `engine/jupyter/src/ipython_setup.py` does all this.
 pub const MATPLOTLIB_BACKEND: &str = include_str!("matplotlib_backend.py");
 
 /// Enough for Python's recursion limit even if each call passes through native code, which takes about 4 KiB of stack,

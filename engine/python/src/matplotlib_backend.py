@@ -6,7 +6,8 @@ reads it, and docs/decisions/0037 says why it is made so.
 
 The module works with matplotlib 3.7 and newer, in every CPython: the science kernel, environments, Jupyter kernels.
 `install()` costs nothing where matplotlib isn't used: it registers this module as `tracebook_backend` and names it in
-the environment; matplotlib imports it when `pyplot` makes its first figure.
+the environment; matplotlib imports it when `pyplot` makes its first figure. In a Jupyter kernel, where a cell may start
+other programs that have no such module, `ipython_setup.py` of `engine/jupyter` calls `install_in_shell()` then.
 """
 
 import base64
@@ -35,48 +36,60 @@ _MAX_LISTED_NUMBERS = 24
 _MAX_LIVE_FIGURES = 20
 
 _display = None
+# IPython's shell in a Jupyter kernel.
+_shell = None
 _live_figures = {}
 _figure_numbers = itertools.count(1)
 
 
-def install(display=None, module=None):
-    """Makes this the backend of matplotlib. `display(data, metadata)` shows a bundle; IPython's is used without it.
+def install(display, module=None):
+    """Makes this the backend of matplotlib. `display(data, metadata)` shows a bundle.
 
     Call it before cells run. It imports nothing of matplotlib. `module`: the module object, where it isn't in
     `sys.modules` yet.
     """
     global _display
-    if display is not None:
-        _display = display
+    _display = display
     if module is not None:
         sys.modules[MODULE_NAME] = module
     os.environ["MPLBACKEND"] = "module://" + MODULE_NAME
     loaded = sys.modules.get("matplotlib")
     if loaded is not None:
         loaded.use("module://" + MODULE_NAME)
-    shell = _ipython()
-    if shell is not None:
-        shell.events.register("post_execute", flush_figures)
 
 
-def _ipython():
-    module = sys.modules.get("IPython")
-    return module.get_ipython() if module is not None else None
+def install_in_shell(shell):
+    """Shows figures through IPython's shell after each cell, while this is matplotlib's backend. Imports matplotlib."""
+    global _display, _shell
+
+    def shown(data, metadata):
+        from IPython.display import display
+
+        display(data, metadata=metadata, raw=True)
+
+    _display, _shell = shown, shell
+    _define_backend()
+    shell.events.register("post_execute", flush_figures)
+
+
+def _is_chosen():
+    """Whether figures are this backend's business: a Jupyter kernel's user may change to another at any time."""
+    if _shell is None:
+        return True
+    return dict.__getitem__(sys.modules["matplotlib"].rcParams, "backend") == "module://" + MODULE_NAME
 
 
 def flush_figures():
     """Shows and closes all open figures. The harness calls it at the end of each cell."""
-    if "matplotlib.pyplot" in sys.modules and "show" in globals():
+    if "matplotlib.pyplot" not in sys.modules or "show" not in globals() or not _is_chosen():
+        return
+    try:
         show()
-
-
-def _show_bundle(data, metadata):
-    if _display is not None:
-        _display(data, metadata)
-    elif _ipython() is not None:
-        from IPython.display import display
-
-        display(data, metadata=metadata, raw=True)
+    except Exception:
+        if _shell is None:
+            raise
+        # IPython calls an error of its callbacks one of its own.
+        _shell.showtraceback()
 
 
 def __getattr__(name):
@@ -793,7 +806,14 @@ def _define_backend():
     def mimebundle(figure):
         """What is shown of a figure: data and metadata of a bundle."""
         data, about = {"text/plain": repr(figure)}, {}
-        text, png = display_list(figure), picture(figure)
+        png = picture(figure)
+        try:
+            text = display_list(figure)
+        except Exception:
+            # An artist that only Agg can draw.
+            if png is None:
+                raise
+            text = None
         if text is not None:
             head = json.loads(text[: text.index(',"display_list"')] + "}")
             number = next(_figure_numbers)
@@ -801,7 +821,8 @@ def _define_backend():
             _live_figures[number] = figure
             while len(_live_figures) > _MAX_LIVE_FIGURES:
                 _live_figures.pop(next(iter(_live_figures)))
-            data[FIGURE_MIME] = text
+            # IPython publishes what it's given; the harness reads texts of JSON.
+            data[FIGURE_MIME] = text if _shell is None else json.loads(text)
             about[FIGURE_MIME] = {**head, "figure": number}
         if png is not None:
             data["image/png"] = base64.b64encode(png).decode()
@@ -809,7 +830,7 @@ def _define_backend():
 
     def show_figure(figure):
         data, about = mimebundle(figure)
-        _show_bundle(data, about)
+        _display(data, about)
         figure._tracebook_shown, figure.stale = True, False
 
     class FigureManagerTracebook(FigureManagerBase):
@@ -826,11 +847,14 @@ def _define_backend():
 
     def show(*args, **options):
         """Shows all open figures that weren't shown as they are, and closes them."""
-        for manager in Gcf.get_all_fig_managers():
-            figure = manager.canvas.figure
-            if not (getattr(figure, "_tracebook_shown", False) and not figure.stale):
-                show_figure(figure)
-        Gcf.destroy_all()
+        try:
+            for manager in Gcf.get_all_fig_managers():
+                figure = manager.canvas.figure
+                if not (getattr(figure, "_tracebook_shown", False) and not figure.stale):
+                    show_figure(figure)
+        finally:
+            # One that can't be drawn would fail again after each cell.
+            Gcf.destroy_all()
 
     def new_figure_manager(num, *args, FigureClass=Figure, **options):
         return new_figure_manager_given_figure(num, FigureClass(*args, **options))
@@ -840,6 +864,8 @@ def _define_backend():
         return FigureManagerTracebook(canvas, num)
 
     def figure_bundle(figure, include=None, exclude=None):
+        if not _is_chosen():
+            return None
         data, about = mimebundle(figure)
         figure._tracebook_shown, figure.stale = True, False
         return data, about

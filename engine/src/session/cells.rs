@@ -157,6 +157,7 @@ impl NotesState {
         let overran = self.open.get(&id).and_then(|note| note.overran).filter(|(over, _)| *over == execution);
         let Some(cell) = self.current_execution(id, execution).map(|run| run.cell) else { return };
         let form = self.open.get(&id).and_then(|note| note.cell_parts(cell)).map(|parts| parts.form);
+        let timeout = overran.map(|(_, seconds)| timeout_message(self.open.get(&id), cell, seconds));
         let Some(current) = self.current_execution(id, execution) else { return };
         if let (Some(CellForm::Query | CellForm::Widget), OutputBody::Error { ename, evalue, traceback }) =
             (form, &mut output.body)
@@ -164,11 +165,11 @@ impl NotesState {
             // Its lines are of the code that the engine made.
             *traceback = vec![format!("{ename}: {evalue}")];
         }
-        if let (Some((_, seconds)), OutputBody::Error { ename, evalue, traceback }) = (overran, &mut output.body)
+        if let (Some(timeout), OutputBody::Error { ename, evalue, traceback }) = (timeout, &mut output.body)
             && ename == "KeyboardInterrupt"
         {
             *ename = TIME_LIMIT_ERROR.to_owned();
-            *evalue = timeout_message(seconds);
+            *evalue = timeout;
             traceback.pop();
             traceback.push(format!("{TIME_LIMIT_ERROR}: {evalue}"));
         }
@@ -482,16 +483,19 @@ impl FilesState {
         let saves_states = note.kernel_saves && KernelKind::of(note.kernel_is.as_deref()).saves_state();
         note.kernel_trouble = Some(why.to_owned());
         if let KernelPhase::Busy(execution) = note.kernel {
+            let timeout = note.overran.filter(|(over, _)| asked && *over == execution).map(|(_, seconds)| {
+                let running = note.executions.values().find(|known| known.id == execution);
+                running.map(|running| timeout_message(Some(note), running.cell, seconds)).unwrap_or_default()
+            });
             if let Some(current) = note.executions.values_mut().find(|known| known.id == execution) {
                 current.status = if asked { ExecutionStatus::Interrupted } else { ExecutionStatus::Died };
                 current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
-                let overran = note.overran.filter(|(over, _)| *over == execution);
                 let variables = match saves_states {
                     true => "variables are as they were before the cell",
                     false => "variables are gone",
                 };
-                let (ename, evalue) = if let Some((_, seconds)) = overran.filter(|_| asked) {
-                    (TIME_LIMIT_ERROR.to_owned(), format!("{}; {variables}", timeout_message(seconds)))
+                let (ename, evalue) = if let Some(timeout) = timeout {
+                    (TIME_LIMIT_ERROR.to_owned(), format!("{timeout}; {variables}"))
                 } else if asked {
                     ("KernelStopped".to_owned(), format!("stopped by force; {variables}, text and outputs stay"))
                 } else {
@@ -540,8 +544,15 @@ const CELL_FORM_ERROR: &str = "CellError";
 /// The class that the error of a cell has that was stopped since it took too long.
 const TIME_LIMIT_ERROR: &str = "TimeLimit";
 
-fn timeout_message(seconds: u64) -> String {
-    format!("stopped after {seconds} s; write `timeout=0` behind `python` in the cell's first line to let it run")
+fn timeout_message(note: Option<&Note>, cell: BlockId, seconds: u64) -> String {
+    let form = note.and_then(|note| note.cell_parts(cell)).map(|parts| parts.form);
+    let language = match form {
+        Some(CellForm::Query) => Some("sql".to_owned()),
+        Some(CellForm::Widget) => Some("widget".to_owned()),
+        Some(CellForm::Code) | None => note.and_then(|note| note.cell_language(cell)),
+    };
+    let word = language.as_deref().unwrap_or("python");
+    format!("stopped after {seconds} s; write `timeout=0` behind `{word}` in the cell's first line to let it run")
 }
 
 fn unsaved_bytes(note: &Note) -> usize {

@@ -3,6 +3,7 @@
 
 use htmd::options::{BrStyle, BulletListMarker, Options};
 use htmd::{Element, HtmlToMarkdown, element_handler::Handlers};
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Longer HTML is pasted as plain text, in bytes.
@@ -67,7 +68,8 @@ fn pasted_markdown(html: &str, lone: bool) -> Option<String> {
     if depth > MAX_PASTED_DEPTH || depth.saturating_mul(tags) > MAX_PASTED_WORK || (!lone && (!says || is_code(html))) {
         return None;
     }
-    let made = catch_unwind(AssertUnwindSafe(|| markdown_converter().convert(html).ok())).ok()??;
+    let html = row_headers_as_cells(html);
+    let made = catch_unwind(AssertUnwindSafe(|| markdown_converter().convert(&html).ok())).ok()??;
     let text = tidy_markdown(&made);
     (!text.is_empty()).then_some(text)
 }
@@ -103,6 +105,59 @@ fn measure_html(html: &str) -> (usize, usize, bool) {
         most = most.max(depth);
     }
     (most, tags, says)
+}
+
+/// The same with `<td>` for each `<th>` in a row that has both, such as the index of a data frame: the converter takes
+/// only one kind from a row, and columns would shift by those left out.
+fn row_headers_as_cells(html: &str) -> Cow<'_, str> {
+    #[derive(Default)]
+    struct Row {
+        /// Where the names of its `<th>` and `</th>` end in `h`.
+        headers: Vec<usize>,
+        has_cells: bool,
+    }
+    let mut changed = Vec::new();
+    let mut end_row = |row: &mut Row| {
+        let row = std::mem::take(row);
+        if row.has_cells {
+            changed.extend(row.headers);
+        }
+    };
+    // The row of each table that is open: a cell may hold a table.
+    let mut rows = vec![Row::default()];
+    for (at, _) in html.match_indices('<') {
+        let tag = &html[at + 1..];
+        let (closes, name) = tag.strip_prefix('/').map_or((false, tag), |name| (true, name));
+        let end = name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len());
+        let Some(row) = rows.last_mut() else { break };
+        match name[..end].to_ascii_lowercase().as_str() {
+            "th" => row.headers.push(at + usize::from(closes) + 2),
+            "td" => row.has_cells = true,
+            "tr" => end_row(row),
+            "table" if !closes => rows.push(Row::default()),
+            "table" => {
+                end_row(row);
+                if rows.len() > 1 {
+                    rows.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+    rows.iter_mut().for_each(end_row);
+    if changed.is_empty() {
+        return Cow::Borrowed(html);
+    }
+    changed.sort_unstable();
+    let mut text = String::with_capacity(html.len());
+    let mut copied = 0;
+    for at in changed {
+        text.push_str(&html[copied..at]);
+        text.push('d');
+        copied = at + 1;
+    }
+    text.push_str(&html[copied..]);
+    Cow::Owned(text)
 }
 
 /// Whether it is code that an editor coloured: its plain text is better.
@@ -316,6 +371,13 @@ mod tests {
             "<html><body>\n<!--StartFragment--><table><thead><tr><th>Month</th><th>Rain</th></tr></thead><tbody><tr>\
              <td>May</td><td>42</td></tr></tbody></table><!--EndFragment-->\n</body></html>",
             "| Month | Rain |\n| ----- | ---- |\n| May   | 42   |",
+        );
+        // The index of a data frame, as pandas writes it.
+        check(
+            "<table border=\"1\" class=\"dataframe\"><thead><tr style=\"text-align: right;\"><th></th><th>a</th>\
+             <th>b</th></tr></thead><tbody><tr><th>x</th><td>1</td><td>é</td></tr><tr><TH>y</TH><td>3</td><td>4</td>\
+             </tr></tbody></table>",
+            "|   | a | b |\n| - | - | - |\n| x | 1 | é |\n| y | 3 | 4 |",
         );
         check(
             "<pre><code class=\"language-rust\">fn main() {\n    x();\n}</code></pre>",

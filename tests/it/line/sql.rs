@@ -96,6 +96,7 @@ fn a_query_that_takes_too_long_is_stopped() {
     let done = house.run(&["run", "a"]).code(1);
     let said = format!("{}{}", done.text(), done.err);
     assert!(said.contains("TimeLimit") && said.contains("after 1 s"), "{said}");
+    assert!(said.contains("`timeout=0` behind `sql`"), "{said}");
     // SQLite itself is interrupted: Python goes on behind the query.
     let caught = format!(
         "```sql\nselect 1 as one\n```\n\n```python timeout=2\nimport sys\nfor name, module in \

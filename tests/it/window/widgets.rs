@@ -139,10 +139,17 @@ rows = [{'city': city, 'n': n} for n, city in enumerate('abcdefghijkl')]
 ```sql
 SELECT city, n * 2 AS twice FROM rows WHERE n > 1
 ```
+
+```sql
+SELECT 1 AS one
+```
 ";
     let bench = Bench::new(&[("Q.md", text)]);
     let mut window = bench.opened();
     click(&mut window, "Run cell 1");
     click(&mut window, "Run cell 2");
     until(&mut window, "the table is there", |window| shows(window, "Table of cell 2, 10 rows"));
+    click(&mut window, "Run cell 3");
+    until(&mut window, "it has one row", |window| shows(window, "Table of cell 3, 1 row"));
+    assert!(!shows(&mut window, "1 rows"));
 }
