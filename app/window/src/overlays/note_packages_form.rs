@@ -214,7 +214,11 @@ impl NotePackagesForm {
         ui.add_space(space::M);
         self.show_packages(ui);
         ui.add_space(space::S);
+        let typed = self.new_package.clone();
         field(ui, &mut self.new_package, "Package to add", "Package to add, such as polars or pandas>=2");
+        if self.new_package != typed {
+            self.trouble = None; // it was about the other text
+        }
         ui.add_space(space::S);
         at_right(ui, |ui| {
             if text_button(ui, "Add", false).clicked() {
