@@ -524,6 +524,18 @@ command_table!(
         "List the saved variables of the note's kernel: after which cell, what it defined and changed. Choose one to \
          go back to it.",
     ),
+    KernelForks = window_command(
+        "kernel.forks",
+        "Forks of variables…",
+        &[],
+        "Continue with the note's variables in a fork, switch between forks, take one over, delete or compare them.",
+    ),
+    KernelPackages = window_command(
+        "kernel.packages",
+        "Packages of this note…",
+        &[],
+        "Add or remove the packages that this note's cells need, choose their Python, and install them.",
+    ),
     KernelGrant = CommandInfo {
         id: "kernel.grant",
         title: "Cell permissions…",

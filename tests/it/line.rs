@@ -29,7 +29,7 @@ mod scripts;
 mod search;
 mod sql;
 mod state_programs;
-mod states;
+pub(crate) mod states;
 mod tasks;
 mod updates;
 mod widgets;

@@ -2,13 +2,13 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::KernelsArguments;
-use engine::{Command, DEPENDENCIES_PROPERTY, NotePackages, REQUIRES_PYTHON_PROPERTY, Session};
-use host::note_environment::{
-    EnvironmentSetup, environments_folder, find_environment, is_requirement, lock_path, python_versions,
-    requirement_name,
+use engine::NotePackages;
+use host::note_environment::{EnvironmentSetup, environments_folder, find_environment, lock_path, python_versions};
+use host::note_packages::{
+    NotePlace, add_package, describe_installation, describe_packages, property_commands, remove_package,
 };
 use host::python_setup::{SetupError, follow_setup};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 use store::DocId;
 use text::untrusted_text::escape_line;
@@ -16,23 +16,10 @@ use text::untrusted_text::escape_line;
 /// The word behind `kernels`.
 pub(super) const ACTION: &str = "env";
 
-/// Where a note's file lies, and which folders cells and agents can write.
-struct NotePlace {
-    root: PathBuf,
-    file: PathBuf,
-    shared: Vec<PathBuf>,
-}
-
 fn place_of(scene: &CommandContext<'_>, note: DocId) -> Result<NotePlace, CliError> {
     let workspace = scene.handle.workspace_folder().to_owned();
-    let look = move |session: &Session| {
-        let (volume, path) = session.locate_file(note)?;
-        let root = session.volume(volume)?.root.clone()?;
-        let shared = session.volumes().filter_map(|volume| volume.root.clone()).chain([workspace]).collect();
-        Some(NotePlace { file: root.join(path), root, shared })
-    };
     let missing = || CliError::usage("the note's volume has no folder on this device");
-    scene.handle.read(look)?.ok_or_else(missing)
+    scene.handle.read(move |session| NotePlace::of(session, note, &workspace))?.ok_or_else(missing)
 }
 
 /// The Python that would run the note's cells, or why there's none yet.
@@ -45,36 +32,22 @@ pub(super) fn find_python(scene: &CommandContext<'_>, note: DocId) -> Result<any
     Ok(host::choose_interpreter((folder, &place.root), packages.as_ref()))
 }
 
-/// What the note is to list, and whether that's something else than before.
+/// What the note is to list.
 fn changed_packages(old: NotePackages, args: &KernelsArguments) -> Result<NotePackages, CliError> {
-    if let Some(bad) = args.add.iter().find(|name| !is_requirement(name)) {
-        return Err(CliError::usage(format!(
-            "“{bad}” isn't the name of a package; type names like pandas or 'pandas>=2', without addresses or options"
-        )));
-    }
     let mut new = old;
     if let Some(python) = &args.python {
         new.requires_python = Some(python_versions(python));
     }
     for name in &args.remove {
-        let before = new.dependencies.len();
-        new.dependencies.retain(|known| requirement_name(known) != requirement_name(name));
-        if new.dependencies.len() == before {
-            return Err(CliError::usage(format!("the note doesn't list {name}; it lists {}", listed(&new))));
+        if !remove_package(&mut new, name) {
+            let listed = describe_packages(&new);
+            return Err(CliError::usage(format!("the note doesn't list {name}; it lists {listed}")));
         }
     }
     for name in &args.add {
-        let known = new.dependencies.iter_mut().find(|known| requirement_name(known) == requirement_name(name));
-        match known {
-            Some(known) => known.clone_from(name),
-            None => new.dependencies.push(name.clone()),
-        }
+        add_package(&mut new, name).map_err(|bad| CliError::usage(bad.to_string()))?;
     }
     Ok(new)
-}
-
-fn listed(packages: &NotePackages) -> String {
-    if packages.dependencies.is_empty() { "no packages".to_owned() } else { packages.dependencies.join(", ") }
 }
 
 /// Installs what the note lists, with the changes that the arguments ask for; then the note lists that.
@@ -108,9 +81,7 @@ pub(super) fn cmd_environment(
     let failed = |error: SetupError| CliError { code: EXIT_FAILED, why: error.to_string() };
     let was_there = find_environment(&root, &file, &new).is_ok();
     if !was_there && !scene.json {
-        let python = new.requires_python.as_ref().map(|versions| format!(" with Python {versions}"));
-        let said = format!("Installing {}{}", listed(&new), python.unwrap_or_default());
-        writeln!(scene.out, "{}", escape_line(&said))?;
+        writeln!(scene.out, "{}", escape_line(&describe_installation(&new)))?;
         scene.out.flush()?;
     }
     let setup = EnvironmentSetup {
@@ -151,15 +122,8 @@ fn set_packages(
     old: &NotePackages,
     new: &NotePackages,
 ) -> Result<(), CliError> {
-    let set = |key: &str, value: Option<Value>| {
-        scene.handle.run_command(Command::SetProperty { note, key: key.to_owned(), value })
-    };
-    if old.requires_python != new.requires_python {
-        set(REQUIRES_PYTHON_PROPERTY, new.requires_python.clone().map(Value::from))?;
-    }
-    if old.dependencies != new.dependencies {
-        let dependencies = (!new.dependencies.is_empty()).then(|| json!(new.dependencies));
-        set(DEPENDENCIES_PROPERTY, dependencies)?;
+    for command in property_commands(note, old, new) {
+        scene.handle.run_command(command)?;
     }
     if old != new {
         export::open_note::wait_until_saved(scene.handle)?;

@@ -7,6 +7,7 @@ use host::kernel_states::{
     ComparedValue, NoteStates, SavedState, StateBudget, compare_states, list_states, workspace_state_bytes,
 };
 use serde_json::json;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::DocId;
 use text::untrusted_text::escape_line;
@@ -154,17 +155,14 @@ fn state_or_fork(scene: &CommandContext<'_>, note: DocId, word: &str) -> Result<
 }
 
 fn show_comparison(scene: &mut CommandContext<'_>, note: DocId, a: &str, b: &str) -> Result<u8, CliError> {
-    let said = compare_states(scene.handle.workspace_folder(), note, a, b);
+    let workspace = scene.handle.workspace_folder();
+    let said = compare_states(&std::env::current_exe()?, workspace, note, (a, b), &AtomicBool::new(false));
     let said = said.map_err(|why| CliError { code: EXIT_FAILED, why: format!("can't compare: {why}") })?;
     if scene.json {
         writeln!(scene.out, "{}", json!(said))?;
         return Ok(EXIT_DONE);
     }
-    let value = |value: &ComparedValue| {
-        let ComparedValue { kind, size, value } = value;
-        let size = if size.is_empty() { String::new() } else { format!(" ({size})") };
-        escape_line(&format!("{kind}{size} {value}")).to_string()
-    };
+    let value = |value: &ComparedValue| escape_line(&value.describe()).to_string();
     for (id, names) in [(a, &said.only_a), (b, &said.only_b)] {
         for variable in names {
             let name = escape_line(&variable.name);

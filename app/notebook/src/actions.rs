@@ -154,6 +154,13 @@ pub enum PageAction {
         /// The module that it imports.
         module: String,
     },
+    /// Show the packages of the note, with one that this cell misses.
+    ShowPackages {
+        /// The cell that failed.
+        cell: BlockId,
+        /// The package, as the index calls it; `None`: those that the note lists aren't installed.
+        missing: Option<String>,
+    },
     /// Run the note with the science pack, which has this module, and this cell at once; offer to install it first.
     UseScience {
         /// The cell.

@@ -17,6 +17,7 @@ use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Color32, CursorIcon, Galley, Pos2, Rect, Sense, Stroke, TextureHandle, Ui, Vec2, vec2};
 use engine::commands::CommandId;
+use host::note_environment::is_requirement;
 use host::science_pack::{self, PACK_WHEEL_BYTES, megabytes};
 use json_tree::JsonTree;
 use mime_bundle::OutputForm;
@@ -84,6 +85,8 @@ pub enum OutputItem {
     Whole(usize, u64),
     /// The ways to a full Python that has this module.
     Kernels(String),
+    /// The way to the note's packages: the one that its environment lacks, or `None` where none are installed.
+    Packages(Option<String>),
 }
 
 /// View state of a cell's outputs.
@@ -398,6 +401,10 @@ impl OutputLayouter<'_> {
         let before = before.strip_suffix(head.trim_end()).unwrap_or(before).trim_end();
         self.coloured(before, &spans, self.pen.colours.muted, &mime_bundle::traceback_locations(before));
         self.text(&head, self.pen.colours.bad);
+        if let Some(missing) = missing_packages(ename, evalue) {
+            self.other(OutputItem::Packages(missing), size::MIN_CLICK_HEIGHT);
+            return;
+        }
         // Tracebacks of the embedded kernel name cells so.
         if let Some(module) = missing_module(ename, evalue).filter(|_| trace.contains("File \"cell ")) {
             let words = match science_pack::has_module(module) {
@@ -523,6 +530,20 @@ fn missing_module<'a>(ename: &str, evalue: &'a str) -> Option<&'a str> {
     is_name.then_some(module)
 }
 
+/// What the environment of a note lacks, as far as an exception says so: the package, or `None` for all that the note
+/// lists.
+fn missing_packages(ename: &str, evalue: &str) -> Option<Option<String>> {
+    let (_, advice) = evalue.rsplit_once("`tracebook kernels env ")?;
+    match ename {
+        "ModuleNotFoundError" => {
+            let package = advice.rsplit_once(" --add ")?.1.split('`').next()?;
+            is_requirement(package).then(|| Some(package.to_owned()))
+        }
+        "KernelDied" => Some(None),
+        _ => None,
+    }
+}
+
 /// Draws what is neither text nor a figure at a place, in a width.
 pub fn show(
     ui: &mut Ui,
@@ -606,6 +627,19 @@ pub fn show(
             }
             if button(ui, "choose", 120.0, "Choose kernel…") {
                 actions.push(PageAction::Run(CommandId::KernelChoose));
+            }
+        }
+        OutputItem::Packages(missing) => {
+            let text = match missing {
+                Some(package) => format!("Add {package} to the environment…"),
+                None => "Install packages…".to_owned(),
+            };
+            let font = theme::caption().font;
+            let galley =
+                ui.painter().layout_no_wrap(untrusted_text::escape_line(&text).into_owned(), font, colours.ink);
+            let rect = Rect::from_min_size(at, vec2(galley.size().x.min(width), size::MIN_CLICK_HEIGHT));
+            if word_button(ui, rect, id, &text, &format!("{text} for cell {cell}")).clicked() {
+                actions.push(PageAction::ShowPackages { cell: block, missing: missing.clone() });
             }
         }
         OutputItem::Whole(index, bytes) => {

@@ -44,9 +44,11 @@ impl eframe::App for AppWindow {
         self.panes.history_step(&mut self.host, &mut self.notices, &ctx);
         self.panes.sync_step(&self.host);
         self.overlay.follow_python_setup(&mut self.host);
+        self.overlay.follow_packages(&mut self.host);
         self.overlay.show_kernels(&self.host, &mut self.panes, &mut self.notices, &mut self.jobs);
         self.overlay.show_states(&self.panes, &mut self.notices, &self.jobs);
-        self.jobs.report_state_moves(&self.host, &self.panes, &mut self.notices);
+        self.overlay.follow_forks(&self.host);
+        self.jobs.report_state_moves(&self.host, &self.panes, &self.overlay, &mut self.notices);
         self.panes.active.editor.shape = self.panes.caret_shape(&self.host, &self.input);
         notebook::outputs::set_science_installed(&ctx, self.host.science.status().installed.is_some());
         let actions = self.show_layout(ui);

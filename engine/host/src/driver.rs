@@ -40,6 +40,7 @@ pub struct Driver {
     search: SearchService,
     sync: SyncService,
     folder: PathBuf,
+    program: PathBuf,
     waiters: Vec<SessionQuery>,
     wake_at: Option<UnixMillis>,
     /// What the clock said last.
@@ -102,7 +103,7 @@ impl Driver {
             StoreWriter::start(disk, inbox.clone(), workers.clone(), followers.0, followers.1);
         sync.set_writer(writer.clone());
         let agents = AgentEffects::new(program.clone(), folder.clone(), search.clone(), inbox.clone());
-        let kernels = RunningKernels::new(program, &folder, inbox.clone(), writer.clone());
+        let kernels = RunningKernels::new(program.clone(), &folder, inbox.clone(), writer.clone());
         let watcher = FolderWatcher::new(inbox.clone());
         let mut driver = Driver {
             session: Session::new(),
@@ -118,6 +119,7 @@ impl Driver {
             search,
             sync,
             folder,
+            program,
             waiters: Vec::new(),
             wake_at: None,
             last_now: unix_now(),
@@ -164,6 +166,11 @@ impl Driver {
     /// Returns the workspace's folder.
     pub fn folder(&self) -> &std::path::Path {
         &self.folder
+    }
+
+    /// The program that is started as `PROGRAM kernel`.
+    pub fn program(&self) -> &std::path::Path {
+        &self.program
     }
 
     /// Has this called, from other threads, whenever something waits for [`Driver::pump`].

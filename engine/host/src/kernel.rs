@@ -6,6 +6,7 @@ pub(crate) mod kernel_requests;
 pub mod kernel_states;
 pub(crate) mod kernelspec;
 pub mod note_environment;
+pub mod note_packages;
 pub(crate) mod pure_cache;
 pub mod python_setup;
 pub(crate) mod science;

@@ -36,6 +36,7 @@ pub use crate::kernel::kernel_requests::{CompletionChoice, InquiryAnswer, Kernel
 pub use crate::kernel::kernel_states;
 pub use crate::kernel::kernelspec::find_jupyter_kernels;
 pub use crate::kernel::note_environment;
+pub use crate::kernel::note_packages;
 pub use crate::kernel::python_setup;
 pub use crate::kernel::science::{BUILT_WITHOUT_SCIENCE, states_folder};
 pub use crate::kernel::science_pack;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const NOTE: &str = "---\nkernel: science\n---\n# A\n\n```python\nimport pandas as pd\ndf = pd.DataFrame({'a': [1, 2, \
                     3]})\n```\n\n```python\ntotal = int(df.a.sum())\n```\n\n```python\nprint('total', total)\n```\n";
 
-pub(super) fn science_pack() -> Option<PathBuf> {
+pub(crate) fn science_pack() -> Option<PathBuf> {
     let folder = std::env::var_os("TRACEBOOK_SCIENCE_KERNELS").map(PathBuf::from);
     assert!(
         folder.is_some() || std::env::var_os("TRACEBOOK_CI").is_none(),

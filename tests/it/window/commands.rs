@@ -298,10 +298,16 @@ fn cells() -> Drive {
     drive.choose(CommandId::KernelRedo);
     drive.choose(CommandId::KernelStates);
     drive.until("there are none", |window| window.query_all_by_label_contains("No saved states").next().is_some());
+    drive.choose(CommandId::KernelForks);
+    drive.until("it says what they need", |window| window.query_by_label_contains("Forks need").is_some());
+    press(&mut drive.window, NONE, Key::Escape);
     drive.choose(CommandId::KernelRestart);
     drive.until("the kernel is gone", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Off));
     drive.choose(CommandId::KernelChoose);
     drive.until("kernels are offered", |window| window.query_by_label("Instant").is_some());
+    press(&mut drive.window, NONE, Key::Escape);
+    drive.choose(CommandId::KernelPackages);
+    drive.until("its packages are shown", |window| window.query_by_label("Packages of this note").is_some());
     press(&mut drive.window, NONE, Key::Escape);
     drive.choose(CommandId::KernelGrant);
     drive.window.get_by_label("The network").click();

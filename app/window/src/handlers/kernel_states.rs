@@ -1,6 +1,7 @@
 //! The saved states of a note's kernel: the list, and what a move between them did.
 
 use crate::overlays::command_palette::CommandPalette;
+use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
@@ -56,7 +57,13 @@ impl WindowOverlay {
 
 impl BackgroundJobs {
     /// Says what a move between saved states did.
-    pub(crate) fn report_state_moves(&mut self, host: &HostLink, panes: &PaneState, notices: &mut NoticeState) {
+    pub(crate) fn report_state_moves(
+        &mut self,
+        host: &HostLink,
+        panes: &PaneState,
+        overlay: &WindowOverlay,
+        notices: &mut NoticeState,
+    ) {
         let session = host.session();
         let Some(note) = panes.active.note.and_then(|note| session.note(note)) else { return };
         let report = note.state_move();
@@ -65,6 +72,9 @@ impl BackgroundJobs {
             return;
         }
         *seen = report.count;
+        if let WindowOverlay::Dialog(Dialog::KernelForks(_)) = overlay {
+            return; // it says so itself
+        }
         if let Some(problem) = &report.problem {
             notices.toasts.show_message(format!("{}.", ui::text::sentence(problem)));
             return;

@@ -50,6 +50,8 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         }
         CommandId::CellStop => &["interrupt kernel", "cancel cell", "abort"],
         CommandId::KernelRestart => &["reset python", "clear variables", "reload kernel"],
+        CommandId::KernelForks => &["branch variables", "compare variables", "adopt fork", "switch fork"],
+        CommandId::KernelPackages => &["install package", "pip install", "requirements", "dependencies"],
         CommandId::KernelChoose => {
             &["select interpreter", "python environment", "jupyter kernel", "change kernel", "venv"]
         }

@@ -271,7 +271,9 @@ impl CommandPalette {
                 aliases: Vec::new(),
             }
         };
-        let entries = states.states.iter().rev().map(entry).collect();
+        let about = "continue in a fork, switch, adopt and discard; compare two states by variable".to_owned();
+        let forks = PaletteEntry::new(PaletteChoice::Command(CommandId::KernelForks), "Forks…".to_owned(), about);
+        let entries = states.states.iter().rev().map(entry).chain([forks]).collect();
         CommandPalette::new("Saved states", "Search saved states", entries, false)
     }
 

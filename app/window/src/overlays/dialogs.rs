@@ -2,13 +2,16 @@
 //! was decided; none does it.
 
 use crate::overlays::export_form::ExportForm;
+use crate::overlays::kernel_forks_form::KernelForksForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
+use crate::overlays::note_packages_form::NotePackagesForm;
 use crate::overlays::open_folder_form::OpenFolderForm;
 use crate::overlays::python_setup_form::PythonSetupForm;
 use crate::overlays::science_pack_form::SciencePackForm;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
+use engine::KernelStateMove;
 use export::ExportScope;
 use notebook::actions::ExportCommand;
 use notebook::outputs::OutputFile;
@@ -18,6 +21,9 @@ use text::untrusted_text;
 use typeset::pdf::PaperSize;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
+
+/// Width of a dialog with values side by side, in points.
+const WIDE_DIALOG_WIDTH: f32 = 720.0;
 
 pub(crate) enum Dialog {
     /// The name of a new note: the volumes to choose from, and which.
@@ -42,6 +48,10 @@ pub(crate) enum Dialog {
     PythonSetup(Box<PythonSetupForm>),
     /// The science pack is installed, used or removed.
     SciencePack(Box<SciencePackForm>),
+    /// The packages of a note's cells.
+    NotePackages(Box<NotePackagesForm>),
+    /// The lines of a note's saved variables.
+    KernelForks(Box<KernelForksForm>),
     /// Share a volume over a hub: volume and name.
     Share { volume: DocId, name: String, hub: String, trouble: Option<String> },
     /// The address of a volume that another device shares, and the folder for it.
@@ -104,6 +114,22 @@ pub(crate) enum DialogDecision {
         note: DocId,
         cell: BlockId,
     },
+    /// Run it in a new kernel.
+    RerunCell {
+        note: DocId,
+        cell: BlockId,
+    },
+    /// The typed package is listed, in the dialog.
+    AddPackage,
+    /// The note's kernel goes to another saved state or fork; the dialog stays.
+    MoveKernelState {
+        note: DocId,
+        to: KernelStateMove,
+    },
+    /// The note's variables are saved again; the dialog stays.
+    SaveVariables {
+        note: DocId,
+    },
     Share {
         volume: DocId,
         hub: String,
@@ -126,7 +152,7 @@ impl Dialog {
         dark: bool,
     ) -> Option<DialogDecision> {
         let screen = ctx.content_rect();
-        let width = size::DIALOG_WIDTH.min(screen.width() - 2.0 * space::L);
+        let width = self.width().min(screen.width() - 2.0 * space::L);
         let id = Id::unique(match self {
             Dialog::NewNote { .. } => "new note",
             Dialog::Rename { .. } => "rename",
@@ -139,6 +165,8 @@ impl Dialog {
             Dialog::Kernel { .. } => "kernel",
             Dialog::PythonSetup(_) => "python setup",
             Dialog::SciencePack(_) => "science pack",
+            Dialog::NotePackages(_) => "note packages",
+            Dialog::KernelForks(_) => "kernel forks",
             Dialog::Share { .. } => "share",
             Dialog::Join { .. } => "join",
             Dialog::Closing { .. } => "closing",
@@ -173,6 +201,8 @@ impl Dialog {
                     }
                     Dialog::PythonSetup(form) => form.show(ui),
                     Dialog::SciencePack(form) => form.show(ui),
+                    Dialog::NotePackages(form) => form.show(ui),
+                    Dialog::KernelForks(form) => form.show(ui),
                     Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
                     Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
@@ -184,9 +214,22 @@ impl Dialog {
         decision
     }
 
+    /// How wide it is where there's room, in points.
+    fn width(&self) -> f32 {
+        match self {
+            // Two values stand side by side; commands are long.
+            Dialog::KernelForks(_) | Dialog::NotePackages(_) => WIDE_DIALOG_WIDTH,
+            _ => size::DIALOG_WIDTH, // tidy: open because any other dialog is as wide as all are
+        }
+    }
+
     /// Whether it has to stay until its work is done or stopped.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self, Dialog::PythonSetup(form) if form.is_busy())
+        match self {
+            Dialog::PythonSetup(form) => form.is_busy(),
+            Dialog::NotePackages(form) => form.is_busy(),
+            _ => false, // tidy: open because any other dialog can be closed at any time
+        }
     }
 
     /// Returns the decision that Enter stands for.
@@ -200,6 +243,8 @@ impl Dialog {
             Dialog::SaveOutput { save, dest, .. } => saved(save, dest),
             Dialog::Share { volume, hub, .. } => shared(*volume, hub),
             Dialog::Join { address, folder, .. } => joined(address, folder),
+            Dialog::KernelForks(form) => form.new_fork(),
+            Dialog::NotePackages(_) => Some(DialogDecision::AddPackage),
             Dialog::Grant { .. }
             | Dialog::Kernel { .. }
             | Dialog::PythonSetup(_)
@@ -220,10 +265,12 @@ impl Dialog {
             | Dialog::Share { trouble, .. }
             | Dialog::Join { trouble, .. }
             | Dialog::Grant { trouble, .. } => *trouble = Some(why),
+            Dialog::KernelForks(form) => form.trouble = Some(why),
             Dialog::OpenFolder(form) => form.show_error(why),
             Dialog::Kernel { .. }
             | Dialog::PythonSetup(_)
             | Dialog::SciencePack(_)
+            | Dialog::NotePackages(_)
             | Dialog::Discard { .. }
             | Dialog::Closing { .. } => {}
         }
@@ -250,7 +297,7 @@ fn rename(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<bool>
     words(ui, "Links to it follow. A / in the path puts it into a folder.");
     ui.add_space(space::M);
     field(ui, path, "New path", "Name, or Folder/Name");
-    says(ui, trouble);
+    show_trouble(ui, trouble);
     buttons(ui, "Rename", "Cancel")
 }
 
@@ -276,7 +323,7 @@ pub(super) fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
 }
 
 /// A field that is not the first.
-fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
+pub(super) fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
     let colours = ThemeColors::of(ui);
     let style = theme::body();
     let field = egui::TextEdit::singleline(text)
@@ -289,7 +336,8 @@ fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> 
     ui.add(field).accessible_name(name)
 }
 
-fn says(ui: &mut Ui, trouble: Option<&str>) {
+/// What went wrong, if something did, and the room before the buttons.
+pub(super) fn show_trouble(ui: &mut Ui, trouble: Option<&str>) {
     let colours = ThemeColors::of(ui);
     if let Some(trouble) = trouble {
         ui.add_space(space::S);
@@ -334,7 +382,7 @@ fn new_note(
             }
         });
     }
-    says(ui, trouble);
+    show_trouble(ui, trouble);
     match buttons(ui, "Create note", "Cancel") {
         Some(true) => made(volumes, *chosen, name),
         Some(false) => Some(DialogDecision::Never),
@@ -345,7 +393,7 @@ fn new_note(
 fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<DialogDecision> {
     head(ui, &format!("Delete {what} for good?"));
     words(ui, "Text, history and outputs go with it. This cannot be undone.");
-    says(ui, None);
+    show_trouble(ui, None);
     match buttons(ui, "Delete for good", "Cancel") {
         Some(true) => Some(DialogDecision::Discard { files: files.to_vec() }),
         Some(false) => Some(DialogDecision::Never),
@@ -361,7 +409,7 @@ fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 
         words(ui, &format!("File: {place}"));
         words(ui, &format!("Command: {command}"));
     });
-    says(ui, None);
+    show_trouble(ui, None);
     match buttons(ui, "Allow", "Cancel") {
         Some(true) => Some(DialogDecision::AllowKernel { name: name.to_owned(), print: print.to_owned() }),
         Some(false) => Some(DialogDecision::Never),
@@ -418,7 +466,7 @@ fn export(ui: &mut Ui, wanted: &mut ExportForm, trouble: Option<&str>) -> Option
     }
     ui.add_space(space::M);
     field(ui, &mut wanted.dest, "New file or folder", "/home/me/Documents/Name");
-    says(ui, trouble);
+    show_trouble(ui, trouble);
     match buttons(ui, "Export", "Cancel") {
         Some(true) => exported(wanted),
         Some(false) => Some(DialogDecision::Never),
@@ -434,7 +482,7 @@ fn saved(save: &OutputFile, dest: &str) -> Option<DialogDecision> {
 fn save_output(ui: &mut Ui, save: &OutputFile, dest: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
     head(ui, "Save output as…");
     field(ui, dest, "New file", &format!("/home/me/Documents/Name.{}", save.ending));
-    says(ui, trouble);
+    show_trouble(ui, trouble);
     match buttons(ui, "Save", "Cancel") {
         Some(true) => saved(save, dest),
         Some(false) => Some(DialogDecision::Never),
@@ -460,7 +508,7 @@ fn grant(
     lines(ui, &mut wish.write, "Folders to read and write", "a path in each line");
     ui.add_space(space::M);
     ui.checkbox(&mut wish.network, "The network");
-    says(ui, trouble.as_deref());
+    show_trouble(ui, trouble.as_deref());
     match buttons(ui, "Grant", "Cancel") {
         Some(true) => match wish.grant() {
             Ok(grant) => Some(DialogDecision::Grant { note, grant }),
@@ -488,7 +536,7 @@ fn share(ui: &mut Ui, volume: DocId, name: &str, hub: &mut String, trouble: Opti
     );
     ui.add_space(space::M);
     field(ui, hub, "Address of the hub", "wss://hub.example:7600");
-    says(ui, trouble);
+    show_trouble(ui, trouble);
     match buttons(ui, "Share", "Cancel") {
         Some(true) => shared(volume, hub),
         Some(false) => Some(DialogDecision::Never),
@@ -508,7 +556,7 @@ fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<
     field(ui, address, "Address of the volume", "wss://hub.example:7600#automerge:…");
     ui.add_space(space::S);
     further(ui, folder, "dialog folder", "Folder for it", "An empty or new folder: ~/notes");
-    says(ui, trouble);
+    show_trouble(ui, trouble);
     match buttons(ui, "Get it", "Cancel") {
         Some(true) => joined(address, folder),
         Some(false) => Some(DialogDecision::Never),
@@ -535,7 +583,7 @@ fn lines(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
 fn closing(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
     head(ui, "Not everything is saved");
     words(ui, why);
-    says(ui, None);
+    show_trouble(ui, None);
     match buttons(ui, "Keep open", "Close anyway") {
         Some(true) => Some(DialogDecision::Never),
         Some(false) => Some(DialogDecision::CloseAnyway),

@@ -17,7 +17,7 @@ use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// Lines of output that are kept.
-const MAX_KEPT_LINES: usize = 500;
+pub(super) const MAX_KEPT_LINES: usize = 500;
 /// Kernels of this machine that are offered.
 const MAX_OFFERED_KERNELS: usize = 4;
 const OUTPUT_HEIGHT: f32 = 180.0;
@@ -268,7 +268,7 @@ impl PythonSetupForm {
     }
 }
 
-fn show_error(ui: &mut Ui, error: &SetupError) {
+pub(super) fn show_error(ui: &mut Ui, error: &SetupError) {
     let small = theme::small();
     let colours = ThemeColors::of(ui);
     ui.label(RichText::new(untrusted_text::escape_block(&error.why)).font(small.font.clone()).color(colours.bad));
@@ -276,7 +276,7 @@ fn show_error(ui: &mut Ui, error: &SetupError) {
 }
 
 /// Lines of a terminal, the last ones in sight.
-fn show_lines(ui: &mut Ui, name: &str, lines: &[String]) {
+pub(super) fn show_lines(ui: &mut Ui, name: &str, lines: &[String]) {
     let colours = ThemeColors::of(ui);
     let frame = Frame::new().fill(colours.sunken).corner_radius(CONTROL_CORNER).inner_margin(Margin::same(8));
     let text = lines.join("\n");

@@ -63,6 +63,10 @@ pub(crate) enum WindowCommand {
     },
     /// List the saved states of the note's kernel.
     States,
+    /// Lists the packages of the note's cells, and installs them.
+    Packages,
+    /// Lists the lines of the saved variables, to move between them and compare them.
+    Forks,
     Left,
     Files,
     Tags,
@@ -167,6 +171,8 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::KernelUndo => WindowCommand::UndoRun { redo: false },
         CommandId::KernelRedo => WindowCommand::UndoRun { redo: true },
         CommandId::KernelStates => WindowCommand::States,
+        CommandId::KernelPackages => WindowCommand::Packages,
+        CommandId::KernelForks => WindowCommand::Forks,
         CommandId::ViewNextRegion => WindowCommand::Region { back: false },
         CommandId::ViewPreviousRegion => WindowCommand::Region { back: true },
         CommandId::ViewLeft => WindowCommand::Left,

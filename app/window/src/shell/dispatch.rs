@@ -132,6 +132,12 @@ impl AppWindow {
                 PageAction::SetUpPython { cell, module } => {
                     self.overlay.ask_python_setup(&mut self.host, &self.panes, &mut self.notices, cell, module)
                 }
+                PageAction::ShowPackages { cell, missing } => self.overlay.show_packages(
+                    &self.host,
+                    &self.panes,
+                    &mut self.notices,
+                    (Some(cell), missing.as_deref()),
+                ),
                 PageAction::UseScience { cell, module } if self.host.science.status().installed.is_none() => {
                     self.overlay.show_science_pack(&self.host, Some(cell), Some(module))
                 }
@@ -252,6 +258,10 @@ impl AppWindow {
                 self.host.note_command(&mut self.notices, note.map(|note| Command::MoveState { note, to }))
             }
             WindowCommand::States => self.panes.list_states(&self.host, &mut self.notices, &self.jobs, ctx),
+            WindowCommand::Packages => {
+                self.overlay.show_packages(&self.host, &self.panes, &mut self.notices, (None, None))
+            }
+            WindowCommand::Forks => self.overlay.show_forks(&self.host, &self.panes, &mut self.notices),
             WindowCommand::Region { back } => self.dock.regions.go_to_region(&mut self.panes, ctx, back),
             WindowCommand::Left => self.prefs.left_open = !self.prefs.left_open,
             WindowCommand::Files => self.dock.toggle_left(LeftPanel::Files, &mut self.prefs.left_open),
@@ -475,10 +485,32 @@ impl AppWindow {
                 self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, Some(name), None);
                 return;
             }
+            DialogDecision::UseScience { cell } if self.host.science.status().installed.is_none() => {
+                self.overlay.show_science_pack(&self.host, cell, None);
+                return;
+            }
             DialogDecision::UseScience { cell } => {
                 self.panes.close_overlay(&mut self.overlay);
                 self.panes.use_science(&mut self.host, &mut self.overlay, &mut self.notices, cell);
                 return;
+            }
+            DialogDecision::RerunCell { note, cell } => {
+                self.host.rerun_cell(&mut self.notices, note, cell);
+                None
+            }
+            DialogDecision::AddPackage => {
+                if let WindowOverlay::Dialog(Dialog::NotePackages(form)) = &mut self.overlay {
+                    form.add();
+                }
+                return ctx.request_repaint();
+            }
+            DialogDecision::MoveKernelState { note, to } => {
+                self.overlay.move_kernel_state(&mut self.host, note, to);
+                return ctx.request_repaint();
+            }
+            DialogDecision::SaveVariables { note } => {
+                self.overlay.save_variables(&mut self.host, note);
+                return ctx.request_repaint();
             }
             DialogDecision::RunCell { note, cell } => {
                 self.host.send(Command::Run { note, cell }, &mut self.notices);

@@ -471,9 +471,11 @@ pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTa
         item(ui, "Undo run", CommandId::KernelUndo, !busy);
         item(ui, "Redo run", CommandId::KernelRedo, !busy);
         item(ui, "Saved states…", CommandId::KernelStates, true);
+        item(ui, "Forks…", CommandId::KernelForks, true);
     }
     menu_separator(ui);
     item(ui, "Choose Python…", CommandId::KernelChoose, true);
+    item(ui, "Packages…", CommandId::KernelPackages, true);
     item(ui, "Permissions…", CommandId::KernelGrant, true);
 }
 

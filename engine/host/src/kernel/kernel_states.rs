@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use store::DocId;
 
@@ -29,6 +30,15 @@ pub struct ComparedValue {
     pub size: String,
     /// Its text in short.
     pub value: String,
+}
+
+impl ComparedValue {
+    /// It in a line, which isn't escaped.
+    pub fn describe(&self) -> String {
+        let ComparedValue { kind, size, value } = self;
+        let size = if size.is_empty() { String::new() } else { format!(" ({size})") };
+        format!("{kind}{size} {value}")
+    }
 }
 
 /// A variable that one of two states has.
@@ -73,13 +83,19 @@ pub struct StateComparison {
 }
 
 /// Compares the variables of two saved states in a process that is as confined as a kernel, and sees no note. The
-/// note's own kernel isn't disturbed.
+/// note's own kernel isn't disturbed. `program` is started as `PROGRAM kernel`; it's ended once `is_stopped`.
 ///
 /// # Errors
-/// The pack isn't installed, a state is damaged or of another pack, or it takes too long.
-pub fn compare_states(workspace: &Path, note: DocId, a: &str, b: &str) -> anyhow::Result<StateComparison> {
+/// The pack isn't installed, a state is damaged or of another pack, it takes too long, or it was stopped.
+pub fn compare_states(
+    program: &Path,
+    workspace: &Path,
+    note: DocId,
+    (a, b): (&str, &str),
+    is_stopped: &AtomicBool,
+) -> anyhow::Result<StateComparison> {
     let room = tempfile::tempdir()?;
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(program);
     command.arg("kernel");
     science::add_arguments(&mut command, workspace, Some((note, true)))?;
     command.arg("--compare").arg(a).arg(b).arg("--shut").arg(workspace);
@@ -93,9 +109,13 @@ pub fn compare_states(workspace: &Path, note: DocId, a: &str, b: &str) -> anyhow
     });
     let began = Instant::now();
     while child.try_wait()?.is_none() {
-        if began.elapsed() > COMPARE_TIMEOUT {
+        let stops = is_stopped.load(Ordering::Acquire);
+        if stops || began.elapsed() > COMPARE_TIMEOUT {
             child.kill()?;
             child.wait()?;
+            if stops {
+                bail!("it was stopped");
+            }
             bail!("it took longer than {} seconds", COMPARE_TIMEOUT.as_secs());
         }
         std::thread::sleep(COMPARE_CHECK_INTERVAL);

@@ -306,19 +306,16 @@ impl EnvironmentSetup {
     /// Installs on a thread of its own. `wake` is called whenever there's progress. Once it has ended well,
     /// [`find_environment`] finds it.
     pub fn start(self, wake: impl Fn() + Send + 'static) -> RunningSetup {
-        RunningSetup::start_job(move |stop, tell| self.run(stop, tell), wake)
+        RunningSetup::start_job(move |stop, tell| self.plan()?.run(stop, tell), wake)
     }
 
-    fn run(&self, stop: &SetupStop, tell: &dyn Fn(SetupProgress)) -> Result<(), SetupError> {
+    /// Looks what would have to run. Starts interpreters to ask for their version; writes nothing.
+    ///
+    /// # Errors
+    /// A package's name is none, the lock file can't be used, or there's no Python for it.
+    pub fn plan(self) -> Result<EnvironmentPlan, SetupError> {
         self.check_packages()?;
         let path = lock_path(&self.note_file);
-        let folder = path.parent().unwrap_or(Path::new("."));
-        // Before anything is fetched: what can't be locked isn't used.
-        let mut file = tempfile::Builder::new();
-        #[cfg(unix)]
-        file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-        let mut file =
-            file.prefix(".tracebook-lock-").tempfile_in(folder).map_err(|error| unwritable(folder, &error))?;
         let known = EnvironmentLock::read(&path)
             .map_err(|why| failed(format!("{} can't be used: {why}.", path.display()), "Remove it, then try again."))?;
         let known = known.filter(|lock| lock.made_of == self.packages);
@@ -326,23 +323,16 @@ impl EnvironmentSetup {
             let advice = "Leave --sync out to choose versions and lock them.";
             return Err(failed(format!("{} has no versions for these packages.", path.display()), advice));
         }
-        if known.as_ref().is_some_and(|lock| lock.find(&self.root).is_some()) {
-            return Ok(());
+        let is_ready = known.as_ref().is_some_and(|lock| lock.find(&self.root).is_some());
+        let requirements = known.as_ref().map_or(&self.packages.dependencies, |lock| &lock.lines).clone();
+        let count = UNFINISHED_COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = self.root.join(format!("{UNFINISHED_PREFIX}{}-{count}", std::process::id()));
+        let mut plan =
+            EnvironmentPlan { setup: self, known, folder, requirements, commands: Vec::new(), is_ready, has_uv: false };
+        if !is_ready {
+            plan.choose_commands()?;
         }
-        let unfinished = self.make_unfinished_folder()?;
-        let lock = self.install(&unfinished.0, known, stop, tell)?;
-        let target = lock.folder(&self.root);
-        if lock.find(&self.root).is_none() {
-            // What is there can't run any more: its Python is gone.
-            let _ = std::fs::remove_dir_all(&target);
-            let moved = std::fs::rename(unfinished.0.join("env"), &target);
-            if let Some(error) = moved.err().filter(|_| lock.find(&self.root).is_none()) {
-                return Err(unwritable(&self.root, &error));
-            }
-        }
-        let written = file.write_all(lock.to_text().as_bytes()).and_then(|()| file.as_file().sync_all());
-        written.map_err(|error| unwritable(folder, &error))?;
-        file.persist(&path).map(drop).map_err(|error| unwritable(folder, &error.error))
+        Ok(plan)
     }
 
     fn check_packages(&self) -> Result<(), SetupError> {
@@ -363,112 +353,6 @@ impl EnvironmentSetup {
             )),
             _ => Ok(()),
         }
-    }
-
-    /// A new folder below the root. Removes those of processes that are no more.
-    fn make_unfinished_folder(&self) -> Result<UnfinishedFolder, SetupError> {
-        let refused = |error| unwritable(&self.root, &error);
-        std::fs::create_dir_all(&self.root).map_err(refused)?;
-        for entry in self.root.read_dir().map_err(refused)?.flatten() {
-            let name = entry.file_name();
-            let number = name.to_str().and_then(|name| name.strip_prefix(UNFINISHED_PREFIX)?.split('-').next());
-            if number.is_some_and(|number| !Path::new("/proc").join(number).exists())
-                && Path::new("/proc/self").exists()
-            {
-                drop(UnfinishedFolder(entry.path()));
-            }
-        }
-        let count = UNFINISHED_COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = self.root.join(format!("{UNFINISHED_PREFIX}{}-{count}", std::process::id()));
-        std::fs::create_dir(&folder).map_err(refused)?;
-        Ok(UnfinishedFolder(folder))
-    }
-
-    /// Makes an environment in `folder`, and gives what is installed in it.
-    fn install(
-        &self,
-        folder: &Path,
-        known: Option<EnvironmentLock>,
-        stop: &SetupStop,
-        tell: &dyn Fn(SetupProgress),
-    ) -> Result<EnvironmentLock, SetupError> {
-        let programs =
-            PythonSetup { shared: self.shared.clone(), variables: self.variables.clone(), ..Default::default() };
-        let uv = programs.programs("uv").next();
-        let python = self.choose_python(&programs, uv.is_some(), known.as_ref())?;
-        let (environment, file) = (folder.join("env"), folder.join("requirements.txt"));
-        let own = own_python(&environment);
-        let word = |path: &Path| path.to_string_lossy().into_owned();
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let (own_word, file_word) = (word(&own), word(&file));
-        let mut commands = vec![match &uv {
-            Some(uv) => words(&[&word(uv), "venv", "--relocatable", "--python", &python, &word(&environment)]),
-            None => words(&[&python, "-m", "venv", &word(&environment)]),
-        }];
-        let wanted = known.as_ref().map_or(&self.packages.dependencies, |lock| &lock.lines);
-        let locked = folder.join("locked.txt");
-        let write = |path: &Path, lines: &[String]| {
-            std::fs::write(path, lines.join("\n") + "\n").map_err(|error| unwritable(folder, &error))
-        };
-        write(&file, wanted)?;
-        let is_empty = wanted.is_empty();
-        if !is_empty {
-            let mut source = &file_word;
-            let locked_word = word(&locked);
-            if let (Some(uv), None) = (&uv, &known) {
-                commands.push(words(&[
-                    &word(uv),
-                    "pip",
-                    "compile",
-                    "--python",
-                    &own_word,
-                    "--universal",
-                    "--generate-hashes",
-                    "--no-annotate",
-                    "--no-header",
-                    "--quiet",
-                    "--output-file",
-                    &locked_word,
-                    &file_word,
-                ]));
-                source = &locked_word;
-            }
-            commands.push(match &uv {
-                Some(uv) => words(&[&word(uv), "pip", "install", "--python", &own_word, "--no-deps", "-r", source]),
-                None => words(&[
-                    &own_word,
-                    "-m",
-                    "pip",
-                    "install",
-                    "--no-input",
-                    "--disable-pip-version-check",
-                    "-r",
-                    source,
-                ]),
-            });
-        }
-        let variables = self.variables.clone();
-        SetupPlan::in_new_folder(environment, commands, variables.clone()).run(stop, tell)?;
-        if let Some(lock) = known {
-            return Ok(lock);
-        }
-        let broken = |why: String| failed(why, "Try again.");
-        let (version, _) =
-            probe_python(&own, &variables).ok_or_else(|| broken("The new Python doesn't start.".into()))?;
-        let text = if is_empty {
-            String::new()
-        } else if uv.is_some() {
-            std::fs::read_to_string(&locked).map_err(|error| broken(format!("uv has locked nothing: {error}.")))?
-        } else {
-            let mut freeze = Command::new(&own);
-            freeze.args(["-m", "pip", "--disable-pip-version-check", "freeze", "--local"]);
-            freeze.envs(variables.iter().map(|(name, value)| (name, value)));
-            let said = freeze.output().map_err(|error| broken(format!("pip can't be started: {error}.")))?;
-            String::from_utf8_lossy(&said.stdout).into_owned()
-        };
-        let lines = locked_lines(&text).map_err(|why| broken(format!("The versions can't be locked: {why}.")))?;
-        let python = version.split('.').take(2).collect::<Vec<_>>().join(".");
-        Ok(EnvironmentLock { made_of: self.packages.clone(), python, lines })
     }
 
     /// The interpreter for a new environment: its path, or its version for uv to find or bring.
@@ -505,6 +389,191 @@ impl EnvironmentSetup {
             "Install that Python with its module venv, or uv, which brings it (`pip install uv`); or choose another \
              one with --python.",
         ))
+    }
+}
+
+/// What an installation of a note's packages runs: this and nothing else.
+#[derive(Debug)]
+pub struct EnvironmentPlan {
+    setup: EnvironmentSetup,
+    /// The lock of these packages.
+    known: Option<EnvironmentLock>,
+    /// Where it's made.
+    folder: PathBuf,
+    /// Lines of the requirements file that the programs get.
+    requirements: Vec<String>,
+    commands: Vec<Vec<String>>,
+    is_ready: bool,
+    has_uv: bool,
+}
+
+impl EnvironmentPlan {
+    /// The programs with their arguments, in this order; none where the environment is there already.
+    pub fn commands(&self) -> &[Vec<String>] {
+        &self.commands
+    }
+
+    /// Whether the environment is there already, so that nothing runs.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// What the programs are to install, as the requirements file that they get says it, without hashes.
+    pub fn requirements(&self) -> Vec<&str> {
+        let named = self.requirements.iter().filter(|line| !line.starts_with([' ', '\t']));
+        named.map(|line| line.trim_end_matches('\\').trim_end()).collect()
+    }
+
+    /// Runs it on a thread of its own. `wake` is called whenever there's progress. Once it has ended well,
+    /// [`find_environment`] finds it.
+    pub fn start(self, wake: impl Fn() + Send + 'static) -> RunningSetup {
+        RunningSetup::start_job(move |stop, tell| self.run(stop, tell), wake)
+    }
+
+    fn run(&self, stop: &SetupStop, tell: &dyn Fn(SetupProgress)) -> Result<(), SetupError> {
+        let path = lock_path(&self.setup.note_file);
+        let folder = path.parent().unwrap_or(Path::new("."));
+        // Before anything is fetched: what can't be locked isn't used.
+        let mut file = tempfile::Builder::new();
+        #[cfg(unix)]
+        file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+        let mut file =
+            file.prefix(".tracebook-lock-").tempfile_in(folder).map_err(|error| unwritable(folder, &error))?;
+        if self.is_ready {
+            return Ok(());
+        }
+        let root = &self.setup.root;
+        let unfinished = self.make_unfinished_folder()?;
+        let lock = self.install(stop, tell)?;
+        let target = lock.folder(root);
+        if lock.find(root).is_none() {
+            // What is there can't run any more: its Python is gone.
+            let _ = std::fs::remove_dir_all(&target);
+            let moved = std::fs::rename(unfinished.0.join("env"), &target);
+            if let Some(error) = moved.err().filter(|_| lock.find(root).is_none()) {
+                return Err(unwritable(root, &error));
+            }
+        }
+        let written = file.write_all(lock.to_text().as_bytes()).and_then(|()| file.as_file().sync_all());
+        written.map_err(|error| unwritable(folder, &error))?;
+        file.persist(&path).map(drop).map_err(|error| unwritable(folder, &error.error))
+    }
+
+    /// The new folder. Removes those of processes that are no more.
+    fn make_unfinished_folder(&self) -> Result<UnfinishedFolder, SetupError> {
+        let root = &self.setup.root;
+        let refused = |error| unwritable(root, &error);
+        std::fs::create_dir_all(root).map_err(refused)?;
+        for entry in root.read_dir().map_err(refused)?.flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix(UNFINISHED_PREFIX)?.split('-').next());
+            if number.is_some_and(|number| !Path::new("/proc").join(number).exists())
+                && Path::new("/proc/self").exists()
+            {
+                drop(UnfinishedFolder(entry.path()));
+            }
+        }
+        std::fs::create_dir(&self.folder).map_err(refused)?;
+        Ok(UnfinishedFolder(self.folder.clone()))
+    }
+
+    fn environment(&self) -> PathBuf {
+        self.folder.join("env")
+    }
+
+    /// The file that says what is installed.
+    fn requirements_file(&self) -> PathBuf {
+        self.folder.join("requirements.txt")
+    }
+
+    /// The file in which uv locks it.
+    fn locked_file(&self) -> PathBuf {
+        self.folder.join("locked.txt")
+    }
+
+    /// Finds the programs that make the environment.
+    fn choose_commands(&mut self) -> Result<(), SetupError> {
+        let (shared, variables) = (self.setup.shared.clone(), self.setup.variables.clone());
+        let programs = PythonSetup { shared, variables, ..Default::default() };
+        let uv = programs.programs("uv").next();
+        self.has_uv = uv.is_some();
+        let python = self.setup.choose_python(&programs, self.has_uv, self.known.as_ref())?;
+        let environment = self.environment();
+        let word = |path: &Path| path.to_string_lossy().into_owned();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (own_word, file_word) = (word(&own_python(&environment)), word(&self.requirements_file()));
+        let mut commands = vec![match &uv {
+            Some(uv) => words(&[&word(uv), "venv", "--relocatable", "--python", &python, &word(&environment)]),
+            None => words(&[&python, "-m", "venv", &word(&environment)]),
+        }];
+        if !self.requirements.is_empty() {
+            let mut source = &file_word;
+            let locked_word = word(&self.locked_file());
+            if let (Some(uv), None) = (&uv, &self.known) {
+                commands.push(words(&[
+                    &word(uv),
+                    "pip",
+                    "compile",
+                    "--python",
+                    &own_word,
+                    "--universal",
+                    "--generate-hashes",
+                    "--no-annotate",
+                    "--no-header",
+                    "--quiet",
+                    "--output-file",
+                    &locked_word,
+                    &file_word,
+                ]));
+                source = &locked_word;
+            }
+            commands.push(match &uv {
+                Some(uv) => words(&[&word(uv), "pip", "install", "--python", &own_word, "--no-deps", "-r", source]),
+                None => words(&[
+                    &own_word,
+                    "-m",
+                    "pip",
+                    "install",
+                    "--no-input",
+                    "--disable-pip-version-check",
+                    "-r",
+                    source,
+                ]),
+            });
+        }
+        self.commands = commands;
+        Ok(())
+    }
+
+    /// Makes the environment, and gives what is installed in it.
+    fn install(&self, stop: &SetupStop, tell: &dyn Fn(SetupProgress)) -> Result<EnvironmentLock, SetupError> {
+        let environment = self.environment();
+        let file = self.requirements_file();
+        std::fs::write(&file, self.requirements.join("\n") + "\n").map_err(|error| unwritable(&file, &error))?;
+        let variables = &self.setup.variables;
+        let own = own_python(&environment);
+        SetupPlan::in_new_folder(environment, self.commands.clone(), variables.clone()).run(stop, tell)?;
+        if let Some(lock) = &self.known {
+            return Ok(lock.clone());
+        }
+        let broken = |why: String| failed(why, "Try again.");
+        let (version, _) =
+            probe_python(&own, variables).ok_or_else(|| broken("The new Python doesn't start.".into()))?;
+        let text = if self.requirements.is_empty() {
+            String::new()
+        } else if self.has_uv {
+            let locked = std::fs::read_to_string(self.locked_file());
+            locked.map_err(|error| broken(format!("uv has locked nothing: {error}.")))?
+        } else {
+            let mut freeze = Command::new(&own);
+            freeze.args(["-m", "pip", "--disable-pip-version-check", "freeze", "--local"]);
+            freeze.envs(variables.iter().map(|(name, value)| (name, value)));
+            let said = freeze.output().map_err(|error| broken(format!("pip can't be started: {error}.")))?;
+            String::from_utf8_lossy(&said.stdout).into_owned()
+        };
+        let lines = locked_lines(&text).map_err(|why| broken(format!("The versions can't be locked: {why}.")))?;
+        let python = version.split('.').take(2).collect::<Vec<_>>().join(".");
+        Ok(EnvironmentLock { made_of: self.setup.packages.clone(), python, lines })
     }
 }
 

@@ -1,0 +1,160 @@
+//! Forks of a note's variables in the window: with the science pack's real kernel where it's installed, and what the
+//! dialog offers where none is.
+
+use super::*;
+use crate::line::states::science_pack;
+use engine::commands::CommandId;
+use std::path::Path;
+use std::process::Command as Process;
+
+const NOTE: &str = "---\nkernel: science\n---\n```python\nn = 1\nold = 'yes'\nsame = [1]\n```\n\n```python\nn = 2\n\
+                    ```\n\n```python\nn = 30\nnew = 'no'\ndel old\n```\n";
+
+/// Whether this process looks for the pack and for environments in such a folder. If not, the test of this name runs
+/// again, in a process that looks in this one: the environment says where, and is the whole process's.
+pub(super) fn runs_with_kernels(test: &str, folder: &Path) -> bool {
+    let mark = "TRACEBOOK_TEST_WITH_KERNELS";
+    if std::env::var(mark).is_ok_and(|running| running == test) {
+        return true;
+    }
+    let mut again = Process::new(std::env::current_exe().expect("this program"));
+    again.args(["--exact", test, "--nocapture"]).env("TRACEBOOK_KERNELS", folder).env(mark, test);
+    let done = again.output().expect("started");
+    let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success() && said.contains("1 passed"), "in a process of its own: {said}");
+    false
+}
+
+/// Pictures in both themes of a dialog, which takes the keys of the theme.
+pub(super) fn pictured_dialog(window: &mut Driven, name: &str) {
+    let Some(folder) = pictures_folder() else { return };
+    let ctx = window.ctx.clone();
+    // System, light and dark.
+    for _ in 0..3 {
+        window.state_mut().perform_command(&ctx, CommandId::ViewTheme);
+        window.run();
+        let theme = if ctx.global_style().visuals.dark_mode { "dark" } else { "light" };
+        picture(window, &folder, &format!("{theme}-{name}"));
+    }
+}
+
+fn open_forks(window: &mut Driven) {
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::KernelForks);
+    until(window, "the dialog", |window| window.query_by_role_and_label(Role::Heading, "Forks of variables").is_some());
+}
+
+pub(super) fn until_label(window: &mut Driven, label: &str) {
+    until(window, label, |window| window.query_by_label(label).is_some());
+}
+
+pub(super) fn click(window: &mut Driven, label: &str) {
+    window.get_by_label(label).click();
+    window.run();
+}
+
+/// Runs a cell to its end.
+fn run_cell(window: &mut Driven, number: usize) {
+    let (note, cell) = {
+        let note = session(window).note(window.state().note().expect("a note")).expect("open");
+        (note.id, note.cells().nth(number - 1).expect("a cell"))
+    };
+    window.state_mut().send_command(Command::Run { note, cell });
+    until(window, "the cell has run", |window| {
+        let note = session(window).note(note).expect("open");
+        note.latest_execution(cell).is_some_and(|run| run.status == store::ExecutionStatus::Ok)
+            && note.kernel == engine::KernelPhase::Idle
+    });
+}
+
+#[test]
+fn forks_are_made_compared_adopted_and_discarded() {
+    let Some(pack) = science_pack() else { return };
+    if !runs_with_kernels("window::kernel_forks::forks_are_made_compared_adopted_and_discarded", &pack) {
+        return;
+    }
+    let bench = Bench::new(&[("a.md", NOTE)]);
+    let mut window = bench.opened();
+    run_cell(&mut window, 1);
+    run_cell(&mut window, 2);
+    open_forks(&mut window);
+    until_label(&mut window, "Fork main: current, after cell 2");
+    assert!(window.query_by_label_contains("Switch to").is_none(), "there's no other one");
+    // By the keyboard alone.
+    type_text(&mut window, "try");
+    press(&mut window, NONE, Key::Enter);
+    until_label(&mut window, "Fork try: current, after cell 2");
+    assert!(window.query_by_label("Cells run in try now.").is_some());
+    assert!(window.query_by_label("Fork main: after cell 2").is_some());
+    pictured_dialog(&mut window, "forks");
+    type_text(&mut window, "main");
+    click(&mut window, "Fork");
+    until(&mut window, "it says why not", |window| window.query_by_label_contains("There is a fork").is_some());
+    press(&mut window, NONE, Key::Escape);
+    assert!(window.query_by_label("Forks of variables").is_none());
+
+    run_cell(&mut window, 3);
+    open_forks(&mut window);
+    until_label(&mut window, "Fork try: current, after cell 3");
+    click(&mut window, "Compare try with main");
+    until_label(&mut window, "n in try: int 30");
+    for shown in ["n in main: int 2", "Only in try", "Only in main", "new in try: str (2) 'no'", "same"] {
+        assert!(window.query_by_label(shown).is_some(), "{shown}");
+    }
+    assert!(window.query_by_label_contains("old in main: str").is_some());
+    pictured_dialog(&mut window, "compared-forks");
+    click(&mut window, "Back to forks");
+    // Any two states, too.
+    click(&mut window, "Compare states…");
+    until_label(&mut window, "Different");
+    assert!(window.query_by_label_contains("First state: After cell 2 (").is_some());
+    pictured_dialog(&mut window, "compared-states");
+    click(&mut window, "Back to forks");
+
+    click(&mut window, "Switch to main");
+    until_label(&mut window, "Fork main: current, after cell 2");
+    click(&mut window, "Adopt try: main takes its variables over");
+    until_label(&mut window, "main continues with the variables of try.");
+    until_label(&mut window, "Fork main: current, after cell 3");
+    assert!(window.query_by_label_contains("Fork try").is_none());
+
+    type_text(&mut window, "other");
+    click(&mut window, "Fork");
+    until_label(&mut window, "Fork other: current, after cell 3");
+    click(&mut window, "Discard main");
+    assert!(window.query_by_label_contains("deleted for good").is_some());
+    pictured_dialog(&mut window, "discard-fork");
+    click(&mut window, "Keep");
+    click(&mut window, "Discard main");
+    click(&mut window, "Discard for good");
+    until_label(&mut window, "main is discarded.");
+    until(&mut window, "it's gone", |window| window.query_by_label_contains("Fork main").is_none());
+    assert!(window.query_by_label("Fork other: current, after cell 3").is_some());
+}
+
+#[test]
+fn forks_say_what_they_need() {
+    let bench = Bench::new(&[("a.md", "---\nkernel: science\nstate: off\n---\n```python\n1\n```\n"), ("b.md", "b\n")]);
+    let mut window = bench.opened();
+    open_forks(&mut window);
+    assert!(window.query_by_label_contains("`state: off`").is_some());
+    pictured_dialog(&mut window, "forks-off");
+    click(&mut window, "Save variables");
+    until_label(&mut window, "Fork main: current, no variables");
+    assert!(text(&window).is_some_and(|text| !text.contains("state:")), "{:?}", text(&window));
+    pictured_dialog(&mut window, "forks-none");
+    press(&mut window, NONE, Key::Escape);
+
+    let folder = host::science_pack::PackFolder::at(bench.folder.path().join("kernels/science"));
+    let index = host::science_pack::PackIndex::at("http://127.0.0.1:9/simple");
+    let pack = host::science_pack::SciencePack::new(folder, index, std::path::Path::new("/bin/false"));
+    pack.wait_status();
+    window.state_mut().use_science_pack(pack);
+    let other = session(&window).volumes().next().expect("a volume").files["b.md"].id;
+    window.state_mut().show(other);
+    until(&mut window, "it's open", |window| text(window).as_deref() == Some("b\n"));
+    open_forks(&mut window);
+    pictured_dialog(&mut window, "forks-science");
+    click(&mut window, "Use Science (98 MB download)");
+    until_label(&mut window, "Install Science (98 MB download)");
+}
