@@ -533,13 +533,14 @@ fn missing_module<'a>(ename: &str, evalue: &'a str) -> Option<&'a str> {
 /// What the environment of a note lacks, as far as an exception says so: the package, or `None` for all that the note
 /// lists.
 fn missing_packages(ename: &str, evalue: &str) -> Option<Option<String>> {
-    let (_, advice) = evalue.rsplit_once("`tracebook kernels env ")?;
     match ename {
         "ModuleNotFoundError" => {
+            // The built-in Python names this command among others; an environment has only this one.
+            let (_, advice) = evalue.rsplit_once("(add it with `tracebook kernels env ")?;
             let package = advice.rsplit_once(" --add ")?.1.split('`').next()?;
             is_requirement(package).then(|| Some(package.to_owned()))
         }
-        "KernelDied" => Some(None),
+        "KernelDied" => evalue.contains("`tracebook kernels env ").then_some(None),
         _ => None,
     }
 }
@@ -723,6 +724,19 @@ fn contrast(a: Color32, b: Color32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_environment_lacks_is_no_matter_of_the_built_in_python() {
+        let lacks = "No module named 'yaml' (add it with `tracebook kernels env 'a b.md' --add pyyaml`)";
+        assert_eq!(missing_packages("ModuleNotFoundError", lacks), Some(Some("pyyaml".to_owned())));
+        let died = "its packages (six) aren't installed. Install them with `tracebook kernels env a.md`";
+        assert_eq!(missing_packages("KernelDied", died), Some(None));
+        assert_eq!(missing_packages("KernelDied", "it was killed"), None);
+        let built_in = "No module named 'boats' (the built-in Python doesn't have it; make an environment that does with \
+                        `tracebook kernels env NOTE --add boats`, or choose a Jupyter kernel with `tracebook kernels \
+                        NOTE --use KERNEL`)";
+        assert_eq!(missing_packages("ModuleNotFoundError", built_in), None);
+    }
 
     #[test]
     fn every_colour_can_be_read() {
