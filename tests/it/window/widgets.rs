@@ -151,5 +151,5 @@ SELECT 1 AS one
     until(&mut window, "the table is there", |window| shows(window, "Table of cell 2, 10 rows"));
     click(&mut window, "Run cell 3");
     until(&mut window, "it has one row", |window| shows(window, "Table of cell 3, 1 row"));
-    assert!(!shows(&mut window, "1 rows"));
+    assert!(!shows(&window, "1 rows"));
 }
