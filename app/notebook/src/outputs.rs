@@ -733,8 +733,8 @@ mod tests {
         assert_eq!(missing_packages("KernelDied", died), Some(None));
         assert_eq!(missing_packages("KernelDied", "it was killed"), None);
         let built_in = "No module named 'boats' (the built-in Python doesn't have it; make an environment that does \
-                        with `tracebook kernels env NOTE --add boats`, or choose a Jupyter kernel with `tracebook kernels \
-                        NOTE --use KERNEL`)";
+                        with `tracebook kernels env NOTE --add boats`, or choose a Jupyter kernel with `tracebook \
+                        kernels NOTE --use KERNEL`)";
         assert_eq!(missing_packages("ModuleNotFoundError", built_in), None);
     }
 
