@@ -3,7 +3,9 @@
 //! host.
 
 use crate::overlays::dialogs::{DialogDecision, at_right, field, further, head, show_trouble, words};
-use crate::overlays::python_setup_form::{MAX_KEPT_LINES, show_error, show_lines};
+use crate::overlays::python_setup_form::{
+    AfterFailure, show_error, show_failed_setup, show_lines, show_running, take_output,
+};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{RichText, ScrollArea, Ui};
@@ -12,7 +14,7 @@ use host::note_environment::{
     EnvironmentPlan, EnvironmentSetup, ReadyEnvironment, environments_folder, find_environment, python_versions,
 };
 use host::note_packages::{NotePlace, add_package, remove_package};
-use host::python_setup::{RunningSetup, SetupError, SetupProgress, shell_line};
+use host::python_setup::{RunningSetup, SetupError, shell_line};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -178,28 +180,20 @@ impl NotePackagesForm {
             self.stage = PackagesStage::Installed(packages.clone(), found);
         }
         let PackagesStage::Running(running, packages) = &self.stage else { return };
-        let mut ended = None;
-        while let Some(progress) = running.next_progress() {
-            match progress {
-                SetupProgress::Command(line) => self.output.push(format!("$ {line}")),
-                SetupProgress::Line(line) => self.output.push(line),
-                SetupProgress::Ended(Ok(())) => ended = Some(PackagesStage::Finding(packages.clone())),
-                SetupProgress::Ended(Err(error)) => ended = Some(PackagesStage::Failed(error)),
+        self.stage = match take_output(running, &mut self.output) {
+            Some(Ok(())) => {
+                let installed = packages.clone();
+                let (root, file, packages) = (self.root.clone(), self.place.file.clone(), packages.clone());
+                let (tell, wake) = (self.found.0.clone(), ctx.clone());
+                std::thread::spawn(move || {
+                    let _ = tell.send(find_environment(&root, &file, &packages).ok()); // the window may be closed
+                    wake.request_repaint();
+                });
+                PackagesStage::Finding(installed)
             }
-        }
-        let over = self.output.len().saturating_sub(MAX_KEPT_LINES);
-        self.output.drain(..over);
-        if let Some(PackagesStage::Finding(packages)) = &ended {
-            let (root, file, packages) = (self.root.clone(), self.place.file.clone(), packages.clone());
-            let (tell, wake) = (self.found.0.clone(), ctx.clone());
-            std::thread::spawn(move || {
-                let _ = tell.send(find_environment(&root, &file, &packages).ok()); // the window may be closed
-                wake.request_repaint();
-            });
-        }
-        if let Some(stage) = ended {
-            self.stage = stage;
-        }
+            Some(Err(error)) => PackagesStage::Failed(error),
+            None => return,
+        };
     }
 
     fn show_list(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
@@ -327,37 +321,20 @@ impl NotePackagesForm {
     }
 
     fn show_work(&mut self, ui: &mut Ui) {
-        words(ui, "Installing…");
-        ui.add_space(space::S);
-        show_lines(ui, "Output", &self.output);
-        ui.add_space(space::L);
-        at_right(ui, |ui| {
-            if let PackagesStage::Running(running, _) = &self.stage
-                && text_button(ui, "Cancel", false).clicked()
-            {
-                running.stop();
-            }
-        });
+        let running = match &self.stage {
+            PackagesStage::Running(running, _) => Some((running, "Cancel")),
+            _ => None, // tidy: open because nothing runs any more
+        };
+        show_running(ui, "Installing…", &self.output, running);
     }
 
     fn show_failure(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
-        if let PackagesStage::Failed(error) = &self.stage {
-            show_error(ui, error);
-        }
-        if !self.output.is_empty() {
-            ui.add_space(space::S);
-            show_lines(ui, "Output", &self.output);
-        }
-        ui.add_space(space::L);
-        let (mut again, mut closes) = (false, false);
-        at_right(ui, |ui| {
-            again = text_button(ui, "Try again", true).clicked();
-            closes = text_button(ui, "Close", false).clicked();
-        });
-        if again {
+        let PackagesStage::Failed(error) = &self.stage else { return None };
+        let chosen = show_failed_setup(ui, error, &self.output)?;
+        if chosen == AfterFailure::TryAgain {
             (self.stage, self.plan) = (PackagesStage::Editing, None);
         }
-        closes.then_some(DialogDecision::Never)
+        (chosen == AfterFailure::Close).then_some(DialogDecision::Never)
     }
 
     fn show_result(&self, ui: &mut Ui) -> Option<DialogDecision> {

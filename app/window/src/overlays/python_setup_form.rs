@@ -17,7 +17,7 @@ use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
 /// Lines of output that are kept.
-pub(super) const MAX_KEPT_LINES: usize = 500;
+const MAX_KEPT_LINES: usize = 500;
 /// Kernels of this machine that are offered.
 const MAX_OFFERED_KERNELS: usize = 4;
 const OUTPUT_HEIGHT: f32 = 180.0;
@@ -112,19 +112,9 @@ impl PythonSetupForm {
             });
         }
         let SetupStage::Running(running, environment) = &self.stage else { return };
-        let mut ended = None;
-        while let Some(progress) = running.next_progress() {
-            match progress {
-                SetupProgress::Command(line) => self.output.push(format!("$ {line}")),
-                SetupProgress::Line(line) => self.output.push(line),
-                SetupProgress::Ended(Ok(())) => ended = Some(SetupStage::Installed(environment.clone())),
-                SetupProgress::Ended(Err(error)) => ended = Some(SetupStage::Failed(error)),
-            }
-        }
-        let over = self.output.len().saturating_sub(MAX_KEPT_LINES);
-        self.output.drain(..over);
-        self.stage = match ended {
-            Some(stage) => stage,
+        self.stage = match take_output(running, &mut self.output) {
+            Some(Ok(())) => SetupStage::Installed(environment.clone()),
+            Some(Err(error)) => SetupStage::Failed(error),
             None => return,
         };
     }
@@ -216,38 +206,21 @@ impl PythonSetupForm {
     fn show_work(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         let does =
             if matches!(self.stage, SetupStage::Running(..)) { "Installing…" } else { "Choosing the kernel…" };
-        words(ui, does);
-        ui.add_space(space::S);
-        show_lines(ui, "Output", &self.output);
-        ui.add_space(space::L);
-        at_right(ui, |ui| {
-            if let SetupStage::Running(running, _) = &self.stage
-                && text_button(ui, "Stop", false).clicked()
-            {
-                running.stop();
-            }
-        });
+        let running = match &self.stage {
+            SetupStage::Running(running, _) => Some((running, "Stop")),
+            _ => None, // tidy: open because nothing runs any more
+        };
+        show_running(ui, does, &self.output, running);
         None
     }
 
     fn show_failure(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
-        if let SetupStage::Failed(error) = &self.stage {
-            show_error(ui, error);
-        }
-        if !self.output.is_empty() {
-            ui.add_space(space::S);
-            show_lines(ui, "Output", &self.output);
-        }
-        ui.add_space(space::L);
-        let (mut again, mut closes) = (false, false);
-        at_right(ui, |ui| {
-            again = text_button(ui, "Try again", true).clicked();
-            closes = text_button(ui, "Close", false).clicked();
-        });
-        if again {
+        let SetupStage::Failed(error) = &self.stage else { return None };
+        let chosen = show_failed_setup(ui, error, &self.output)?;
+        if chosen == AfterFailure::TryAgain {
             (self.stage, self.plan) = (SetupStage::Asking, None);
         }
-        closes.then_some(DialogDecision::Never)
+        (chosen == AfterFailure::Close).then_some(DialogDecision::Never)
     }
 
     fn show_result(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
@@ -266,6 +239,63 @@ impl PythonSetupForm {
         });
         decision
     }
+}
+
+/// Takes in what programs have printed; gives how they ended, once they have.
+pub(super) fn take_output(running: &RunningSetup, output: &mut Vec<String>) -> Option<Result<(), SetupError>> {
+    let mut ended = None;
+    while let Some(progress) = running.next_progress() {
+        match progress {
+            SetupProgress::Command(line) => output.push(format!("$ {line}")),
+            SetupProgress::Line(line) => output.push(line),
+            SetupProgress::Ended(end) => ended = Some(end),
+        }
+    }
+    let over = output.len().saturating_sub(MAX_KEPT_LINES);
+    output.drain(..over);
+    ended
+}
+
+/// What programs print, and the button that stops them. `running`: with the button's text; `None`: they have ended.
+pub(super) fn show_running(ui: &mut Ui, does: &str, output: &[String], running: Option<(&RunningSetup, &str)>) {
+    words(ui, does);
+    ui.add_space(space::S);
+    show_lines(ui, "Output", output);
+    ui.add_space(space::L);
+    at_right(ui, |ui| {
+        if let Some((running, stop)) = running
+            && text_button(ui, stop, false).clicked()
+        {
+            running.stop();
+        }
+    });
+}
+
+/// What the user chose after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterFailure {
+    TryAgain,
+    Close,
+}
+
+/// Why programs failed and what they printed. Gives what was chosen.
+pub(super) fn show_failed_setup(ui: &mut Ui, error: &SetupError, output: &[String]) -> Option<AfterFailure> {
+    show_error(ui, error);
+    if !output.is_empty() {
+        ui.add_space(space::S);
+        show_lines(ui, "Output", output);
+    }
+    ui.add_space(space::L);
+    let mut chosen = None;
+    at_right(ui, |ui| {
+        if text_button(ui, "Try again", true).clicked() {
+            chosen = Some(AfterFailure::TryAgain);
+        }
+        if text_button(ui, "Close", false).clicked() {
+            chosen = Some(AfterFailure::Close);
+        }
+    });
+    chosen
 }
 
 pub(super) fn show_error(ui: &mut Ui, error: &SetupError) {

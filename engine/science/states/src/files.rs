@@ -382,20 +382,35 @@ impl Segment {
     pub(crate) fn pages(&self) -> Result<Vec<u8>, StateError> {
         let mut pages = vec![0; self.hashes.len() * PAGE_BYTES];
         let jobs = self.jobs(pages.chunks_exact_mut(PAGE_BYTES).enumerate().collect())?;
-        jobs.into_iter().try_for_each(|job| job.run(&mut Vec::new()))?;
+        let mut decoder = FrameDecoder::new()?;
+        jobs.into_iter().try_for_each(|job| job.run(&mut decoder))?;
         Ok(pages)
     }
 }
 
+/// What decompresses frames, one after the other.
+pub(crate) struct FrameDecoder {
+    decompressor: zstd::bulk::Decompressor<'static>,
+    buffer: Vec<u8>,
+}
+
+impl FrameDecoder {
+    pub(crate) fn new() -> Result<FrameDecoder, StateError> {
+        let decompressor = zstd::bulk::Decompressor::new().map_err(StateError::Decompressor)?;
+        Ok(FrameDecoder { decompressor, buffer: Vec::new() })
+    }
+}
+
 impl FrameJob<'_> {
-    /// Decompresses the frame into `buffer`, and copies its pages to where they go.
-    pub(crate) fn run(self, buffer: &mut Vec<u8>) -> Result<(), StateError> {
+    /// Decompresses the frame, and copies its pages to where they go.
+    pub(crate) fn run(self, decoder: &mut FrameDecoder) -> Result<(), StateError> {
+        let FrameDecoder { decompressor, buffer } = decoder;
         let length = self.frame.pages.len() * PAGE_BYTES;
         buffer.resize(length, 0);
         let fail = || damaged(&self.segment.path);
         let compressed = self.segment.body.get(self.frame.bytes.clone()).ok_or_else(fail)?;
         // It writes no more than `buffer` has room for; what a frame says of its length is not trusted.
-        let read = zstd::bulk::decompress_to_buffer(compressed, buffer.as_mut_slice()).map_err(|_| fail())?;
+        let read = decompressor.decompress_to_buffer(compressed, buffer.as_mut_slice()).map_err(|_| fail())?;
         if read != length {
             return Err(fail());
         }
@@ -422,4 +437,104 @@ pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<Segment, StateEr
     let body = bytes.split_off(SEGMENT_HEADER_BYTES + count * HASH_BYTES);
     let frames = Segment::frames(&body, count).ok_or_else(|| damaged(&path))?;
     Ok(Segment { path, hashes, frames, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More pages than one frame has.
+    const PAGES: usize = 2 * FRAME_PAGES + 5;
+
+    fn pages() -> Vec<Vec<u8>> {
+        (0..PAGES).map(|number| vec![u8::try_from(number).expect("a byte"); PAGE_BYTES]).collect()
+    }
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("segments")).expect("made");
+        folder
+    }
+
+    fn header(count: usize) -> Vec<u8> {
+        let mut bytes = SEGMENT_MAGIC.to_vec();
+        bytes.extend_from_slice(&u32::try_from(count).expect("a count").to_le_bytes());
+        bytes.resize(SEGMENT_HEADER_BYTES + count * HASH_BYTES, 7);
+        bytes
+    }
+
+    /// Writes a segment file under the name that fits it.
+    fn write(folder: &Path, bytes: &[u8]) -> String {
+        let name = blake3::hash(bytes).to_hex()[..32].to_owned();
+        std::fs::write(folder.join("segments").join(&name), bytes).expect("written");
+        name
+    }
+
+    #[test]
+    fn only_frames_with_wanted_pages_are_decompressed() {
+        let (folder, pages) = (folder(), pages());
+        let hashed: Vec<(PageHash, &[u8])> = pages.iter().map(|page| (page_hash(page), page.as_slice())).collect();
+        let (name, _) = write_segment(folder.path(), &hashed).expect("written");
+        let segment = read_segment(folder.path(), &name).expect("read");
+        assert_eq!(segment.pages().expect("decompressed"), pages.concat());
+        // In any order, also one page twice.
+        let wanted = [PAGES - 1, FRAME_PAGES - 1, 0, PAGES - 1];
+        let mut places = vec![vec![0; PAGE_BYTES]; wanted.len()];
+        let to = wanted.iter().copied().zip(places.iter_mut().map(Vec::as_mut_slice)).collect();
+        let jobs = segment.jobs(to).expect("pages of it");
+        assert_eq!(jobs.len(), 2, "the frame in the middle isn't needed");
+        let mut decoder = FrameDecoder::new().expect("memory");
+        jobs.into_iter().try_for_each(|job| job.run(&mut decoder)).expect("decompressed");
+        assert!(wanted.iter().zip(&places).all(|(number, page)| *page == pages[*number]));
+        assert!(segment.jobs(vec![(PAGES, &mut [0; PAGE_BYTES])]).is_err(), "a page that it doesn't have");
+    }
+
+    #[test]
+    fn a_segment_of_one_frame_without_its_length_is_read() {
+        let (folder, pages) = (folder(), pages());
+        let mut encoder = zstd::Encoder::new(header(PAGES), COMPRESSION_LEVEL).expect("an encoder");
+        pages.iter().for_each(|page| encoder.write_all(page).expect("compressed"));
+        let name = write(folder.path(), &encoder.finish().expect("compressed"));
+        let segment = read_segment(folder.path(), &name).expect("read");
+        assert_eq!(segment.pages().expect("decompressed"), pages.concat());
+    }
+
+    #[test]
+    fn frames_that_do_not_fit_are_refused() {
+        let frame = |bytes: usize| zstd::bulk::compress(&vec![1; bytes], COMPRESSION_LEVEL).expect("compressed");
+        let pages = |count: usize| frame(count * PAGE_BYTES);
+        let refused: [&[Vec<u8>]; 7] = [
+            &[],                                        // no frame at all
+            &[pages(2)],                                // too few pages
+            &[pages(2), pages(2)],                      // too many
+            &[pages(3), vec![1; 9]],                    // something else behind them
+            &[frame(3 * PAGE_BYTES - 1), frame(1)],     // no whole pages
+            &[pages(3)[..pages(3).len() - 1].to_vec()], // cut
+            &[vec![0; 40]],                             // nothing of zstd's
+        ];
+        let folder = folder();
+        for (number, frames) in refused.into_iter().enumerate() {
+            let name = write(folder.path(), &[header(3), frames.concat()].concat());
+            let read = read_segment(folder.path(), &name).and_then(|segment| segment.pages());
+            assert!(matches!(read, Err(StateError::Damaged { .. })), "forgery {number}");
+        }
+        // A frame that holds more than it says, and one that holds less.
+        for (says, holds) in [(3, 4), (4, 3)] {
+            let mut lies = pages(holds);
+            // The length stands behind magic, descriptor and, where there's one, the window: it's looked for.
+            let length = u32::try_from(holds * PAGE_BYTES).expect("a length");
+            let field = [length - 256, length].iter().find_map(|value| {
+                let width = if *value == length { 4 } else { 2 };
+                let bytes = value.to_le_bytes();
+                let at = lies[4..14].windows(width).position(|part| *part == bytes[..width])? + 4;
+                Some((at, width, length - value))
+            });
+            let (at, width, less) = field.expect("the length of the frame");
+            let other = u32::try_from(says * PAGE_BYTES).expect("a length") - less;
+            lies[at..at + width].copy_from_slice(&other.to_le_bytes()[..width]);
+            let name = write(folder.path(), &[header(says), lies].concat());
+            let read = read_segment(folder.path(), &name).and_then(|segment| segment.pages());
+            assert!(matches!(read, Err(StateError::Damaged { .. })), "{holds} pages that say {says}");
+        }
+    }
 }

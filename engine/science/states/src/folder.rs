@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::files::{
-    self, FrameJob, PageHash, Segment, StateFile, damaged, is_name, page_hash, read_heads, read_index, read_state,
-    write_heads,
+    self, FrameDecoder, FrameJob, PageHash, Segment, StateFile, damaged, is_name, page_hash, read_heads, read_index,
+    read_state, write_heads,
 };
 use crate::retention::Tending;
 use crate::{
@@ -477,10 +477,10 @@ impl StateFolder {
             }
         }
         let numbers: Vec<u32> = wanted.keys().copied().collect();
-        let segments = run_parallel(numbers.clone(), |number, _| self.open_segment(number))?;
+        let segments = run_parallel(numbers.clone(), || Ok(()), |number, ()| self.open_segment(number))?;
         let jobs = segments.iter().zip(wanted.into_values()).map(|(segment, pages)| segment.jobs(pages));
         let jobs: Vec<_> = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
-        run_parallel(jobs, FrameJob::run)?;
+        run_parallel(jobs, FrameDecoder::new, FrameJob::run)?;
         for (number, segment) in numbers.into_iter().zip(&segments) {
             self.learn(number, &segment.hashes);
         }
@@ -608,18 +608,19 @@ impl StateFolder {
     }
 }
 
-/// Works at all tasks on a few threads, each with a buffer of its own; the results are in the tasks' order.
-fn run_parallel<T: Send, R: Send>(
+/// Works at all tasks on a few threads, each with a tool of its own; the results are in the tasks' order.
+fn run_parallel<T: Send, R: Send, Tool>(
     tasks: Vec<T>,
-    work: impl Fn(T, &mut Vec<u8>) -> Result<R, StateError> + Sync,
+    new_tool: impl Fn() -> Result<Tool, StateError> + Sync,
+    work: impl Fn(T, &mut Tool) -> Result<R, StateError> + Sync,
 ) -> Result<Vec<R>, StateError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_READING_THREADS).min(tasks.len());
     let queue = Mutex::new(tasks.into_iter().enumerate());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let run = || {
-        let (mut buffer, mut done) = (Vec::new(), Vec::new());
+        let (mut tool, mut done) = (new_tool()?, Vec::new());
         while let Some((at, task)) = next() {
-            done.push((at, work(task, &mut buffer)?));
+            done.push((at, work(task, &mut tool)?));
         }
         Ok(done)
     };

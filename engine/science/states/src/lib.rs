@@ -2,7 +2,7 @@
 //!
 //! A folder for each note:
 //! - `segments/HASH`: pages that were new with one state. Header, a hash for each page, then the pages, compressed with
-//!   zstd. The name is the hash of the file.
+//!   zstd, a frame for every 32. The name is the hash of the file.
 //! - `states/ID`: one state, compressed JSON behind its own hash: parent, code, names, and where each page lies.
 //! - `heads`: which state is current, on which branch, what can be done again, and what is pinned.
 //! - `index`: what states say of themselves, so that a line of states is read at once. A state of the index without a
@@ -41,6 +41,9 @@ pub enum StateError {
     /// A state can't be described.
     #[error("the state can't be described: {0}")]
     Encode(String),
+    /// There is no memory to decompress with.
+    #[error("nothing can be decompressed: {0}")]
+    Decompressor(std::io::Error),
     /// A state was saved by another pack.
     #[error("they were saved by another version of the science pack")]
     OtherPack,

@@ -1,0 +1,202 @@
+//! Which saved state a science kernel's variables are: restoring one, moving to another, and beginning anew.
+
+use super::{ScienceKernel, start_machine};
+use crate::ScienceError;
+use crate::saver::{LoadedState, MovedState, SaverTask};
+use kernel_states::{SavedMemory, StateError, StateHeads, StateMove, StateRecord};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+impl ScienceKernel {
+    /// Begins with a fresh instance.
+    fn start_over(&mut self) -> Result<(), ScienceError> {
+        self.restart_machine()?;
+        self.forget_saved();
+        self.prepare()
+    }
+
+    /// Puts an instance that has run nothing in the place of the one that's there.
+    fn restart_machine(&mut self) -> Result<(), ScienceError> {
+        self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
+        Ok(())
+    }
+
+    /// What is saved next is compared with a fresh instance.
+    pub(super) fn forget_saved(&mut self) {
+        self.saved = SavedMemory::of_fresh(&self.fresh);
+        self.count = 0;
+        if let Some(saver) = &self.saver {
+            let _ = saver.send(SaverTask::Adopt { places: self.saved.places.clone() }); // it has reported its end
+        }
+    }
+
+    /// Begins with an instance that has the memory of the last saved state.
+    pub(super) fn return_to_saved(&mut self) -> Result<(), ScienceError> {
+        if self.saved.bytes == self.fresh {
+            return self.start_over(); // no cell has run
+        }
+        self.restart_machine()?;
+        self.write_saved()
+    }
+
+    /// Gives the instance, which has run nothing, the memory of the last saved state.
+    fn write_saved(&mut self) -> Result<(), ScienceError> {
+        let memory = self.machine.memory_mut(self.saved.bytes.len())?;
+        self.saved.write_over(memory, self.fresh.len());
+        self.reopen_files();
+        Ok(())
+    }
+
+    /// Begins with a saved state. One that was thinned is made again, from the one before it that is there.
+    fn load_state(&mut self, state: &str) -> Result<(), ScienceError> {
+        // Where it can't be read, the variables of now stay.
+        let loaded = self.ask_saver(|reply| SaverTask::Load { state: state.to_owned(), reply })??;
+        self.restart_machine()?;
+        self.begin_with_loaded(state, loaded)
+    }
+
+    /// The same with a state that is still being read.
+    pub(super) fn begin_with_coming(
+        &mut self,
+        state: &str,
+        loaded: &Receiver<Result<LoadedState, StateError>>,
+    ) -> Result<(), ScienceError> {
+        let loaded = loaded.recv().map_err(|_| ScienceError::NoStates)??;
+        self.begin_with_loaded(state, loaded)
+    }
+
+    /// Gives the instance, which has run nothing, the memory of a state.
+    fn begin_with_loaded(&mut self, state: &str, loaded: LoadedState) -> Result<(), ScienceError> {
+        let LoadedState { plan, base } = loaded;
+        match base {
+            Some(mut base) => {
+                base.fill_fresh(&self.fresh).map_err(|_| ScienceError::State(StateError::OtherPack))?;
+                self.saved = base;
+                self.write_saved()?;
+            }
+            None => {
+                self.forget_saved();
+                self.prepare()?;
+            }
+        }
+        let (Some(first), Some(last)) = (plan.cells.first(), plan.cells.last()) else { return Ok(()) };
+        self.notice = Some(match plan.cells.len() {
+            1 => format!("The saved state after {} was thinned, so that cell ran again first.", last.cell),
+            count => format!(
+                "Saved states were thinned, so {count} earlier runs, from {} to {}, ran again first.",
+                first.cell, last.cell
+            ),
+        });
+        self.clock.is_muted.store(true, Ordering::Release);
+        let ran = plan.cells.iter().all(|record| self.run_again(record));
+        self.clock.is_muted.store(false, Ordering::Release);
+        if !ran {
+            return Err(ScienceError::State(StateError::LostLineage));
+        }
+        let changes = self.saved.take_changes(self.machine.memory());
+        if let Some(saver) = &self.saver {
+            let _ = saver.send(SaverTask::KeepAgain { changes, state: state.to_owned() }); // it has reported its end
+        }
+        Ok(())
+    }
+
+    /// Runs a cell of a thinned state. Gives whether Python is still there.
+    fn run_again(&mut self, record: &StateRecord) -> bool {
+        let request = json!({"code": record.code, "label": record.cell, "forget": record.forgotten, "silent": true});
+        self.clock.begin();
+        let reply = self.call("execute", &[&request]);
+        self.clock.end();
+        reply.is_some()
+    }
+
+    /// Asks the thread of states and waits for its answer.
+    fn ask_saver<T>(&self, task: impl FnOnce(Sender<T>) -> SaverTask) -> Result<T, ScienceError> {
+        let Some(saver) = &self.saver else { return Err(ScienceError::NoStates) };
+        let (reply, answer) = channel();
+        saver.send(task(reply)).map_err(|_| ScienceError::NoStates)?;
+        answer.recv().map_err(|_| ScienceError::NoStates)
+    }
+
+    fn reopen_files(&mut self) {
+        let reply = self.call("restored", &[]);
+        let gone = reply.as_ref().and_then(|reply| reply["gone"].as_array()).cloned().unwrap_or_default();
+        if !gone.is_empty() {
+            let names: Vec<&str> = gone.iter().filter_map(Value::as_str).collect();
+            self.notice = Some(format!("Files that were open are closed now: {}.", names.join(", ")));
+        }
+    }
+
+    pub(super) fn lineage(&self) -> Vec<StateRecord> {
+        self.ask_saver(|reply| SaverTask::Lineage { reply }).unwrap_or_default()
+    }
+
+    /// Makes the state current in which only these executions have run, if there is one on the current branch.
+    pub(super) fn run_after(&mut self, after: &[String]) -> Result<(), ScienceError> {
+        let line = self.lineage();
+        let have: Vec<&str> = line.iter().map(|record| record.execution.as_str()).collect();
+        let wanted: Vec<&str> = after.iter().map(String::as_str).collect();
+        // Executions that the line doesn't have ran in no state of it: a run elsewhere, or before states were kept.
+        let wanted: Vec<&str> = wanted.into_iter().filter(|execution| have.contains(execution)).collect();
+        if have == wanted {
+            return Ok(());
+        }
+        let common = have.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
+        if common < wanted.len() {
+            return Ok(()); // cells ran in another order than they stand: there is no such state
+        }
+        let to = match common {
+            // What the first known state came from is gone, and is not to be had by a fresh kernel.
+            0 if line.first().is_some_and(|first| first.parent.is_some()) => return Ok(()),
+            0 => StateMove::Fresh,
+            count => StateMove::To(line[count - 1].state.clone()),
+        };
+        // Not for good yet: if the kernel is killed while the cell runs, the variables of the last whole run come back.
+        let moved = self.move_state(to, false)?;
+        self.outbox.send("state_reply", moved.to_json(true));
+        Ok(())
+    }
+
+    fn move_state(&mut self, to: StateMove, is_lasting: bool) -> Result<MovedState, ScienceError> {
+        let keeps_variables = to.keeps_variables();
+        let moved = self.ask_saver(|reply| SaverTask::Move { to, is_lasting, reply })??;
+        if keeps_variables {
+            return Ok(moved);
+        }
+        let loaded = match &moved.state {
+            Some(state) => self.load_state(state),
+            None => self.start_over(),
+        };
+        if let Err(why) = loaded {
+            self.set_heads(moved.before);
+            return Err(why);
+        }
+        self.count = self.lineage().last().map_or(0, |record| record.count);
+        Ok(moved)
+    }
+
+    /// Takes a move back whose state can't be read.
+    fn set_heads(&self, heads: StateHeads) {
+        if let Some(saver) = &self.saver {
+            let _ = saver.send(SaverTask::SetHeads { heads }); // it has reported its end
+        }
+    }
+
+    /// Begins with nothing, as what was saved can't be read. What is saved from now on has no parent.
+    pub(super) fn give_up_saved(&mut self, why: &ScienceError) -> Result<(), ScienceError> {
+        self.notice = Some(format!("The saved variables could not be restored: {why}. Run the cells again."));
+        // It has reported its end.
+        let _ = self.ask_saver(|reply| SaverTask::Move { to: StateMove::Fresh, is_lasting: true, reply });
+        self.start_over()
+    }
+
+    pub(super) fn change_state(&mut self, header: &Value, content: &Value) {
+        let to = StateMove::from_json(content);
+        let moved = to.ok_or(ScienceError::State(StateError::NoSuchState)).and_then(|to| self.move_state(to, true));
+        let said = match moved {
+            Ok(moved) => moved.to_json(false),
+            Err(why) => json!({"status": "error", "why": why.to_string()}),
+        };
+        self.outbox.send_reply(header, "state_reply", said);
+    }
+}
