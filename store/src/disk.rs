@@ -30,7 +30,7 @@ pub use inspect::{BadRow, InspectionReport};
 pub use interface::{Disk, DiskReader, DocumentChunk, FileRow, QuarantinedRow, RowWrite};
 pub use marker::{MARKER_FILE, MOUNTS_META_KEY, VolumeMount, path_form, read_marker, write_marker};
 pub use memory::{CommitFault, FaultyRow, MemoryDisk};
-pub use partial_blobs::{PartialBlobs, read_file_piece};
+pub use partial_blobs::{PartialBlobs, read_file_piece, read_open_file_piece};
 pub use progress::{LOST_KEY, detect_loss};
 pub use reader::SqliteReader;
 pub use salvage::{DAMAGED_FOLDER, SalvageReport, TableCount, salvage_database};

@@ -90,15 +90,27 @@ impl PartialBlobs {
     }
 }
 
-/// Reads a piece of a file: how large the file is, and at most `length` bytes from `offset` on.
+/// Reads a piece of a file: how large the file is, and at most `length` bytes from `offset` on; none beyond its end,
+/// however far a peer asks.
 ///
 /// # Errors
 /// The system's.
 pub fn read_file_piece(path: &Path, offset: u64, length: u64) -> io::Result<(u64, Vec<u8>)> {
-    let mut file = File::open(path)?;
+    read_open_file_piece(&mut File::open(path)?, offset, length)
+}
+
+/// As [`read_file_piece`], of a file that is open.
+///
+/// # Errors
+/// The system's.
+pub fn read_open_file_piece(file: &mut File, offset: u64, length: u64) -> io::Result<(u64, Vec<u8>)> {
     let size = file.metadata()?.len();
-    file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
+    if offset >= size {
+        // Systems refuse to seek beyond `i64::MAX`, which would look like a file that can't be read.
+        return Ok((size, bytes));
+    }
+    file.seek(SeekFrom::Start(offset))?;
     file.take(length).read_to_end(&mut bytes)?;
     Ok((size, bytes))
 }
@@ -124,6 +136,10 @@ mod tests {
         assert_eq!((blobs.read(hash).expect("read"), coming.received_len(hash)), (bytes.clone(), 0));
         let (size, piece) = read_file_piece(&blobs.blob_path(hash), 699_000, 65_536).expect("read");
         assert_eq!((size, piece.as_slice()), (700_000, &bytes[699_000..]));
+        for offset in [700_000, i64::MAX as u64 + 1, u64::MAX] {
+            let beyond = read_file_piece(&blobs.blob_path(hash), offset, 65_536).expect("no fault of the file");
+            assert_eq!(beyond, (700_000, Vec::new()), "{offset}");
+        }
         blobs.remove(hash).expect("removed");
         blobs.remove(hash).expect("removed before");
         assert!(!blobs.has(hash));

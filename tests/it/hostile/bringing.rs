@@ -99,8 +99,8 @@ fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> 
                     BlobCommand::Probe { item } => blobs.on_probed(item, BlobExtent::Part(0), &writes),
                     BlobCommand::Read { link, item, offset } => {
                         let found = named.iter().find(|(hash, _)| *hash == item.hash).map(|(_, bytes)| {
-                            let at = offset as usize;
-                            (bytes.len() as u64, bytes[at..(at + (64 << 10)).min(bytes.len())].to_vec())
+                            let at = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                            (bytes.len() as u64, bytes[at..].iter().take(64 << 10).copied().collect())
                         });
                         blobs.on_read(link, item, offset, found);
                     }

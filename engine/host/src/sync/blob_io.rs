@@ -9,10 +9,10 @@ use anyhow::{Context, anyhow, bail};
 use engine::event::FileStamp;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use store::disk::{BlobHasher, BlobStore, DiskReader, PartialBlobs, read_file_piece};
+use store::disk::{BlobHasher, BlobStore, DiskReader, PartialBlobs, read_file_piece, read_open_file_piece};
 use store::sync::LinkId;
 use store::sync::blobs::{BlobExtent, CheckOutcome, PIECE_BYTES, VolumeBlob};
 use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
@@ -235,7 +235,7 @@ fn copy_to_blobs(folders: &VolumeFolders, hash: BlobHash, (path, stamp): &(Confi
     let mut file = open_unchanged(path, stamp)?;
     let mut offset = 0;
     loop {
-        let (_, bytes) = read_open_file_piece(&mut file, offset)?;
+        let (_, bytes) = read_open_file_piece(&mut file, offset, PIECE_BYTES).ok()?;
         folders.partial_blobs.write_at(hash, offset, &bytes).ok()?;
         offset += bytes.len() as u64;
         if bytes.is_empty() || offset >= stamp.size {
@@ -243,15 +243,6 @@ fn copy_to_blobs(folders: &VolumeFolders, hash: BlobHash, (path, stamp): &(Confi
         }
     }
     folders.partial_blobs.finish_blob(hash, &folders.blobs).ok()?.then_some(offset)
-}
-
-/// A piece of an open file, and how many bytes the file has.
-fn read_open_file_piece(file: &mut File, offset: u64) -> Option<(u64, Vec<u8>)> {
-    let size = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(offset)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(PIECE_BYTES).read_to_end(&mut bytes).ok()?;
-    Some((size, bytes))
 }
 
 /// What a file is now: nothing when it changes while it is read.
@@ -284,7 +275,9 @@ fn read_blob_piece(
     if let Some((path, stamp)) = file
         && let Some(mut file) = open_unchanged(path, stamp)
     {
-        return read_open_file_piece(&mut file, offset).filter(|_| open_unchanged(path, stamp).is_some());
+        return read_open_file_piece(&mut file, offset, PIECE_BYTES)
+            .ok()
+            .filter(|_| open_unchanged(path, stamp).is_some());
     }
     let there = [&folders.received_blobs, &folders.blobs].into_iter().find(|blobs| blobs.has(hash))?;
     read_file_piece(&there.blob_path(hash), offset, PIECE_BYTES).ok()

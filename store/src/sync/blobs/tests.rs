@@ -89,10 +89,10 @@ impl Peer {
                     }
                     BlobCommand::Read { link, item, offset } => {
                         let found = self.whole.get(&item).map(|all| {
-                            let at = offset as usize;
-                            let mut piece = all[at..(at + PIECE_BYTES as usize).min(all.len())].to_vec();
-                            if self.lies {
-                                piece[0] ^= 1;
+                            let at = usize::try_from(offset).unwrap_or(usize::MAX).min(all.len());
+                            let mut piece = all[at..].iter().take(PIECE_BYTES as usize).copied().collect::<Vec<u8>>();
+                            if let Some(first) = piece.first_mut().filter(|_| self.lies) {
+                                *first ^= 1;
                             }
                             (all.len() as u64, piece)
                         });
@@ -487,6 +487,24 @@ fn what_cannot_be_looked_for_now_is_looked_for_later() {
     }
     talk(&mut device, &mut hub, usize::MAX);
     assert_eq!(hub.came, [item(&all)]);
+}
+
+#[test]
+fn a_piece_far_beyond_the_end_is_empty_and_others_still_get_the_picture() {
+    for offset in [100_001, i64::MAX as u64 + 1, u64::MAX] {
+        let all = bytes(9, 100_000);
+        let mut one = Peer::with(false, &[&all]);
+        one.blobs.connect(9, PeerId("hostile".to_owned()), false, &writes);
+        one.blobs.receive(9, &BlobMessage::Want(item(&all), offset).encode(), 0, &writes);
+        let answers = one.perform(0);
+        let empty = BlobMessage::Piece(item(&all), offset, all.len() as u64, &[]).encode();
+        assert!(answers.contains(&(9, empty)), "{offset}: {answers:?}");
+        let mut two = Peer::new(false);
+        two.want(&all);
+        connect(&mut two, &mut one, LINE);
+        talk(&mut two, &mut one, usize::MAX);
+        assert_eq!(two.came, [item(&all)]);
+    }
 }
 
 proptest! {
