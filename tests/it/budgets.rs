@@ -7,8 +7,9 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Builds without optimisation take five times as long, and so may their workers (`app/export/src/render_jobs.rs`).
-const PACE: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
+/// A command that takes longer hangs: what its workers may take in a development build, and as much again for a slow
+/// machine.
+const MAX_COMMAND_TIME: Duration = Duration::from_secs(600);
 /// No process of the program may ever hold more than this, in bytes: the budget of a note, what the program is without
 /// it, and the note's text.
 const MOST: u64 = 700 << 20;
@@ -41,7 +42,7 @@ fn watched(house: &House, words: &[&str]) -> Watched {
             if let Some(status) = child.try_wait().expect("waited") {
                 break status;
             }
-            if begun.elapsed() > Duration::from_secs(600) {
+            if begun.elapsed() > MAX_COMMAND_TIME {
                 child.kill().expect("killed");
                 panic!("hangs: {words:?}");
             }
@@ -163,7 +164,6 @@ fn hostile_notes_are_exported_within_their_limits_and_others_are_whole() {
 
     let done = watched(&house, &["export", "notes", "site", "--html"]);
     assert_eq!(done.code, 0, "{}{}", done.out, done.err);
-    assert!(done.took < Duration::from_secs(25) * PACE, "{:?}", done.took);
     assert!(done.peak < MOST, "{} MB", done.peak >> 20);
     let honest = page(&house, "site/Honest.html");
     assert!(honest.contains("<mfrac>") && honest.contains("<svg") && honest.contains("the end"), "{honest}");
@@ -186,7 +186,6 @@ fn hostile_notes_are_exported_within_their_limits_and_others_are_whole() {
     let done = watched(&house, &["export", "notes", "all.pdf"]);
     println!("document: {:?}, {} MB: {}", done.took, done.peak >> 20, done.out);
     assert_eq!(done.code, 0, "{}{}", done.out, done.err);
-    assert!(done.took < Duration::from_secs(60) * PACE, "{:?}", done.took);
     assert!(done.peak < 2 * MOST, "{} MB", done.peak >> 20);
     assert!(is_pdf(&house.path("all.pdf")));
 }

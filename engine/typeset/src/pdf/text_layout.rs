@@ -6,12 +6,14 @@ use crate::tints::Rgb;
 use krilla::image::Image;
 use krilla::text::{Font, GlyphId, KrillaGlyph};
 use resvg::usvg::fontdb::ID;
-use rustybuzz::{Direction, UnicodeBuffer};
+use rustybuzz::{Direction, Script, ShapePlan, UnicodeBuffer};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use unicode_bidi::{BidiInfo, Level};
 use unicode_segmentation::UnicodeSegmentation;
+use yoke::{Yoke, Yokeable};
 
 /// Glyphs of words that are kept, since words come again.
 const MAX_KEPT_GLYPHS: usize = 400_000;
@@ -70,13 +72,30 @@ pub(super) struct ShapedLetters {
     pub(super) width: f32,
 }
 
+/// The tables of a face, read once: reading them for each word takes longer than shaping it.
+#[derive(Yokeable)]
+struct ShapingTables<'a>(rustybuzz::Face<'a>);
+
 /// A face of a font.
 pub(super) struct FontFace {
     pub(super) font: Font,
-    data: Arc<Vec<u8>>,
-    index: u32,
+    tables: Yoke<ShapingTables<'static>, Arc<Vec<u8>>>,
+    /// How text of each direction and script is shaped. It depends on nothing else, since all features are the default.
+    plans: RefCell<HashMap<(Direction, Script), Rc<ShapePlan>>>,
     pub(super) ascent: f32,
     pub(super) descent: f32,
+}
+
+impl FontFace {
+    /// Returns the plan for text of this direction and script, which is made once.
+    fn shape_plan(&self, buffer: &UnicodeBuffer) -> Rc<ShapePlan> {
+        let (direction, script) = (buffer.direction(), buffer.script());
+        let make = || {
+            let known = Some(script).filter(|script| *script != rustybuzz::script::UNKNOWN);
+            Rc::new(ShapePlan::new(&self.tables.get().0, direction, known, buffer.language().as_ref(), &[]))
+        };
+        self.plans.borrow_mut().entry((direction, script)).or_insert_with(make).clone()
+    }
 }
 
 /// A part of a line.
@@ -143,11 +162,15 @@ impl<'a> DocumentFonts<'a> {
         }
         let read = self.fonts.db.with_face_data(id, |data, index| (Arc::new(data.to_vec()), index));
         let face = read.and_then(|(data, index)| {
-            let shaper = rustybuzz::Face::from_slice(&data, index)?;
+            let font = Font::new(data.clone().into(), index)?;
+            let tables = Yoke::<ShapingTables<'static>, _>::try_attach_to_cart(data, |data| {
+                rustybuzz::Face::from_slice(data, index).map(ShapingTables).ok_or(())
+            });
+            let tables = tables.ok()?;
+            let shaper = &tables.get().0;
             let units = f32::from(u16::try_from(shaper.units_per_em()).ok()?).max(1.0);
             let (ascent, descent) = (f32::from(shaper.ascender()) / units, -f32::from(shaper.descender()) / units);
-            let font = Font::new(data.clone().into(), index)?;
-            Some(FontFace { font, data, index, ascent, descent })
+            Some(FontFace { font, tables, plans: RefCell::default(), ascent, descent })
         });
         let place = face.map(|face| {
             self.faces.push(face);
@@ -177,11 +200,9 @@ impl<'a> DocumentFonts<'a> {
         if let Some(known) = self.letters_by_face.get(&(face, letter)) {
             return *known;
         }
-        let found = self.faces.get(face).and_then(|face| {
-            rustybuzz::Face::from_slice(&face.data, face.index).map(|face| face.glyph_index(letter).is_some())
-        });
-        self.letters_by_face.insert((face, letter), found.unwrap_or(false));
-        found.unwrap_or(false)
+        let found = self.faces.get(face).is_some_and(|face| face.tables.get().0.glyph_index(letter).is_some());
+        self.letters_by_face.insert((face, letter), found);
+        found
     }
 
     /// The face that has a letter; the style's own where none has it.
@@ -523,12 +544,12 @@ fn empty_shaped() -> ShapedLetters {
 
 #[allow(clippy::cast_precision_loss, reason = "units of a font")]
 fn shape_text(face: &FontFace, text: &str, backwards: bool) -> ShapedLetters {
-    let Some(shaper) = rustybuzz::Face::from_slice(&face.data, face.index) else { return empty_shaped() };
+    let shaper = &face.tables.get().0;
     let mut buffer = UnicodeBuffer::new();
     buffer.push_str(text);
     buffer.guess_segment_properties();
     buffer.set_direction(if backwards { Direction::RightToLeft } else { Direction::LeftToRight });
-    let output = rustybuzz::shape(&shaper, &[], buffer);
+    let output = rustybuzz::shape_with_plan(shaper, &face.shape_plan(&buffer), buffer);
     let units = (shaper.units_per_em() as f32).max(1.0);
     let mut starts: Vec<usize> = output.glyph_infos().iter().map(|info| info.cluster as usize).collect();
     starts.sort_unstable();
