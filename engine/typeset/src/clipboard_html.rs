@@ -13,6 +13,13 @@ const MAX_PASTED_DEPTH: usize = 150;
 /// Elements times depth: some HTML makes a reader repeat what is open for each that is not closed.
 const MAX_PASTED_WORK: usize = 4_000_000;
 
+/// A cell spans this many rows or columns at most.
+const MAX_CELL_SPAN: usize = 500;
+/// Spans of cells beyond this column are ignored.
+const MAX_SPANNED_COLUMNS: usize = 500;
+/// With more empty cells beside cells that span others, tables are taken as they are.
+const MAX_FILLED_CELLS: usize = 20_000;
+
 /// Elements of which nothing is taken over.
 const DROPPED_ELEMENTS: &[&str] = &[
     "script", "style", "title", "meta", "link", "noscript", "template", "iframe", "object", "embed", "svg", "canvas",
@@ -68,7 +75,7 @@ fn pasted_markdown(html: &str, lone: bool) -> Option<String> {
     if depth > MAX_PASTED_DEPTH || depth.saturating_mul(tags) > MAX_PASTED_WORK || (!lone && (!says || is_code(html))) {
         return None;
     }
-    let html = row_headers_as_cells(html);
+    let html = regular_tables(html);
     let made = catch_unwind(AssertUnwindSafe(|| markdown_converter().convert(&html).ok())).ok()??;
     let text = tidy_markdown(&made);
     (!text.is_empty()).then_some(text)
@@ -107,54 +114,141 @@ fn measure_html(html: &str) -> (usize, usize, bool) {
     (most, tags, says)
 }
 
-/// The same with `<td>` for each `<th>` in a row that has both, such as the index of a data frame: the converter takes
-/// only one kind from a row, and columns would shift by those left out.
-fn row_headers_as_cells(html: &str) -> Cow<'_, str> {
-    #[derive(Default)]
-    struct Row {
-        /// Where the names of its `<th>` and `</th>` end in `h`.
-        headers: Vec<usize>,
-        has_cells: bool,
-    }
-    let mut changed = Vec::new();
-    let mut end_row = |row: &mut Row| {
-        let row = std::mem::take(row);
-        if row.has_cells {
-            changed.extend(row.headers);
+/// A row of a table while its HTML is read.
+#[derive(Default)]
+struct OpenRow {
+    /// Where the names of its `<th>` and `</th>` end in `h`.
+    headers: Vec<usize>,
+    has_cells: bool,
+    /// Where empty cells belong, and how many.
+    gaps: Vec<(usize, usize)>,
+    /// Columns that were read.
+    columns: usize,
+    /// Empty cells that follow its last cell, which spans columns.
+    owed: usize,
+}
+
+/// A table while its HTML is read.
+#[derive(Default)]
+struct OpenTable {
+    row: OpenRow,
+    /// For each column, how many of the next rows a cell above covers.
+    covered: Vec<usize>,
+}
+
+impl OpenTable {
+    fn start_cell(&mut self, at: usize, [rows, columns]: [usize; 2]) {
+        let row = &mut self.row;
+        let mut gap = std::mem::take(&mut row.owed);
+        while let Some(left) = self.covered.get_mut(row.columns).filter(|left| **left > 0) {
+            *left -= 1;
+            row.columns += 1;
+            gap += 1;
         }
-    };
-    // The row of each table that is open: a cell may hold a table.
-    let mut rows = vec![Row::default()];
+        if gap > 0 {
+            row.gaps.push((at, gap));
+        }
+        // What lies beyond spans nothing: covered columns are visited in each row.
+        let columns = if row.columns < MAX_SPANNED_COLUMNS { columns } else { 1 };
+        let end = row.columns + columns;
+        if end > MAX_SPANNED_COLUMNS + MAX_CELL_SPAN {
+            row.columns = end;
+            return;
+        }
+        if self.covered.len() < end {
+            self.covered.resize(end, 0);
+        }
+        self.covered[row.columns..end].fill(rows - 1);
+        row.columns = end;
+        row.owed = columns - 1;
+    }
+
+    /// Ends the row. Adds what is to be written over, and put in, at which places.
+    fn end_row(&mut self, at: usize, headers: &mut Vec<usize>, gaps: &mut Vec<(usize, usize, bool)>) {
+        let mut row = std::mem::take(&mut self.row);
+        if row.columns == 0 {
+            return;
+        }
+        let mut gap = row.owed;
+        for left in self.covered.iter_mut().skip(row.columns).filter(|left| **left > 0) {
+            *left -= 1;
+            gap += 1;
+        }
+        if gap > 0 {
+            row.gaps.push((at, gap));
+        }
+        gaps.extend(row.gaps.into_iter().map(|(at, count)| (at, count, row.has_cells)));
+        if row.has_cells {
+            headers.extend(row.headers);
+        }
+    }
+}
+
+/// Returns how many rows and columns the cell of this tag spans, at least one and at most [`MAX_CELL_SPAN`].
+fn cell_spans(tag: &str) -> [usize; 2] {
+    let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
+    let tag = tag[..tag.floor_char_boundary(2_000)].to_ascii_lowercase();
+    ["rowspan", "colspan"].map(|name| {
+        let value = tag.split_once(name).map_or("", |(_, value)| value.trim_start());
+        let value = value.strip_prefix('=').map_or("", |value| value.trim_start().trim_start_matches(['"', '\'']));
+        let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+        value[..digits].parse().unwrap_or(1).clamp(1, MAX_CELL_SPAN)
+    })
+}
+
+/// Makes each row of a table one cell per column, all of one kind: the converter takes either `<td>` or `<th>` from a
+/// row, and knows no spans, so that columns would shift. A row that has both, such as the index of a data frame, gets
+/// `<td>` for `<th>`; a cell that spans rows or columns is followed by empty ones.
+fn regular_tables(html: &str) -> Cow<'_, str> {
+    let (mut headers, mut gaps) = (Vec::new(), Vec::new());
+    // The tables that are open: a cell may hold a table.
+    let mut tables = vec![OpenTable::default()];
     for (at, _) in html.match_indices('<') {
         let tag = &html[at + 1..];
         let (closes, name) = tag.strip_prefix('/').map_or((false, tag), |name| (true, name));
         let end = name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len());
-        let Some(row) = rows.last_mut() else { break };
-        match name[..end].to_ascii_lowercase().as_str() {
-            "th" => row.headers.push(at + usize::from(closes) + 2),
-            "td" => row.has_cells = true,
-            "tr" => end_row(row),
-            "table" if !closes => rows.push(Row::default()),
+        let Some(table) = tables.last_mut() else { break };
+        let name = name[..end].to_ascii_lowercase();
+        if !closes && (name == "th" || name == "td") {
+            table.start_cell(at, cell_spans(tag));
+        }
+        match name.as_str() {
+            "th" => table.row.headers.push(at + usize::from(closes) + 2),
+            "td" => table.row.has_cells = true,
+            "tr" => table.end_row(at, &mut headers, &mut gaps),
+            "table" if !closes => tables.push(OpenTable::default()),
             "table" => {
-                end_row(row);
-                if rows.len() > 1 {
-                    rows.pop();
+                table.end_row(at, &mut headers, &mut gaps);
+                if tables.len() > 1 {
+                    tables.pop();
                 }
             }
             _ => {}
         }
     }
-    rows.iter_mut().for_each(end_row);
-    if changed.is_empty() {
+    for table in &mut tables {
+        table.end_row(html.len(), &mut headers, &mut gaps);
+    }
+    let is_too_much = gaps.iter().map(|(_, count, _)| count).sum::<usize>() > MAX_FILLED_CELLS;
+    if is_too_much {
+        gaps.clear();
+    }
+    let mut edits: Vec<(usize, usize, Cow<'_, str>)> =
+        headers.into_iter().map(|at| (at, 1, Cow::Borrowed("d"))).collect();
+    edits.extend(gaps.into_iter().map(|(at, count, has_cells)| {
+        let cell = if has_cells { "<td></td>" } else { "<th></th>" };
+        (at, 0, Cow::Owned(cell.repeat(count)))
+    }));
+    if edits.is_empty() {
         return Cow::Borrowed(html);
     }
-    changed.sort_unstable();
+    edits.sort_by_key(|(at, ..)| *at);
     let mut text = String::with_capacity(html.len());
     let mut copied = 0;
-    for at in changed {
+    for (at, replaced, by) in edits {
         text.push_str(&html[copied..at]);
-        text.push('d');
-        copied = at + 1;
+        text.push_str(&by);
+        copied = at + replaced;
     }
     text.push_str(&html[copied..]);
     Cow::Owned(text)
@@ -379,6 +473,13 @@ mod tests {
              </tr></tbody></table>",
             "|   | a | b |\n| - | - | - |\n| x | 1 | é |\n| y | 3 | 4 |",
         );
+        // An index of two levels, as pandas writes it, under a title over two columns.
+        check(
+            "<table><tr><th></th><th></th><th colspan=\"2\">a</th></tr><tr><th rowspan=\"2\" valign=\"top\">x</th>\
+             <th>1</th><td>2</td><td>3</td></tr><tr><th>4</th><td>5</td><td rowspan='2'>6</td></tr><tr><th>y</th>\
+             <th>7</th><td>8</td></tr></table>",
+            "|   |   | a |   |\n| - | - | - | - |\n| x | 1 | 2 | 3 |\n|   | 4 | 5 | 6 |\n| y | 7 | 8 |   |",
+        );
         check(
             "<pre><code class=\"language-rust\">fn main() {\n    x();\n}</code></pre>",
             "```rust\nfn main() {\n    x();\n}\n```",
@@ -424,6 +525,15 @@ mod tests {
             assert!(!text.contains(part), "{part}: {text}");
         }
         assert!(text.contains("# A") && text.contains('b') && text.contains('c'), "{text}");
+    }
+
+    #[test]
+    fn tables_that_span_too_much_are_read_in_time() {
+        let wide = "<td rowspan=999999999999 colspan=500>x</td>".repeat(20);
+        let rows = "<tr><td>y".repeat(20_000);
+        assert!(regular_tables(&format!("<table><tr>{wide}</tr>{rows}</table>").repeat(4)).len() < 4 << 20);
+        let long = format!("<table><tr>{}</table>", "<td rowspan=3>".repeat(100_000));
+        assert!(regular_tables(&long).len() <= long.len() + (MAX_FILLED_CELLS + 1) * 9);
     }
 
     #[test]
