@@ -1,9 +1,13 @@
 """The guest's side of the science kernel: hands requests to `Cells`, and its messages to the host.
 
-Run once in an instance, behind `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend. Lives in the module `_tracebook_cells`, so that the
-cells' `__main__` has no name of ours. Its state is the guest's memory: it is saved and restored with everything else.
+Run once in an instance, after `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend. Lives in
+the module `_tracebook_cells`, so that the cells' `__main__` has no name of ours. Its state is the guest's memory: it is
+saved and restored with everything else.
 """
 
+import builtins
+import functools
+import io
 import json
 import os
 import signal
@@ -52,6 +56,57 @@ def _sleep_in_naps(seconds, /):
 _sleep_in_naps.__name__ = _sleep_in_naps.__qualname__ = "sleep"
 time.sleep = _sleep_in_naps
 
+
+class _NullDevice(io.RawIOBase):
+    """`/dev/null`, which WASI has no way to grant: reads nothing, and discards what is written."""
+
+    def __init__(self, mode):
+        self.name, self.mode = os.devnull, mode
+
+    def readable(self):
+        return self.mode[0] == "r" or "+" in self.mode
+
+    def writable(self):
+        return self.mode != "rb"
+
+    def seekable(self):
+        return True
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        return 0
+
+    def readinto(self, buffer):
+        return 0
+
+    def write(self, data):
+        return memoryview(data).nbytes
+
+
+_open = io.open
+
+
+@functools.wraps(_open)
+def _open_or_null(
+    file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None
+):
+    path = file.__fspath__() if hasattr(file, "__fspath__") else file
+    kind = mode.replace("b", "").replace("t", "") if isinstance(mode, str) else ""
+    if path not in (os.devnull, os.fsencode(os.devnull)) or kind not in ("r", "w", "a", "r+", "w+", "a+"):
+        return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+    raw = _NullDevice(kind + "b")
+    if "b" in mode and buffering == 0:
+        return raw
+    buffered = (io.BufferedRandom if "+" in kind else io.BufferedReader if kind == "r" else io.BufferedWriter)(raw)
+    if "b" in mode:
+        return buffered
+    text = io.TextIOWrapper(buffered, encoding, errors, newline, buffering == 1)
+    text.mode = mode
+    return text
+
+
+# `io.open` is what `pathlib` calls.
+builtins.open = io.open = _open_or_null
+
 _harness = types.ModuleType("_tracebook_harness")
 exec(compile(HARNESS, "<tracebook>", "exec"), _harness.__dict__)
 del HARNESS
@@ -82,7 +137,6 @@ def _note_files():
     if not found:
         return
     import gc
-    import io
 
     for value in gc.get_objects():
         raw = getattr(value, "raw", None) if isinstance(value, io.BufferedIOBase) else value
