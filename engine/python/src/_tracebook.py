@@ -16,7 +16,7 @@ import _tracebook_kernel as kernel
 _OWN = (lambda: 0).__code__.co_filename
 
 # Nor are those of the modules that stand in for large ones.
-_OURS = ("numpy", "matplotlib", "matplotlib.pyplot", "_tracebook_axes", "_tracebook_around", "_tracebook_drawing")
+_OURS = ("numpy", "matplotlib", "matplotlib.pyplot", "_tracebook_axes", "_tracebook_axes_base", "_tracebook_drawing")
 
 # A repr or a line of a traceback beyond this is cut: nobody reads it, and every window would have to lay it out.
 _TEXT_LIMIT = 1 << 20
@@ -131,14 +131,14 @@ def table(rows, columns=None):
     rows: dictionaries, sequences, a dictionary of columns, an array, a database's cursor.
     columns: the names of the columns.
     """
-    from _tracebook_shown import Table
+    from _tracebook_displays import Table
 
     return Table(rows, columns)
 
 
 def progress(over=None, total=None, title=""):
     """A bar below the cell: `for x in progress(xs)`, or `with progress(total=10) as bar: bar.update()`."""
-    from _tracebook_shown import Progress
+    from _tracebook_displays import Progress
 
     return Progress(over, total, title)
 

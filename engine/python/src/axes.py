@@ -3,7 +3,7 @@
 import builtins as _b
 import math as _math
 
-import _tracebook_around as _around
+import _tracebook_axes_base as _around
 from _tracebook_drawing import (
     ELSEWHERE, Bar, Bars, Handle, alpha_of, color, colors, column, dash_of, form, is_color, is_nested, listed, marker_of,
     next_color, nice_levels, numbers, plain, points, refuse, rows_of, shades, span, spread)

@@ -1,7 +1,7 @@
 """Runs a note's cells in CPython: in a process of its own, or inside WebAssembly.
 
-Not for the built-in kernel, which has `_tracebook.py`. `lib.rs` joins this file with those that both share (`look.py`,
-`shown.py`, `variables.py`, `getpass.py`) and with `frames.py` as `CPYTHON_HARNESS`. Whoever runs it makes one
+Not for the built-in kernel, which has `_tracebook.py`. `lib.rs` joins this file with those that both share (`introspection.py`,
+`displays.py`, `variables.py`, `getpass.py`) and with `frames.py` as `CPYTHON_HARNESS`. Whoever runs it makes one
 `Cells(send, ask)` and hands it requests; what cells print and show goes out through `send`. Works from Python 3.9 on,
 and without threads, signals, sockets and processes. Imports that only some cells need stand inside functions:
 WebAssembly pays for each at its start.
@@ -256,8 +256,8 @@ class _Finder:
 
     def __init__(self, cells):
         self._cells = cells
-        self._own = {"getpass": _run_getpass, "_tracebook_variables": _run_variables, "_tracebook_look": _run_look}
-        self._own["_tracebook_shown"] = _run_shown
+        self._own = {"getpass": _run_getpass, "_tracebook_variables": _run_variables, "_tracebook_introspection": _run_look}
+        self._own["_tracebook_displays"] = _run_shown
         self._stand_in = {"IPython": _run_ipython, "IPython.display": _run_ipython_display}
         self._found = {}
 
@@ -343,10 +343,10 @@ def _run_look(cells, module):
 
 
 def _standard(name):
-    """A module that was imported already, or one of the standard library; `_MISSING` of look.py if it is none."""
+    """A module that was imported already, or one of the standard library; `_MISSING` of introspection.py if it is none."""
     if name in sys.modules:
         return sys.modules[name]
-    look = sys.modules["_tracebook_look"]
+    look = sys.modules["_tracebook_introspection"]
     top = name.partition(".")[0]
     standard = getattr(sys, "stdlib_module_names", sys.builtin_module_names)
     if top not in standard or top in look._SURPRISING:
@@ -491,13 +491,13 @@ class Cells:
             rows: dictionaries, sequences, a dictionary of columns, an array, a database's cursor.
             columns: the names of the columns.
             """
-            from _tracebook_shown import Table
+            from _tracebook_displays import Table
 
             return Table(rows, columns)
 
         def progress(over=None, total=None, title=""):
             """A bar below the cell: `for x in progress(xs)`, or `with progress(total=10) as bar: bar.update()`."""
-            from _tracebook_shown import Progress
+            from _tracebook_displays import Progress
 
             return Progress(over, total, title)
 
@@ -615,7 +615,7 @@ class Cells:
         return {"data": sent, "metadata": _as_json(about) if about else {}}
 
     def _display_forms(self, data, metadata, name=None, again=False):
-        """What `shown.py` shows."""
+        """What `displays.py` shows."""
         content = self._content(data, {})
         if name is not None:
             content["transient"] = {"display_id": name}
@@ -866,9 +866,9 @@ class Cells:
 
     def _look(self, question):
         try:
-            import _tracebook_look
+            import _tracebook_introspection
 
-            return _as_json(question(_tracebook_look))
+            return _as_json(question(_tracebook_introspection))
         except BaseException:  # code of the cells (a `__repr__`) has failed, or was interrupted
             return {"status": "error"}
         finally:

@@ -269,7 +269,7 @@ pub(crate) fn run_interpreter(
 /// While idle, preloads modules that errors or queries need, since loading them later takes time. Returns a task if one
 /// arrived.
 fn preload_modules(queue: &Receiver<KernelTask>, vm: &VirtualMachine) -> Option<KernelTask> {
-    for module in ["traceback", "_tracebook_look"] {
+    for module in ["traceback", "_tracebook_introspection"] {
         match vm.allow_threads(|| queue.recv_timeout(WARM_UP_IDLE_TIME)) {
             Ok(work) => return Some(work),
             // What cannot be loaded is loaded again, and said, where it is needed.
@@ -283,15 +283,15 @@ fn preload_modules(queue: &Receiver<KernelTask>, vm: &VirtualMachine) -> Option<
 /// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
 const _: [&str; 12] = [
     include_str!("_tracebook.py"),
-    include_str!("around.py"),
+    include_str!("axes_base.py"),
     include_str!("axes.py"),
     include_str!("drawing.py"),
     include_str!("getpass.py"),
-    include_str!("look.py"),
+    include_str!("introspection.py"),
     include_str!("matplotlib.py"),
     include_str!("pure.py"),
     include_str!("pyplot.py"),
-    include_str!("shown.py"),
+    include_str!("displays.py"),
     include_str!("variables.py"),
     include_str!("web.py"),
 ];
@@ -317,16 +317,16 @@ fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
         .add_frozen_modules(vm::py_freeze!(file = "_tracebook.py", module_name = "_tracebook"))
         // Behind the standard library, whose `getpass` wants a terminal.
         .add_frozen_modules(vm::py_freeze!(file = "getpass.py", module_name = "getpass"))
-        .add_frozen_modules(vm::py_freeze!(file = "look.py", module_name = "_tracebook_look"))
+        .add_frozen_modules(vm::py_freeze!(file = "introspection.py", module_name = "_tracebook_introspection"))
         .add_frozen_modules(vm::py_freeze!(file = "variables.py", module_name = "_tracebook_variables"))
         .add_frozen_modules(vm::py_freeze!(file = "pure.py", module_name = "_tracebook_pure"))
-        .add_frozen_modules(vm::py_freeze!(file = "shown.py", module_name = "_tracebook_shown"))
+        .add_frozen_modules(vm::py_freeze!(file = "displays.py", module_name = "_tracebook_displays"))
         .add_frozen_modules(vm::py_freeze!(file = "web.py", module_name = "_tracebook_web"))
         .add_frozen_modules(vm::py_freeze!(file = "numpy.py", module_name = "numpy"))
         .add_frozen_modules(vm::py_freeze!(file = "matplotlib.py", module_name = "matplotlib"))
         .add_frozen_modules(vm::py_freeze!(file = "pyplot.py", module_name = "_tracebook_pyplot"))
         .add_frozen_modules(vm::py_freeze!(file = "axes.py", module_name = "_tracebook_axes"))
-        .add_frozen_modules(vm::py_freeze!(file = "around.py", module_name = "_tracebook_around"))
+        .add_frozen_modules(vm::py_freeze!(file = "axes_base.py", module_name = "_tracebook_axes_base"))
         .add_frozen_modules(vm::py_freeze!(file = "drawing.py", module_name = "_tracebook_drawing"))
         .init_hook(move |vm| {
             signals.attach(vm);
@@ -587,9 +587,9 @@ impl InterpreterSession {
     }
 }
 
-/// What `look.py` says, as JSON.
+/// What `introspection.py` says, as JSON.
 fn run_query(look: &KernelQuery, vm: &VirtualMachine) -> PyResult<String> {
-    let module = vm.import("_tracebook_look", 0)?;
+    let module = vm.import("_tracebook_introspection", 0)?;
     let said = match look {
         KernelQuery::Complete { code, at, imports } => {
             module.get_attr("complete", vm)?.call((code.as_str(), *at, imports.as_str()), vm)

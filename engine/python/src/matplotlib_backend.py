@@ -831,7 +831,7 @@ def _define_backend():
     def show_figure(figure):
         data, about = mimebundle(figure)
         _display(data, about)
-        figure._tracebook_shown, figure.stale = True, False
+        figure._tracebook_displays, figure.stale = True, False
 
     class FigureManagerTracebook(FigureManagerBase):
         """A figure of pyplot."""
@@ -850,7 +850,7 @@ def _define_backend():
         try:
             for manager in Gcf.get_all_fig_managers():
                 figure = manager.canvas.figure
-                if not (getattr(figure, "_tracebook_shown", False) and not figure.stale):
+                if not (getattr(figure, "_tracebook_displays", False) and not figure.stale):
                     show_figure(figure)
         finally:
             # One that can't be drawn would fail again after each cell.
@@ -867,7 +867,7 @@ def _define_backend():
         if not _is_chosen():
             return None
         data, about = mimebundle(figure)
-        figure._tracebook_shown, figure.stale = True, False
+        figure._tracebook_displays, figure.stale = True, False
         return data, about
 
     # A figure that is a cell's value is shown like any other.

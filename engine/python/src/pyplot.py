@@ -1,15 +1,15 @@
 """matplotlib.pyplot for cells: what is asked for is written down as a figure, which is drawn where it is looked at.
 
 Both styles work, `plt.plot(…)` and `fig, ax = plt.subplots()`. What is not here says so by name. The marks are
-`axes.py`'s, what stands around them is `around.py`'s, colours and columns are `drawing.py`'s.
+`axes.py`'s, what stands around them is `axes_base.py`'s, colours and columns are `drawing.py`'s.
 """
 
 import builtins as _b
 
 import _tracebook_kernel as _kernel
-from _tracebook_around import _Legend
-from _tracebook_around import look as _look
-from _tracebook_around import rcParams
+from _tracebook_axes_base import _Legend
+from _tracebook_axes_base import look as _look
+from _tracebook_axes_base import rcParams
 from _tracebook_axes import Axes
 from _tracebook_drawing import ELSEWHERE as _ELSEWHERE
 from _tracebook_drawing import Bars as _Bars

@@ -1,6 +1,6 @@
 """What cells can show beside values: tables and progress.
 
-Frozen into the kernel as `_tracebook_shown` and imported when a cell first uses it.
+Frozen into the kernel as `_tracebook_displays` and imported when a cell first uses it.
 """
 
 import time

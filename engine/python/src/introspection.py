@@ -1,6 +1,6 @@
 """What is known of code while it is written: completions at a place, the description of a name.
 
-Frozen into the kernel as `_tracebook_look` and imported when it is first asked. It looks at what the cells have made and
+Frozen into the kernel as `_tracebook_introspection` and imported when it is first asked. It looks at what the cells have made and
 runs none of it: where finding a value would run code (a property, a call), nothing is known. Names that no cell has bound
 yet are those of the standard library's modules that the note imports.
 """
