@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// Size in bytes at which a run of paragraphs ends at the next boundary. A block is a text of its own in the document,
 /// and a remote change scans the text that it touches (FACTS.md).
-const MAX_RUN_BLOCKS: usize = 1_000;
+const MAX_RUN_BYTES: usize = 1_000;
 /// Size at which a heading ends a run of paragraphs.
 const MIN_RUN_BEFORE_HEADING_BYTES: usize = 300;
 /// Size above which a paragraph is split at a line break, or else at a space.
@@ -73,7 +73,7 @@ pub fn split_into_blocks(text: &str) -> Vec<&str> {
             TopLevelPiece::Cell => true,
             TopLevelPiece::Heading => range.start - start >= MIN_RUN_BEFORE_HEADING_BYTES,
             TopLevelPiece::Paragraph | TopLevelPiece::Structure => {
-                range.start - start >= MAX_RUN_BLOCKS || end - start > MAX_PARAGRAPH_BYTES
+                range.start - start >= MAX_RUN_BYTES || end - start > MAX_PARAGRAPH_BYTES
             }
         };
         if closes && range.start > start {
